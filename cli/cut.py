@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from .common import EXIT_OK, Mistake, run_model_command
 from .completion import complete_tensors
-from .options import CONTEXT, FILE, version_option
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from .options import CONTEXT, FILE, Options, argument, flag, option, version_option
 
 EPILOG = """\b
 Examples:
@@ -26,54 +23,46 @@ Exit codes: 0 done, 2 something is wrong with the model or the options.
 """
 
 
+def _tensors(option_name: str, text: str) -> Any:
+    return option("TENSOR", text, option_name, multiple=True, shell_complete=complete_tensors)
+
+
+class CutRequest(Options):
+    """The options of deconv-cut."""
+
+    model: str = argument("MODEL")
+    starts: tuple[str, ...] = _tensors(
+        "--from",
+        "A tensor that becomes an input: a tensor name, a layer name or a layer id. "
+        "Repeatable. Default: the inputs of the model.",
+    )
+    ends: tuple[str, ...] = _tensors(
+        "--to",
+        "A tensor that becomes an output. Repeatable. Default: the outputs of the model.",
+    )
+    output: str = option(
+        "PART.xml",
+        "The IR to write; of a oneDNN Graph file also PART.json.",
+        required=True,
+        type=FILE,
+    )
+    strip_weights: bool = flag(
+        "Replace the weights by noise of the same mean, deviation and range, so that the part "
+        "can be shared."
+    )
+    seed: int = option(None, "Of the noise.", type=click.IntRange(0), default=0, show_default=True)
+    force: bool = flag("Overwrite the files.")
+
+
 @click.command("deconv-cut", epilog=EPILOG, context_settings=CONTEXT)
-@click.argument("model", metavar="MODEL", type=FILE)
-@click.option(
-    "--from",
-    "starts",
-    multiple=True,
-    metavar="TENSOR",
-    shell_complete=complete_tensors,
-    help="A tensor that becomes an input: a tensor name, a layer name or a layer id. "
-    "Repeatable. Default: the inputs of the model.",
-)
-@click.option(
-    "--to",
-    "ends",
-    multiple=True,
-    metavar="TENSOR",
-    shell_complete=complete_tensors,
-    help="A tensor that becomes an output. Repeatable. Default: the outputs of the model.",
-)
-@click.option(
-    "--output",
-    required=True,
-    metavar="PART.xml",
-    type=FILE,
-    help="The IR to write; of a oneDNN Graph file also PART.json.",
-)
-@click.option(
-    "--strip-weights",
-    is_flag=True,
-    help="Replace the weights by noise of the same mean, deviation and range, so that the part "
-    "can be shared.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the noise.")
-@click.option("--force", is_flag=True, help="Overwrite the files.")
+@CutRequest.add_to
 @version_option("deconv-cut")
-def command(
-    model: str,
-    starts: Sequence[str],
-    ends: Sequence[str],
-    output: str,
-    strip_weights: bool,
-    seed: int,
-    force: bool,
-) -> int:
+def command(**options: Any) -> int:
     """Write the part of MODEL between tensors as an IR with its own weights."""
-    path = Path(output)
+    request = CutRequest(**options)
+    model, path = request.model, Path(request.output)
     if path.suffix not in (".xml", ".json"):
-        raise Mistake(f"--output {output}: the name must end with .xml or .json")
+        raise Mistake(f"--output {request.output}: the name must end with .xml or .json")
     from deconv_ir import cut
 
     from .guard import Guard
@@ -81,14 +70,15 @@ def command(
     guard = Guard([("the model", model), ("the weights", Path(model).with_suffix(".bin"))])
     for target in (path, path.with_suffix(".bin"))[: 1 + (path.suffix == ".xml")]:
         guard.allow("--output", target)
-        if target.exists() and not force:
+        if target.exists() and not request.force:
             raise Mistake(f"--output {target}: the file exists (use --force)")
-    part = cut(model, path, start=starts, end=ends, strip_weights=seed if strip_weights else None)
+    noise = request.seed if request.strip_weights else None
+    part = cut(model, path, start=request.starts, end=request.ends, strip_weights=noise)
     click.echo(
         f"{path}: {part.layers} layers, {part.weight_bytes} bytes of weights; "
         f"from {', '.join(part.inputs) or 'constants'} to {', '.join(part.outputs)}"
     )
-    click.echo(f"deconv-run {shlex.quote(output)} --random-inputs 0")
+    click.echo(f"deconv-run {shlex.quote(request.output)} --random-inputs 0")
     return EXIT_OK
 
 

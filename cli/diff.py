@@ -9,13 +9,28 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_model_command
-from .options import CONTEXT, FILE, SEMANTICS, array_options, semantics_option, version_option
+from .options import (
+    CONTEXT,
+    FILE,
+    SEMANTICS,
+    Options,
+    argument,
+    flag,
+    input_arrays,
+    input_shapes,
+    option,
+    random_inputs,
+    semantics,
+    tolerance,
+    version_option,
+)
 
 if TYPE_CHECKING:
     from deconv_ir import Model, ModelDifference
     from deconv_ir.ir.dtypes import Array
 
 RUNTIMES = ("openvino", "onnxruntime")
+NEEDS_ARRAYS = "compares tensors (use --input FILE, or --random-inputs SEED)"
 
 EPILOG = """\b
 Examples:
@@ -34,67 +49,71 @@ arrays or the options, 130 interrupted.
 """
 
 
+class DiffRequest(Options):
+    """The options of deconv-diff."""
+
+    first: str = argument("A.xml")
+    second: str | None = argument("[B.xml]", required=False)
+    inputs: tuple[str, ...] = input_arrays(
+        "Array for an input, as of deconv-run: both models run, and all tensors are compared."
+    )
+    random_inputs: int | None = random_inputs()
+    shapes: tuple[str, ...] = input_shapes(
+        "Shape of an input with dynamic dims, for --random-inputs. Repeatable."
+    )
+    against: str | None = option(
+        "RUNTIME|DIR",
+        "openvino or onnxruntime: what runs the second model (or, without one, the first). "
+        "A folder of .npy files by tensor name: the tensors of another tool.",
+    )
+    bisect: bool = flag(
+        "For a tool that gives final outputs only: cut the model, and halve it until the first "
+        "layer that differs is found."
+    )
+    tool: str | None = option(
+        "COMMAND",
+        "With --bisect: the tool. {model} stands for an IR, {inputs} for a .npz file to read, "
+        "{outputs} for a .npz file to write, by output name.",
+        "--command",
+    )
+    semantics: str = semantics()
+    other_semantics: str | None = option(
+        None,
+        "The same for the second model. Default: those of the first.",
+        type=click.Choice(SEMANTICS),
+    )
+    ignore: str = option(
+        "ASPECTS",
+        "Aspects that are not compared: names, type, version, attribute, edge, weights, folded, "
+        "shape, rt_info, ids, order; 'none' compares everything.",
+        default="ids,order",
+        show_default=True,
+    )
+    weights_tolerance: float = tolerance(
+        0.0, "Difference of weights that does not count, relative to their largest magnitude."
+    )
+    rtol: float = tolerance(1e-4, "Tolerance of tensors, relative to their largest magnitude.")
+    atol: float = tolerance(0.0)
+    plot: str | None = option("FILE.png", "Draw the error through the network.", type=FILE)
+    force: bool = flag("Overwrite the plot.")
+    form: str = option(
+        None,
+        None,
+        "--format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+    )
+    verbose: bool = flag("List every difference and every tensor.", "-v", "--verbose")
+
+    @property
+    def runs(self) -> bool:
+        """Whether the models run."""
+        return bool(self.inputs) or self.random_inputs is not None
+
+
 @click.command("deconv-diff", epilog=EPILOG, context_settings=CONTEXT)
-@click.argument("first", metavar="A.xml", type=FILE)
-@click.argument("second", metavar="[B.xml]", type=FILE, required=False)
-@array_options(
-    use="both models run, and all tensors are compared.",
-    shape="Shape of an input with dynamic dims, for --random-inputs. Repeatable.",
-)
-@click.option(
-    "--against",
-    metavar="RUNTIME|DIR",
-    help="openvino or onnxruntime: what runs the second model (or, without one, the first). "
-    "A folder of .npy files by tensor name: the tensors of another tool.",
-)
-@click.option(
-    "--bisect",
-    is_flag=True,
-    help="For a tool that gives final outputs only: cut the model, and halve it until the first "
-    "layer that differs is found.",
-)
-@click.option(
-    "--command",
-    "tool",
-    metavar="COMMAND",
-    help="With --bisect: the tool. {model} stands for an IR, {inputs} for a .npz file to read, "
-    "{outputs} for a .npz file to write, by output name.",
-)
-@semantics_option()
-@click.option(
-    "--other-semantics",
-    type=click.Choice(SEMANTICS),
-    help="The same for the second model. Default: those of the first.",
-)
-@click.option(
-    "--ignore",
-    default="ids,order",
-    show_default=True,
-    metavar="ASPECTS",
-    help="Aspects that are not compared: names, type, version, attribute, edge, weights, folded, "
-    "shape, rt_info, ids, order; 'none' compares everything.",
-)
-@click.option(
-    "--weights-tolerance",
-    type=click.FloatRange(0),
-    default=0.0,
-    show_default=True,
-    help="Difference of weights that does not count, relative to their largest magnitude.",
-)
-@click.option(
-    "--rtol",
-    type=click.FloatRange(0),
-    default=1e-4,
-    show_default=True,
-    help="Tolerance of tensors, relative to their largest magnitude.",
-)
-@click.option("--atol", type=click.FloatRange(0), default=0.0, show_default=True)
-@click.option("--plot", metavar="FILE.png", type=FILE, help="Draw the error through the network.")
-@click.option("--force", is_flag=True, help="Overwrite the plot.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
-@click.option("-v", "--verbose", is_flag=True, help="List every difference and every tensor.")
+@DiffRequest.add_to
 @version_option("deconv-diff")
 def command(**options: Any) -> int:
     """Compare two IRs: layers, attributes, shapes, connections, weights.
@@ -102,87 +121,83 @@ def command(**options: Any) -> int:
     With inputs, both run, every tensor that they have in common is compared, and the
     report names the first layer where an error appears.
     """
-    found = _bisect(**options) if options["bisect"] else _diff(**options)
+    request = DiffRequest(**options)
+    found = _bisect(request) if request.bisect else _diff(request)
     from .reporters.diff import print_json, print_text
 
-    plot = options["plot"]
-    if plot is not None:
+    if request.plot is not None:
         from .plots import plot_errors
 
-        plot_errors(found, Path(plot), force=options["force"])
-    if options["form"] == "json":
+        plot_errors(found, Path(request.plot), force=request.force)
+    if request.form == "json":
         print_json(found)
     else:
-        print_text(found, verbose=options["verbose"], rtol=options["rtol"])
+        print_text(found, verbose=request.verbose, rtol=request.rtol)
     return EXIT_OK if found.equal else EXIT_DIFFERS
 
 
-def _arrays(model: Model, options: Mapping[str, Any]) -> dict[str, Array] | None:
-    """Return the inputs; None where none are asked for."""
-    if not options["inputs"] and options["random_inputs"] is None:
-        return None
+def _arrays(model: Model, request: DiffRequest) -> dict[str, Array]:
     from .inputs import gather_inputs
     from .shapes import input_shapes
 
-    shapes = input_shapes(model, options["shapes"])
-    return gather_inputs(model, options["inputs"], options["random_inputs"], shapes)
+    shapes = input_shapes(model, request.shapes)
+    return gather_inputs(model, request.inputs, request.random_inputs, shapes)
 
 
-def _load(options: Mapping[str, Any]) -> Model:
+def _load(request: DiffRequest) -> Model:
     from deconv_ir import load
 
-    return load(options["first"], semantics=options["semantics"], warn=False)
+    return load(request.first, semantics=request.semantics, warn=False)
 
 
-def _diff(**options: Any) -> ModelDifference:
+def _diff(request: DiffRequest) -> ModelDifference:
     from deconv_ir import diff
 
-    against, second = options["against"], options["second"]
-    if options["tool"] is not None:
+    against: str | Dumps | None = request.against
+    if request.tool is not None:
         raise Mistake("--command requires --bisect")
-    if second is None and against is None:
+    if request.second is None and against is None:
         raise Mistake("name a second model, or --against openvino, onnxruntime or a folder")
-    running = options["inputs"] or options["random_inputs"] is not None
-    for option, given in (("--against", against), ("--plot", options["plot"])):
-        if given is not None and not running:
-            raise Mistake(f"{option} compares tensors (use --input FILE, or --random-inputs SEED)")
-    if against is not None and against not in RUNTIMES:
-        if second is not None:
+    for option_name, value in (("--against", against), ("--plot", request.plot)):
+        if value is not None and not request.runs:
+            raise Mistake(f"{option_name} {NEEDS_ARRAYS}")
+    if isinstance(against, str) and against not in RUNTIMES:
+        if request.second is not None:
             raise Mistake("--against a folder takes no second model")
         against = Dumps(against)
-    ignore = [] if options["ignore"] == "none" else options["ignore"].split(",")
-    first = _load(options) if running else options["first"]
+    ignore = [] if request.ignore == "none" else request.ignore.split(",")
+    first = _load(request) if request.runs else request.first
     return diff(
         first,
-        second,
-        _arrays(first, options) if running else None,
+        request.second,
+        None if isinstance(first, str) else _arrays(first, request),
         against=against,
         ignore=[aspect.strip() for aspect in ignore if aspect.strip()],
-        weights_tolerance=options["weights_tolerance"],
-        rtol=options["rtol"],
-        atol=options["atol"],
-        semantics=options["semantics"],
-        other_semantics=options["other_semantics"],
+        weights_tolerance=request.weights_tolerance,
+        rtol=request.rtol,
+        atol=request.atol,
+        semantics=request.semantics,
+        other_semantics=request.other_semantics,
     )
 
 
-def _bisect(**options: Any) -> ModelDifference:
+def _bisect(request: DiffRequest) -> ModelDifference:
     from deconv_ir import bisect
 
-    if options["second"] is not None:
+    if request.second is not None:
         raise Mistake("--bisect runs one model with two tools, and takes no second model")
-    if (options["tool"] is None) == (options["against"] is None):
+    if (request.tool is None) == (request.against is None):
         raise Mistake("--bisect requires --command COMMAND or --against openvino")
-    if options["against"] not in (None, "openvino"):
-        raise Mistake(f"--bisect cannot run {options['against']!r} (use --command)")
-    model = _load(options)
-    arrays = _arrays(model, options)
-    if arrays is None:
-        raise Mistake("--bisect compares tensors (use --input FILE, or --random-inputs SEED)")
+    if request.against not in (None, "openvino"):
+        raise Mistake(f"--bisect cannot run {request.against!r} (use --command)")
+    model = _load(request)
+    if not request.runs:
+        raise Mistake(f"--bisect {NEEDS_ARRAYS}")
     from .tools import CommandTool, run_openvino
 
-    run = CommandTool(options["tool"]) if options["tool"] else run_openvino
-    return bisect(model, run, arrays, rtol=options["rtol"], atol=options["atol"], progress=note)
+    run = CommandTool(request.tool) if request.tool else run_openvino
+    arrays = _arrays(model, request)
+    return bisect(model, run, arrays, rtol=request.rtol, atol=request.atol, progress=note)
 
 
 class Dumps(Mapping[str, Any]):

@@ -14,11 +14,12 @@ from .options import (
     SEMANTICS,
     SEVERITIES,
     Options,
+    argument,
     flag,
     given,
     limit_options,
     option,
-    weights_option,
+    weights_beside,
 )
 from .reporters import FORMAT, OUTPUT
 
@@ -33,7 +34,7 @@ def _rules(text: str) -> Any:
 class LintRequest(Options):
     """The options of deconv-lint."""
 
-    paths: tuple[str, ...] = given(click.argument("paths", metavar="[PATH...]", nargs=-1))
+    paths: tuple[str, ...] = argument("[PATH...]", nargs=-1)
     format_: str = given(FORMAT)
     output: str | None = given(OUTPUT)
     html: str | None = option("FILE", "Also write the page of deconv-show with them.", type=FILE)
@@ -57,7 +58,7 @@ class LintRequest(Options):
         "--reshape",
         multiple=True,
     )
-    weights: str | None = given(weights_option())
+    weights: str | None = weights_beside()
     deep: bool = flag("Read all weights: look for NaN and infinity.")
     fix: bool = flag("Fix findings in place; the .bin is never changed.")
     unsafe_fixes: bool = flag(

@@ -75,7 +75,7 @@ class Option(Field):
 
 
 class Options(Record):
-    """The options of a command, in the order of its help.
+    """The options of a command, in the order of its help; those of a base come first.
 
     Each is a field that `option`, `flag` or `given` declares; of one that only prints something
     the name begins with an underscore.
@@ -84,8 +84,9 @@ class Options(Record):
     declared: ClassVar[list[tuple[str, Option]]] = []
 
     def __init_subclass__(cls) -> None:
-        cls.declared = [(name, o) for name, o in vars(cls).items() if isinstance(o, Option)]
-        for name, _ in cls.declared:
+        own = [(name, o) for name, o in vars(cls).items() if isinstance(o, Option)]
+        cls.declared = [*cls.declared, *own]
+        for name, _ in own:
             if name.startswith("_"):
                 delattr(cls, name)
         super().__init_subclass__()
@@ -102,7 +103,7 @@ class Options(Record):
         return self._values()
 
 
-def option(metavar: str | None, text: str, *names: str, **details: Any) -> Any:
+def option(metavar: str | None, text: str | None, *names: str, **details: Any) -> Any:
     """Declare an option with a value: --no-cache of the field ``no_cache``, or `names`.
 
     `details` are those of `click.option`.
@@ -128,76 +129,57 @@ def given(decorator: Callable[[Any], Any]) -> Any:
     return Option(lambda field: decorator)
 
 
-def semantics_option() -> Callable[[_Command], _Command]:
-    """Make the option --semantics; deconv-lint, whose settings may name one, has its own."""
-    return click.option(
-        "--semantics",
+def argument(metavar: str, **details: Any) -> Any:
+    """Declare an argument that is a path."""
+    return Option(lambda field: click.argument(field, metavar=metavar, type=FILE, **details))
+
+
+def semantics() -> Any:
+    """Declare --semantics; deconv-lint, whose settings may name one, has its own."""
+    return option(
+        None,
+        "Rules to follow where the documents and the OpenVINO runtime differ.",
         type=click.Choice(SEMANTICS),
         default="spec",
         show_default=True,
-        help="Rules to follow where the documents and the OpenVINO runtime differ.",
     )
 
 
-def weights_option() -> Callable[[_Command], _Command]:
-    """Make the option --weights of commands that check a model."""
-    text = "The .bin. Default: the one beside the .xml."
-    return click.option("--weights", metavar="FILE.bin", type=FILE, help=text)
+def weights_beside() -> Any:
+    """Declare --weights of a command that checks a model."""
+    return option("FILE.bin", "The .bin. Default: the one beside the .xml.", type=FILE)
 
 
-def severity_option(text: str) -> Callable[[_Command], _Command]:
-    """Make the option --severity; deconv-lint, whose settings may name one, has its own."""
-    return click.option(
-        "--severity",
-        type=click.Choice(SEVERITIES),
-        default="warning",
-        show_default=True,
-        help=text,
+def severity(text: str) -> Any:
+    """Declare --severity; deconv-lint, whose settings may name one, has its own."""
+    choice = click.Choice(SEVERITIES)
+    return option(None, text, type=choice, default="warning", show_default=True)
+
+
+def input_arrays(text: str) -> Any:
+    """Declare --input."""
+    return option("[NAME=]FILE", text, "--input", multiple=True)
+
+
+def random_inputs(numbers: str = "") -> Any:
+    """Declare --random-inputs; its help may name the numbers that are drawn."""
+    return option(
+        "[SEED]",
+        f"Seeded random arrays for the inputs that are not given{numbers}. Without SEED: 0.",
+        type=click.IntRange(0),
+        is_flag=False,
+        flag_value=0,
     )
 
 
-def array_options(use: str, shape: str) -> Callable[[_Command], _Command]:
-    """Make the options --input, --random-inputs and --shape of commands that may run a model.
-
-    The help says of --input what the arrays are for, `use`, and of --shape `shape`.
-    """
-
-    def decorate(command: _Command) -> _Command:
-        arrays = click.option(
-            "--input",
-            "inputs",
-            multiple=True,
-            metavar="[NAME=]FILE",
-            help=f"Array for an input, as of deconv-run: {use}",
-        )
-        drawn = click.option(
-            "--random-inputs",
-            type=click.IntRange(0),
-            is_flag=False,
-            flag_value=0,
-            metavar="[SEED]",
-            help="Seeded random arrays for the inputs that are not given. Without SEED: 0.",
-        )
-        shapes = click.option(
-            "--shape", "shapes", multiple=True, metavar="[NAME=]SHAPE", help=shape
-        )
-        return arrays(drawn(shapes(command)))
-
-    return decorate
+def input_shapes(text: str) -> Any:
+    """Declare --shape."""
+    return option("[NAME=]SHAPE", text, "--shape", multiple=True)
 
 
-def tolerance_options(rtol: float, atol: float) -> Callable[[_Command], _Command]:
-    """Make the options --rtol and --atol."""
-
-    def decorate(command: _Command) -> _Command:
-        for name, default in (("--atol", atol), ("--rtol", rtol)):
-            option = click.option(
-                name, type=click.FloatRange(0), default=default, show_default=True
-            )
-            command = option(command)
-        return command
-
-    return decorate
+def tolerance(default: float, text: str | None = None) -> Any:
+    """Declare --rtol or --atol."""
+    return option(None, text, type=click.FloatRange(0), default=default, show_default=True)
 
 
 def listing_option(

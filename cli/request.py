@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deconv_ir.ir.record import field
-
 from .common import STREAM, Mistake
 from .completion import complete_layers, complete_tensors
 from .options import (
     FILE,
     OF_AN_IR,
     Options,
+    argument,
     flag,
     given,
+    input_arrays,
+    input_shapes,
     limit_options,
     listing_option,
     option,
     parse_size,
-    semantics_option,
-    tolerance_options,
+    random_inputs,
+    semantics,
+    tolerance,
 )
 
 if TYPE_CHECKING:
@@ -79,14 +81,11 @@ def _list_operations() -> None:
 class Request(Options):
     """The options of deconv-run."""
 
-    model: str = given(click.argument("model", metavar="MODEL", type=FILE))
-    inputs: tuple[str, ...] = option(
-        "[NAME=]FILE",
+    model: str = argument("MODEL")
+    inputs: tuple[str, ...] = input_arrays(
         "Array for an input of the model, as .npy; without a name, in order. '-': standard "
         "input. A .npz file has arrays for all inputs that it names. "
-        "A folder, a pattern as 'frames/*.npy' or several files: the model is run on each.",
-        "--input",
-        multiple=True,
+        "A folder, a pattern as 'frames/*.npy' or several files: the model is run on each."
     )
     output: str | None = option(
         "FILE|DIR",
@@ -99,7 +98,7 @@ class Request(Options):
         "The weights. Default: the .bin beside the model; a model on standard input has none.",
         type=FILE,
     )
-    semantics: str = given(semantics_option())
+    semantics: str = semantics()
     accuracy: str = option(
         None,
         "direct: sum convolutions directly, without Winograd (docs/numerics.md).",
@@ -124,20 +123,10 @@ class Request(Options):
         shell_complete=complete_tensors,
     )
     strict: bool = flag("Treat wrong declared dims as errors.")
-    random_inputs: int | None = option(
-        "[SEED]",
-        "Seeded random arrays for the inputs that are not given: floats are standard normal, "
-        "integers from 0 to 9. Without SEED: 0.",
-        type=click.IntRange(0),
-        is_flag=False,
-        flag_value=0,
-    )
-    shapes: tuple[str, ...] = option(
-        "[NAME=]SHAPE",
+    random_inputs: int | None = random_inputs(": floats are standard normal, integers from 0 to 9")
+    shapes: tuple[str, ...] = input_shapes(
         "Shape of an input with dynamic dims, as in data=1,3,224,224: for --random-inputs, "
-        "--explain-plan and --info. Repeatable.",
-        "--shape",
-        multiple=True,
+        "--explain-plan and --info. Repeatable."
     )
     save_inputs: str | None = option(
         "FILE|DIR",
@@ -150,8 +139,8 @@ class Request(Options):
         "Exit code 1 when out of tolerance.",
         multiple=True,
     )
-    rtol: float = given(tolerance_options(rtol=1e-5, atol=1e-6))
-    atol: float = field()
+    rtol: float = tolerance(1e-5)
+    atol: float = tolerance(1e-6)
     cast: Cast = option(
         "[=wrap]",
         "Convert inputs of another element type where every value fits, up to rounding of floats; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,13 +13,20 @@ from .options import (
     CONTEXT,
     FILE,
     OF_AN_IR,
-    array_options,
+    Options,
+    argument,
+    flag,
+    given,
+    input_arrays,
+    input_shapes,
     limit_options,
+    option,
     parse_size,
-    semantics_option,
-    severity_option,
+    random_inputs,
+    semantics,
+    severity,
     version_option,
-    weights_option,
+    weights_beside,
 )
 from .pages import progress, read_model, write
 
@@ -45,67 +52,77 @@ written, 130 interrupted.
 """
 
 
+class ShowRequest(Options):
+    """The options of deconv-show."""
+
+    model: str = argument("MODEL")
+    output: str | None = option(
+        "FILE",
+        "Default: the model's name with .html, in the working directory; '-' is standard output.",
+        type=FILE,
+    )
+    form: str | None = option(
+        None, "Default: by the ending of --output; html.", "--format", type=click.Choice(FORMATS)
+    )
+    force: bool = flag("Overwrite the output.")
+    weights: str | None = weights_beside()
+    semantics: str = semantics()
+    severity: str = severity("Show findings of this severity and above.")
+    inputs: tuple[str, ...] = input_arrays(
+        "Array for an input, as of deconv-run: the model runs, and its tensors are drawn."
+    )
+    random_inputs: int | None = random_inputs()
+    shapes: tuple[str, ...] = input_shapes(
+        "Shape of an input with dynamic dims, which the page shows. Repeatable."
+    )
+    other_inputs: tuple[str, ...] = option(
+        "[NAME=]FILE",
+        "Another array for an input: differences to the first are drawn. Inputs that are not "
+        "given another array keep theirs.",
+        "--other-input",
+        multiple=True,
+    )
+    against: str | None = option(
+        "MODEL|openvino",
+        "Another model, or a runtime: where it differs, as deconv-diff finds it.",
+    )
+    profile: bool = flag("Time the layers: the page can be coloured by time.")
+    max_size: int = option(
+        None,
+        "Size of all pictures of tensors together.",
+        default="4MiB",
+        show_default=True,
+        callback=lambda context, parameter, value: parse_size(value),
+    )
+    limits: Limits = given(limit_options(OF_AN_IR))
+    quiet: bool = flag("No progress, and no line about the output.", "-q", "--quiet")
+
+    @property
+    def runs(self) -> bool:
+        """Whether the model runs."""
+        asked = self.inputs or self.other_inputs or self.against or self.profile
+        return bool(asked) or self.random_inputs is not None
+
+    def read_too(self) -> Iterator[str]:
+        """Iterate over the arrays that are read besides the model, and the other model."""
+        for text in (*self.inputs, *self.other_inputs):
+            yield from (text, text.rpartition("=")[2])
+        if self.against is not None:
+            yield self.against
+
+
 @click.command("deconv-show", epilog=EPILOG, context_settings=CONTEXT)
-@click.argument("model", metavar="MODEL", type=FILE)
-@click.option(
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Default: the model's name with .html, in the working directory; '-' is standard output.",
-)
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), help="Default: by the ending of --output; html."
-)
-@click.option("--force", is_flag=True, help="Overwrite the output.")
-@weights_option()
-@semantics_option()
-@severity_option("Show findings of this severity and above.")
-@array_options(
-    use="the model runs, and its tensors are drawn.",
-    shape="Shape of an input with dynamic dims, which the page shows. Repeatable.",
-)
-@click.option(
-    "--other-input",
-    "other_inputs",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Another array for an input: differences to the first are drawn. Inputs that are not "
-    "given another array keep theirs.",
-)
-@click.option(
-    "--against",
-    metavar="MODEL|openvino",
-    help="Another model, or a runtime: where it differs, as deconv-diff finds it.",
-)
-@click.option("--profile", is_flag=True, help="Time the layers: the page can be coloured by time.")
-@click.option(
-    "--max-size",
-    default="4MiB",
-    show_default=True,
-    callback=lambda context, parameter, value: parse_size(value),
-    help="Size of all pictures of tensors together.",
-)
-@limit_options(OF_AN_IR)
-@click.option("-q", "--quiet", is_flag=True, help="No progress, and no line about the output.")
+@ShowRequest.add_to
 @version_option("deconv-show")
-def command(
-    model: str,
-    output: str | None,
-    form: str | None,
-    force: bool,
-    weights: str | None,
-    semantics: str,
-    severity: str,
-    limits: Limits,
-    quiet: bool,
-    **running: Any,
-) -> int:
+def command(**options: Any) -> int:
     """Write a page that shows MODEL, an IR or a oneDNN Graph file.
 
     It is one file that any browser opens without a network or a server. A broken model
     gives a page with its findings.
     """
-    form = form or _form_of(output)
+    request = ShowRequest(**options)
+    model, output = request.model, request.output
+    form = request.form or _form_of(output)
     target = output or f"{'model' if model == STREAM else Path(model).stem}.{form}"
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
@@ -113,45 +130,37 @@ def command(
 
     from .guard import Guard
 
-    beside = weights or (None if model == STREAM else weights_beside(model))
+    beside = request.weights or (None if model == STREAM else weights_beside(model))
     guard = Guard([("the model", model), *([("the weights", beside)] if beside else [])])
-    for path in _read_too(running):
+    for path in request.read_too():
         guard.add("a file that is read", path)
     if target != STREAM:
         guard.allow("--output", target)
-        if Path(target).exists() and not force:
+        if Path(target).exists() and not request.force:
             raise Mistake(f"{target} already exists (use --force to overwrite, or --output)")
-    from .show_runs import run_model, runs
+    from .show_runs import run_model
 
-    if form != "html" and runs(running):
+    if form != "html" and request.runs:
         raise Mistake(f"--format {form} draws the graph alone (--format html has the tensors)")
-    data, name = read_model(model, limits)
-    options = choose(severity=severity, semantics=semantics)
-    subject = read_subject(data, name, options, beside, limits)
+    data, name = read_model(model, request.limits)
+    chosen = choose(severity=request.severity, semantics=request.semantics)
+    subject = read_subject(data, name, chosen, beside, request.limits)
     extras: dict[str, Any] = {}
-    if running["shapes"] or runs(running):
-        subject, extras = run_model(data, beside, subject, running, quiet)
+    if request.shapes or request.runs:
+        subject, extras = run_model(data, beside, subject, request)
     if form == "html":
         from deconv_ir.view.page import write_page
 
-        page = write_page(subject, extras, None if quiet else progress()).encode()
+        page = write_page(subject, extras, None if request.quiet else progress()).encode()
     else:
         page = _picture(subject, form)
     write(page, target)
-    if not quiet and target != STREAM:
+    if not request.quiet and target != STREAM:
         layers = () if subject.graph is None else subject.graph.layers
         size = f"{len(page) / 1024:.0f} KiB" if len(page) >= 1024 else f"{len(page)} bytes"
         counts = f"{counted(layers, 'layer')}, {counted(subject.findings, 'finding')}"
         click.echo(f"{Path(target).resolve()}: {size}, {counts}")
     return EXIT_OK
-
-
-def _read_too(running: Mapping[str, Any]) -> Iterator[str]:
-    """Return the arrays that are read besides the model, and the other model."""
-    for text in (*running["inputs"], *running["other_inputs"]):
-        yield from (text, text.rpartition("=")[2])
-    if running["against"] is not None:
-        yield running["against"]
 
 
 def _picture(subject: Subject, form: str) -> bytes:

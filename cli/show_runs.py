@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +15,20 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.view.subject import Subject
 
+    from .show import ShowRequest
+
 
 def run_model(
-    data: bytes, weights: str | None, subject: Subject, options: Mapping[str, Any], quiet: bool
+    data: bytes, weights: str | None, subject: Subject, request: ShowRequest
 ) -> tuple[Subject, dict[str, Any]]:
-    """Run a model as the options ask; return it with the shapes of the run, and what came of it.
+    """Run a model as a request asks; return it with the shapes of the run, and what came of it.
 
     A model that cannot be loaded or run is shown without: a warning says why.
     """
     from .inputs import gather_inputs
     from .shapes import input_shapes
 
-    against = options["against"]
+    against = request.against
     if against == "onnxruntime":
         raise Mistake("--against onnxruntime requires an ONNX model (use deconv-diff)")
     if against is not None and against != "openvino" and not Path(against).is_file():
@@ -36,22 +37,16 @@ def run_model(
         model = _load(data, weights, subject)
     except DeconvError as error:
         return subject, _without(error)
-    shapes = input_shapes(model, options["shapes"])
-    if not runs(options):
+    shapes = input_shapes(model, request.shapes)
+    if not request.runs:
         return subject.at_shapes(shapes), {}
-    arrays = gather_inputs(model, options["inputs"], options["random_inputs"], shapes)
-    others = _other_arrays(model, arrays, options["other_inputs"])
+    arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes)
+    others = _other_arrays(model, arrays, request.other_inputs)
     subject = subject.at_shapes({name: array.shape for name, array in arrays.items()})
     try:
-        return subject, _results(model, arrays, others, options, quiet)
+        return subject, _results(model, arrays, others, request)
     except DeconvError as error:
         return subject, _without(error)
-
-
-def runs(options: Mapping[str, Any]) -> bool:
-    """Whether options ask for a run."""
-    names = ("inputs", "other_inputs", "against", "profile")
-    return options["random_inputs"] is not None or any(options[name] for name in names)
 
 
 def _without(error: DeconvError) -> dict[str, Any]:
@@ -85,20 +80,19 @@ def _results(
     model: Model,
     arrays: dict[str, Array],
     others: dict[str, Array] | None,
-    options: Mapping[str, Any],
-    quiet: bool,
+    request: ShowRequest,
 ) -> dict[str, Any]:
     from deconv_ir.view.runs import differences_of, draw_tensors, profile
 
     from .pages import progress
 
-    shown = None if quiet else progress()
+    shown = None if request.quiet else progress()
     found: dict[str, Any] = {
-        "pictures": draw_tensors(model, arrays, others, options["max_size"], shown)
+        "pictures": draw_tensors(model, arrays, others, request.max_size, shown)
     }
-    if options["profile"]:
+    if request.profile:
         found["profile"] = profile(model, arrays)
-    if (against := options["against"]) is not None:
+    if (against := request.against) is not None:
         from deconv_ir import diff
 
         runtime = against == "openvino"

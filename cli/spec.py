@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,13 +11,21 @@ from .options import (
     CONTEXT,
     FILE,
     OF_A_DOCUMENT,
+    Options,
+    argument,
+    flag,
+    given,
     limit_options,
-    semantics_option,
-    severity_option,
-    tolerance_options,
+    option,
+    semantics,
+    severity,
+    tolerance,
     version_option,
 )
 from .reporters import FORMAT, OUTPUT, write
+
+if TYPE_CHECKING:
+    from deconv_ir.limits import Limits
 
 EPILOG = """\b
 Examples:
@@ -37,10 +44,61 @@ zsh_source or fish_source for those shells.
 """
 
 
-def document_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the arguments and options that `check` and `fix` share."""
-    documents = click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
-    return documents(semantics_option()(limit_options(OF_A_DOCUMENT)(command)))
+class DocumentOptions(Options):
+    """The options that `check` and `fix` share."""
+
+    documents: tuple[str, ...] = argument("DOC...", nargs=-1, required=True)
+    semantics: str = semantics()
+    limits: Limits = given(limit_options(OF_A_DOCUMENT))
+
+
+class FixRequest(DocumentOptions):
+    """The options of deconv-spec fix."""
+
+    diff: bool = flag("Show the changes without making them.")
+    quiet: bool = flag("Print only the examples that are still wrong.", "-q", "--quiet")
+
+
+class CheckRequest(DocumentOptions):
+    """The options of deconv-spec check."""
+
+    format_: str = given(FORMAT)
+    output: str | None = given(OUTPUT)
+    severity: str = severity("Findings of this severity and above give exit code 1.")
+    exit_zero: bool = flag("Exit with 0 even if there are findings.")
+    verbose: bool = flag("Also show the formulas of right examples.", "-v", "--verbose")
+    quiet: bool = flag("Print only problems.", "-q", "--quiet")
+
+
+class GenerateRequest(Options):
+    """The options of deconv-spec generate."""
+
+    spec: str = argument("SPEC.toml")
+    out: str = option("DIR", "Directory for the files.", required=True, type=FILE)
+    page_format: str = option(
+        None,
+        "Form of the page.",
+        "--format",
+        type=click.Choice(["md", "rst", "xml"]),
+        default="md",
+        show_default=True,
+    )
+    diagram: bool = flag("Draw the examples (needs matplotlib).")
+    quiet: bool = flag("Print nothing.", "-q", "--quiet")
+
+
+class VerifyRequest(Options):
+    """The options of deconv-spec verify."""
+
+    directory: str = argument("DIR")
+    actual: str | None = option(
+        "DIR2",
+        "Compare the outputs in DIR2 (EXAMPLE/output.npy) with those of DIR.",
+        type=FILE,
+    )
+    rtol: float = tolerance(0.0)
+    atol: float = tolerance(0.0)
+    quiet: bool = flag("Print only differences.", "-q", "--quiet")
 
 
 @click.group("deconv-spec", epilog=EPILOG, context_settings=CONTEXT)
@@ -50,14 +108,8 @@ def command() -> None:
 
 
 @command.command(context_settings=CONTEXT)
-@document_options
-@FORMAT
-@OUTPUT
-@severity_option("Findings of this severity and above give exit code 1.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
-@click.option("-v", "--verbose", is_flag=True, help="Also show the formulas of right examples.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
-def check(documents: tuple[str, ...], output: str | None, exit_zero: bool, **options: Any) -> int:
+@CheckRequest.add_to
+def check(**options: Any) -> int:
     """Compute the output dims of every XML layer and oneDNN Graph example in DOC, and compare.
 
     DOC is Markdown, reStructuredText, HTML, plain text or a notebook; a folder stands for
@@ -65,20 +117,20 @@ def check(documents: tuple[str, ...], output: str | None, exit_zero: bool, **opt
     """
     from .spec_documents import check_documents, expand
 
-    if output is not None:
+    request = CheckRequest(**options)
+    if request.output is not None:
         from .guard import Guard
 
-        Guard((f"{d}, which is checked", d) for d in expand(documents)).allow("--output", output)
-    code, text = check_documents(documents, **options)
-    write(text, options["format_"], output)
-    return EXIT_OK if exit_zero and code == EXIT_DIFFERS else code
+        checked = ((f"{d}, which is checked", d) for d in expand(request.documents))
+        Guard(checked).allow("--output", request.output)
+    code, text = check_documents(request)
+    write(text, request.format_, request.output)
+    return EXIT_OK if request.exit_zero and code == EXIT_DIFFERS else code
 
 
 @command.command(context_settings=CONTEXT)
-@document_options
-@click.option("--diff", is_flag=True, help="Show the changes without making them.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only the examples that are still wrong.")
-def fix(documents: tuple[str, ...], **options: Any) -> int:
+@FixRequest.add_to
+def fix(**options: Any) -> int:
     """Write the computed output dims into DOC, and touch nothing else.
 
     Exit code 1: with --diff, something would change; else, an example is
@@ -86,22 +138,11 @@ def fix(documents: tuple[str, ...], **options: Any) -> int:
     """
     from .spec_documents import fix_documents
 
-    return fix_documents(documents, **options)
+    return fix_documents(FixRequest(**options))
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("spec", metavar="SPEC.toml", type=FILE)
-@click.option("--out", required=True, metavar="DIR", help="Directory for the files.", type=FILE)
-@click.option(
-    "--format",
-    "page_format",
-    type=click.Choice(["md", "rst", "xml"]),
-    default="md",
-    show_default=True,
-    help="Form of the page.",
-)
-@click.option("--diagram", is_flag=True, help="Draw the examples (needs matplotlib).")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+@GenerateRequest.add_to
 def generate(**options: Any) -> int:
     """Make XML, networks, a page and golden arrays from SPEC.toml.
 
@@ -109,19 +150,11 @@ def generate(**options: Any) -> int:
     """
     from .spec_golden import generate_files
 
-    return generate_files(**options)
+    return generate_files(GenerateRequest(**options))
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("directory", metavar="DIR", type=FILE)
-@click.option(
-    "--actual",
-    metavar="DIR2",
-    type=FILE,
-    help="Compare the outputs in DIR2 (EXAMPLE/output.npy) with those of DIR.",
-)
-@tolerance_options(rtol=0.0, atol=0.0)
-@click.option("-q", "--quiet", is_flag=True, help="Print only differences.")
+@VerifyRequest.add_to
 def verify(**options: Any) -> int:
     """Compute the golden arrays in DIR anew, and compare.
 
@@ -129,7 +162,7 @@ def verify(**options: Any) -> int:
     """
     from .spec_golden import verify_files
 
-    return verify_files(**options)
+    return verify_files(VerifyRequest(**options))
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,6 +37,9 @@ from .common import (
 from .diffs import unified_diff
 from .reporters import Run, Tool, render
 from .reporters.text import show
+
+if TYPE_CHECKING:
+    from .spec import CheckRequest, FixRequest
 
 SUFFIXES = (".md", ".markdown", ".rst", ".txt", ".html", ".htm", ".ipynb")
 
@@ -81,41 +84,33 @@ def _open(path: str, limits: Limits) -> Document:
     return read_document(path, limits.document_bytes)
 
 
-def check_documents(
-    paths: Sequence[str],
-    semantics: str,
-    limits: Limits,
-    format_: str,
-    severity: str,
-    verbose: bool,
-    quiet: bool,
-) -> tuple[int, str]:
+def check_documents(request: CheckRequest) -> tuple[int, str]:
     """Check documents, also after one that is broken; return exit code and report."""
     checked: list[tuple[Document, list[Judgement]]] = []
     broken = False
-    for path in expand(paths):
+    for path in expand(request.documents):
         try:
-            document = _open(path, limits)
+            document = _open(path, request.limits)
         except DeconvError as error:
             report_error(error)
             broken = True
             continue
-        checked.append((document, check_document(document, Semantics(semantics))))
+        checked.append((document, check_document(document, Semantics(request.semantics))))
     results = [_result(document, judgements) for document, judgements in checked]
-    if format_ == "text":
+    if request.format_ == "text":
         shown = zip(checked, results, strict=True)
-        lines = [line for pair in shown for line in _lines_of(*pair, verbose, quiet)]
-        lines += [] if quiet else [_summary(checked)]
+        lines = [line for pair in shown for line in _lines_of(*pair, request)]
+        lines += [] if request.quiet else [_summary(checked)]
         report = "".join(f"{line}\n" for line in lines)
     else:
         examples = [_record(d, j) for d, judgements in checked for j in judgements]
         more = {"examples": examples}
         report = render(
-            format_, Run(results=results, tool=SPEC, closing=_summary(checked), more=more)
+            request.format_, Run(results=results, tool=SPEC, closing=_summary(checked), more=more)
         )
     if broken:
         return EXIT_MISTAKE, report
-    least = _RANKS.index(Severity(severity))
+    least = _RANKS.index(Severity(request.severity))
     found = any(_RANKS.index(f.severity) <= least for result in results for f in result.findings)
     return (EXIT_DIFFERS if found else EXIT_OK), report
 
@@ -163,51 +158,47 @@ def _summary(checked: Sequence[tuple[Document, Sequence[Judgement]]]) -> str:
 
 
 def _lines_of(
-    checked: tuple[Document, Sequence[Judgement]], result: Result, verbose: bool, quiet: bool
+    checked: tuple[Document, Sequence[Judgement]], result: Result, request: CheckRequest
 ) -> Iterator[str]:
     """Yield a line for each right example, and each finding."""
     document, judgements = checked
     for judgement in judgements:
-        if judgement.verdict is Verdict.RIGHT and not quiet:
+        if judgement.verdict is Verdict.RIGHT and not request.quiet:
             place = click.style(f"{one_line(document.name)}:{judgement.example.line}", bold=True)
             word = click.style("right", fg="green", bold=True)
-            reason = judgement.reason if verbose else judgement.reason.partition("; ")[0]
+            reason = judgement.reason if request.verbose else judgement.reason.partition("; ")[0]
             yield f"{place}: {word}: {one_line(judgement.example.label)}: {one_line(reason)}"
         for finding in judgement.findings:
-            if not quiet or finding.severity is not Severity.INFO:
+            if not request.quiet or finding.severity is not Severity.INFO:
                 yield show(finding, result)
-    if not judgements and not quiet:
+    if not judgements and not request.quiet:
         yield show(result.findings[0], result)
 
 
-def fix_documents(
-    paths: Sequence[str], semantics: str, limits: Limits, diff: bool, quiet: bool
-) -> int:
+def fix_documents(request: FixRequest) -> int:
     """Fix documents in place, or show how, and return the exit code."""
     code = EXIT_OK
-    for path in expand(paths):
+    for path in expand(request.documents):
         try:
-            document = _open(path, limits)
-            changed, left = _fix(document, path, semantics, diff=diff, quiet=quiet)
+            document = _open(path, request.limits)
+            changed, left = _fix(document, path, request)
         except DeconvError as error:
             report_error(error)
             code = EXIT_MISTAKE
             continue
-        if code == EXIT_OK and (left or (diff and changed)):
+        if code == EXIT_OK and (left or (request.diff and changed)):
             code = EXIT_DIFFERS
     return code
 
 
-def _fix(
-    document: Document, path: str, semantics: str, *, diff: bool, quiet: bool
-) -> tuple[bool, bool]:
+def _fix(document: Document, path: str, request: FixRequest) -> tuple[bool, bool]:
     """Fix one document; return whether it changed, and whether an example is still wrong."""
-    fixed = fix_document(document, Semantics(semantics))
+    fixed = fix_document(document, Semantics(request.semantics))
     for judgement in fixed.left:
         where = f"{document.name}:{judgement.example.line}"
         left = f"{where}: not fixed: {judgement.example.label}: {judgement.reason}"
         click.echo(one_line(left), err=True)
-    if diff:
+    if request.diff:
         if fixed.edits:
             after = Document(fixed.data, document.name).text
             text = "".join(unified_diff(document.text, after, document.name))
@@ -216,6 +207,6 @@ def _fix(
         click.echo(fixed.data, nl=False)
     elif fixed.edits:
         rewrite(Path(path), fixed.data, "the document")
-        if not quiet:
+        if not request.quiet:
             click.echo(f"{one_line(document.name)}: {counted(fixed.edits, 'place')} fixed")
     return bool(fixed.edits), bool(fixed.left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,22 +14,25 @@ from deconv_ir.formats.files import output_errors, replace_file
 from .common import EXIT_DIFFERS, EXIT_OK, counted
 from .guard import Guard
 
+if TYPE_CHECKING:
+    from .spec import GenerateRequest, VerifyRequest
 
-def generate_files(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) -> int:
+
+def generate_files(request: GenerateRequest) -> int:
     """Make a golden directory; nothing is written before all of it is made."""
     from deconv_ir.spec_examples.generate import PageFormat, generate
     from deconv_ir.spec_examples.specfile import read_spec
 
-    stated = read_spec(spec)
-    files = generate(stated, PageFormat(page_format), diagrams=diagram)
-    guard = Guard([("the specification", spec)])
+    stated = read_spec(request.spec)
+    files = generate(stated, PageFormat(request.page_format), diagrams=request.diagram)
+    guard = Guard([("the specification", request.spec)])
     for name in files:
-        guard.allow("--out", Path(out, name))
-    _write(files, Path(out))
-    if not quiet:
+        guard.allow("--out", Path(request.out, name))
+    _write(files, Path(request.out))
+    if not request.quiet:
         size = sum(map(len, files.values()))
         examples = counted(stated.examples, "example")
-        click.echo(f"{one_line(out)}: {examples}, {len(files)} files, {size} bytes")
+        click.echo(f"{one_line(request.out)}: {examples}, {len(files)} files, {size} bytes")
     return EXIT_OK
 
 
@@ -42,14 +46,14 @@ def _write(files: Mapping[str, bytes], root: Path) -> None:
                 stream.write(files[name])
 
 
-def verify_files(directory: str, actual: str | None, rtol: float, atol: float, quiet: bool) -> int:
+def verify_files(request: VerifyRequest) -> int:
     """Verify a golden directory, and outputs against it; return the exit code."""
     from deconv_ir.spec_examples.verify import verify
 
-    result = verify(directory, actual, rtol=rtol, atol=atol)
+    result = verify(request.directory, request.actual, rtol=request.rtol, atol=request.atol)
     for finding in result.findings:
         click.echo(str(finding))
-    if not quiet:
+    if not request.quiet:
         found = counted(result.findings, "finding") if result.findings else "no findings"
         click.echo(f"{counted(result.compared, 'output')} compared, {found}")
     return EXIT_DIFFERS if result.findings else EXIT_OK
