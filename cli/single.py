@@ -110,13 +110,14 @@ def explain(model: Model, request: Request) -> int:
     given = pair("--input", request.inputs, list(shapes))
     if len(given) == len(shapes):
         arrays = gather_inputs(model, request.inputs, None, shapes)
-        plan = model.bind(arrays, outputs=request.wanted, cast=request.cast).plan
+        bound = model.bind(arrays, outputs=request.wanted, cast=request.cast)
     else:
         for name, shape in shapes.items():
             if name in given:
                 shapes[name] = read_array(given[name], name).shape
             elif request.random_inputs is not None:
                 shapes[name] = drawn_shape(name, shape)
-        plan = model.bind(shapes=shapes, outputs=request.wanted).plan
-    print_plan(plan, as_json=request.as_json)
+        bound = model.bind(shapes=shapes, outputs=request.wanted)
+    report_findings(bound.findings, request.strict)
+    print_plan(bound.plan, as_json=request.as_json)
     return EXIT_OK

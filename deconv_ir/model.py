@@ -400,14 +400,12 @@ class Model(Tileable):
 
     def _wanted(self, outputs: str | Sequence[str] | None) -> dict[str, Source]:
         """Find the tensors asked for, by the names under which they are returned."""
-        if outputs is not None:
-            return find_tensors(self.graph, names_of(outputs))
         wanted = {}
         for name, index in zip(self.outputs, self._results, strict=True):
             source = self.graph.topology.sources[index][0]
             assert source is not None, "a graph with loose inputs does not load"
             wanted[name] = source
-        return wanted
+        return wanted if outputs is None else find_tensors(self.graph, names_of(outputs), wanted)
 
     def _executor(
         self, sources: tuple[Source, ...], known: frozenset[str] = frozenset()

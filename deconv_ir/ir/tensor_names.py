@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from deconv_ir.errors import InputError, IRError
 from deconv_ir.ir.graph import Graph, Port, Source
@@ -19,30 +20,56 @@ def tensor_name(graph: Graph, source: Source) -> str:
     return layer.name if len(layer.outputs) < 2 else f"{layer.name}.{source[1]}"
 
 
-def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
+def find_tensors(
+    graph: Graph, names: Sequence[str], outputs: Mapping[str, Source] = MappingProxyType({})
+) -> dict[str, Source]:
     """Find tensors by tensor name, layer name or layer id, in this order.
+
+    A name of several layers stands for the one of the model's `outputs` that has it.
 
     A Result stands for its input.  A layer with several outputs stands for all of them, under
     ``name.0``, ``name.1`` and so on, each of which may also be asked for.
+
+    Raises
+    ------
+    IRError
+        There is no such tensor or layer, or several layers have the name.
     """
     tensors: dict[str, Source] = {}
-    layers: dict[str, int] = {}
+    layers: dict[str, list[int]] = {}
     ids: dict[str, int] = {}
     for index, layer in enumerate(graph.layers):
-        layers.setdefault(layer.name, index)
+        layers.setdefault(layer.name, []).append(index)
         ids.setdefault(str(layer.id), index)
         for output, port in enumerate(layer.outputs):
             for name in port.names:
                 tensors.setdefault(name, (index, output))
+
+    def layer_at(name: str) -> int | None:
+        all_named = layers.get(name, [])
+        # The Results of a tensor may have its name.
+        named = [i for i in all_named if graph.layers[i].type != "Result"] or all_named[:1]
+        if len(named) < 2:
+            return named[0] if named else ids.get(name)
+        options = ", ".join(str(graph.layers[i].id) for i in named)
+        raise IRError(
+            f"{len(named)} layers have the name {name!r}",
+            file=graph.file,
+            hint=f"a layer id names one of them: {options}",
+        )
+
     found: dict[str, Source] = {}
     for name in names:
         if name in tensors:
             found[name] = tensors[name]
             continue
-        at = layers.get(name, ids.get(name))
+        if name in outputs and len(layers.get(name, ())) > 1:
+            found[name] = outputs[name]
+            continue
+        at = layer_at(name)
         if at is None:
             base, dot, number = name.rpartition(".")
-            at = layers.get(base, ids.get(base))
+            at = layer_at(base)
             if not dot or at is None or not number.isdecimal():
                 ports = [(layer.name, port) for layer in graph.layers for port in layer.outputs]
                 known = [n for label, port in ports for n in (label, *port.names)]

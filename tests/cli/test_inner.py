@@ -79,6 +79,20 @@ def test_a_name_that_is_not_there() -> None:
     assert "there is no tensor or layer 'upp' (did you mean 'up'?)" in done.stderr
 
 
+def test_a_name_of_several_layers_is_refused(here: Path) -> None:
+    ir = IR()
+    x = ir.parameter("x", "2,3")
+    first = ir.layer("Tanh", [x], name="t")
+    ir.result(ir.layer("Abs", [ir.layer("Exp", [first], name="t")], name="y"))
+    path = ir.save(here)
+    done = invoke(path, "--random-inputs", "0", "--until", "t")
+    assert done.exit_code == 2
+    assert "2 layers have the name 't' (a layer id names one of them: 1, 2)" in done.stderr
+    for number in ("1", "2"):
+        assert invoke(path, "--random-inputs", "0", "--until", number).exit_code == 0
+    np.testing.assert_allclose(np.load("2.npy"), np.exp(np.load("1.npy")), rtol=1e-5)
+
+
 def test_explain_plan_without_arrays() -> None:
     done = invoke("--explain-plan", BLOCK)
     assert done.exit_code == 0, done.stderr

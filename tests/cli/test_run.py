@@ -169,6 +169,10 @@ def test_wrong_declared_dims_warn_and_with_strict_fail(here: Path) -> None:
     assert strict.exit_code == 2
     assert "declared 8, computed 7" in strict.stderr
     assert files() == ["y.npy"]
+    assert invoke(MODEL, "--explain-plan").exit_code == 0
+    explained = invoke(MODEL, "--explain-plan", "--strict")
+    assert (explained.exit_code, explained.stdout) == (2, "")
+    assert explained.stderr == strict.stderr
 
 
 def test_expect(here: Path) -> None:
