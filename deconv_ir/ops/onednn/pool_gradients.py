@@ -112,9 +112,21 @@ class _PoolGradient(Operation, abc.ABC):
         """Add the gradients of the windows to `result`; all are [N, C, spatial...]."""
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count src, its gradient and three arrays of the size of diff_dst, in 8 bytes each."""
-        shapes = [outputs[0].shape] * 2 + [inputs[self.inputs.index("diff_dst")].shape] * 3
-        return 8 * sum(element_count(static(shape)) for shape in shapes if shape is not None)
+        """Count the sums, what `sum` makes of diff_dst, and copies in a wider type."""
+        source = element_count(static(outputs[0].shape))
+        grad = element_count(static(inputs[self.inputs.index("diff_dst")].shape))
+        from deconv_ir.ops.numeric import working_dtype
+
+        element_type = outputs[0].element_type
+        assert element_type is not None, "a layer with arrays has a type"
+        dtype = element_type.numpy()
+        wide = working_dtype(dtype)
+        copies = source + grad if wide != dtype else 0
+        return int(wide.itemsize) * (source + copies) + grad * self.bytes_of_window(wide.itemsize)
+
+    @abc.abstractmethod
+    def bytes_of_window(self, itemsize: int) -> int:
+        """Return the temporary bytes for each window, given those of an element."""
 
 
 def _taps(
@@ -157,6 +169,10 @@ class MaxPoolBackward(_PoolGradient):
             return _PoolGradient._geometry(shorter, shape, grad)
         return _PoolGradient._geometry(self, shape, grad)
 
+    def bytes_of_window(self, itemsize: int) -> int:
+        """Count the maximum, what a tap adds, and flags."""
+        return 2 * itemsize + 4
+
     def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
         """Find the maxima, then the first tap that has each."""
         import numpy as np
@@ -188,6 +204,10 @@ class AvgPoolBackward(_PoolGradient):
             grad = inputs[0].shape
             return None if grad is None else check_output_shape(inputs[1], "src_shape", len(grad))
         return stated_shape("src_shape", "second", self.src_shape, self.declared_shape)
+
+    def bytes_of_window(self, itemsize: int) -> int:
+        """Count the share of an element."""
+        return itemsize
 
     def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
         """Divide by the elements of each window, with or without the pads."""

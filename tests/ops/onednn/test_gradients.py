@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 from onednn_forms import as_bytes, op, tensor
 from onednn_oracle import close, floats, last, run
+from support import traced_peak
 
 import deconv_ir
 from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ops.base import parse_attributes
+from deconv_ir.ops.onednn.pool_gradients import AvgPoolBackward, MaxPoolBackward
 
 SHAPE = (2, 3, 4)
 
@@ -341,3 +345,28 @@ def test_a_gradient_of_another_shape_is_refused() -> None:
     )
     with pytest.raises(deconv_ir.ShapeError, match=r"diff_dst must have shape \[1,1,2\]"):
         deconv_ir.load(as_bytes(graph))
+
+
+@pytest.mark.parametrize("name", ["f32", "f16"])
+@pytest.mark.parametrize(("window", "stride"), [(2, 2), (3, 1)])
+@pytest.mark.parametrize("kind", [AvgPoolBackward, MaxPoolBackward])
+def test_the_plan_of_a_pool_gradient_is_about_what_it_takes(
+    kind: type[AvgPoolBackward | MaxPoolBackward], window: int, stride: int, name: str
+) -> None:
+    extent = (64 - window) // stride + 1
+    element_type = parse_element_type(name)
+    shape, dtype = (1, 8, 64, 64), element_type.numpy()
+    attributes = {"strides": f"{stride},{stride}", "kernel": f"{window},{window}",
+                  "pads_begin": "0,0", "pads_end": "0,0", "data_format": "NCX"}  # fmt: skip
+    arrays = [np.ones((1, 8, extent, extent), dtype)]
+    if kind is AvgPoolBackward:
+        attributes |= {"exclude_pad": "false", "src_shape": "1,8,64,64"}
+    else:
+        arrays.insert(0, np.ones(shape, dtype))
+    operation, _ = parse_attributes(kind, attributes)
+    assert operation is not None
+    infos = [TensorInfo(array.shape, element_type) for array in arrays]
+    outputs = operation.infer(infos, Context())
+    planned = operation.scratch(infos, outputs, Context()) + math.prod(shape) * dtype.itemsize
+    taken = traced_peak(lambda: operation.execute(arrays, Context()))
+    assert 0.65 * planned < taken < planned
