@@ -192,6 +192,19 @@ def test_misspelt_operations(kind: str, version: str, hint: str | None, tmp_path
         assert [h[: len(hint)] for h in found if h] == [hint]
 
 
+def test_an_operation_without_a_rule_or_execution_says_so() -> None:
+    class Bare(Operation):
+        pass
+
+    x = np.ones(2, np.float32)
+    with pytest.raises(deconv_ir.UnsupportedError, match="Bare has no shape rule"):
+        Bare().infer([], Context())
+    with pytest.raises(deconv_ir.UnsupportedError, match="Bare cannot be executed"):
+        Bare().execute([x], Context())
+    with pytest.raises(deconv_ir.UnsupportedError, match="Bare cannot be executed"):
+        Bare().execute_into([x], Context(), x)
+
+
 def test_several_misspelt_operations(tmp_path: Path) -> None:
     ir = IR()
     x = ir.parameter("x", "2")

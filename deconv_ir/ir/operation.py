@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.boxes import Boxes, LayerTile, partial_axes, whole_box
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.expression import Expression as Expression
@@ -345,8 +346,10 @@ class Operation(Record):
         ------
         ShapeError
             The inputs do not fit the operation, or each other.
+        UnsupportedError
+            There is no shape rule: the type of the layer is unknown.
         """
-        raise NotImplementedError
+        raise UnsupportedError(f"{type(self).__name__} has no shape rule")
 
     @property
     def is_repeatable(self) -> bool:
@@ -388,8 +391,14 @@ class Operation(Record):
         return None
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Compute an array for each output, from arrays that `infer` accepts."""
-        raise NotImplementedError
+        """Compute an array for each output, from arrays that `infer` accepts.
+
+        Raises
+        ------
+        UnsupportedError
+            There is nothing to compute: the layer is a Parameter, or its type is unknown.
+        """
+        raise UnsupportedError(f"{type(self).__name__} cannot be executed")
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
         """Return the result of `execute` as a lazy tensor; None where that is not possible."""
@@ -428,7 +437,7 @@ class Operation(Record):
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
         """Compute the output into `out`, an array of its shape and element type."""
-        raise NotImplementedError
+        out[...] = self.execute(inputs, context)[0]
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Prepare a call for fixed shapes; a `value` is the value in every run.

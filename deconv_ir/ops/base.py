@@ -449,7 +449,8 @@ def declare(
         if (
             versions
             and cls.__module__.startswith(__package__)
-            and "Source:" not in str(cls.__doc__)
+            and cls.__doc__  # python -OO strips them
+            and "Source:" not in cls.__doc__
         ):
             source = f"{kind}-{versions[0].removeprefix('opset')}"
             cls.__doc__ = f"{cls.__doc__}\n\nSource: OpenVINO operation specification, {source}."

@@ -81,3 +81,20 @@ def test_exit_code_and_output_survive_the_quick_exit(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stdout.endswith("Found 1 error in 1 of 1 file.\n")
+
+
+def test_the_rules_run_without_docstrings(tmp_path: Path) -> None:
+    path = case_of("cycle", "two layers").write(tmp_path)
+    code = "from deconv_cli.lint import main; main()"
+    outputs = []
+    for level in ("-O", "-OO"):
+        done = subprocess.run(
+            [sys.executable, level, "-c", code, str(path)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (1, "")
+        outputs.append(done.stdout)
+    assert "IR207" in outputs[0]
+    assert outputs[0] == outputs[1]
