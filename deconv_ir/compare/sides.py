@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +16,7 @@ from deconv_ir.formats.opening import is_onednn
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.graph import Layer, Source
+from deconv_ir.ops.constants.constant import unpack
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -201,9 +203,8 @@ class OpenVINOSide(_Grouped):
             compiled = self.core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
             by_name = {self.ports[i, 0][0]: array for i, array in self.inputs.items()}
             given = [by_name[port.get_node().get_friendly_name()] for port in model.inputs]
-            results = compiled(
-                [_as_tensor(a, port) for a, port in zip(given, model.inputs, strict=True)]
-            )
+            request = compiled.create_infer_request()
+            request.infer(list(map(_as_tensor, given, model.inputs)))
         except RuntimeError as error:
             raise UnsupportedError(
                 f"OpenVINO cannot run the model: {last_line(error)}", file=self.network.graph.file
@@ -213,7 +214,7 @@ class OpenVINOSide(_Grouped):
         for position, output in enumerate(model.outputs):
             source = output.get_node().input_value(0)
             key = (source.get_node().get_friendly_name(), source.get_index())
-            found[key] = _as_array(results[position], output)
+            found[key] = _as_array(request.get_output_tensor(position))
         return {source: found[self.ports[source]] for source in group}
 
 
@@ -221,20 +222,23 @@ def _as_tensor(array: Array, port: Any) -> Any:
     """Return an array as OpenVINO takes it; of types that NumPy lacks it takes the bytes."""
     import numpy as np
 
-    if array.dtype.isbuiltin == 1:
-        return array
-    codes = np.ascontiguousarray(array).view(f"u{array.itemsize}")
+    element_type = parse_element_type(port.get_element_type().get_type_name())
+    codes = np.ascontiguousarray(array)
+    if element_type.name in ("i4", "u4"):  # two share a byte, the first the low half
+        codes = np.append(codes.view(np.uint8) & 15, np.zeros(array.size % 2, np.uint8))
+        codes = codes[::2] | (codes[1::2] << 4)
+    elif element_type.is_packed:
+        raise UnsupportedError(f"an input of type {element_type} cannot be given to OpenVINO")
+    elif array.dtype.isbuiltin != 1:
+        codes = codes.view(f"u{array.itemsize}")
     return import_runtime("openvino").Tensor(codes, array.shape, port.get_element_type())
 
 
-def _as_array(found: Array, port: Any) -> Array:
-    """Return a copy of a result, of which OpenVINO's Python arrays show the bytes."""
-    import numpy as np
-
-    element_type = parse_element_type(port.get_element_type().get_type_name())
-    if element_type.numpy() == found.dtype:
-        return np.array(found)
-    return np.array(found).view(element_type.numpy())
+def _as_array(tensor: Any) -> Array:
+    """Return a copy of a result; of types that NumPy lacks, OpenVINO's arrays show the bytes."""
+    element_type = parse_element_type(tensor.element_type.get_type_name())
+    count = math.prod(tensor.shape)
+    return unpack(memoryview(tensor.data.tobytes()), element_type, count).reshape(tensor.shape)
 
 
 class OnnxSide(_Grouped):

@@ -134,3 +134,24 @@ def test_types_that_numpy_lacks_are_compared(dtype: str) -> None:
     found = deconv_ir.diff(model, None, given, against="openvino")
     assert [tensor.name for tensor in found.tensors] == ["1", "3", "4"]
     assert found.equal
+
+
+@pytest.mark.parametrize("dtype", ["s4", "u4"])
+def test_four_bits_are_compared(dtype: str) -> None:
+    """Two of them share a byte there, and none here."""
+    x, groups = [3, 5], [3, 1]
+    tensors = [tensor(0, x, dtype), tensor(1, groups), tensor(2, groups, dtype)]
+    grouped = {"qtype": "per_group", "group_shape": [1, 5], "axis": 1}
+    data = as_bytes(op(0, "DynamicDequantize", tensors, [tensor(3, x)], **grouped))
+    model = deconv_ir.load(data)
+    element_type = model.inputs["0"].element_type
+    assert element_type is not None
+    low = -8 if dtype == "s4" else 0
+    given = {
+        "0": RNG.integers(low, low + 16, x).astype(element_type.numpy()),
+        "1": RNG.uniform(0.2, 1.5, groups).astype(np.float32),
+        "2": RNG.integers(low, low + 16, groups).astype(element_type.numpy()),
+    }
+    found = deconv_ir.diff(model, None, given, against="openvino")
+    assert [t.name for t in found.tensors] == ["3"]
+    assert found.equal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import PadMode, Rounding
@@ -51,6 +52,28 @@ class Windowed(ByChannel):
     pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
+    def windows(self, program: Program) -> tuple[Ref, dict[str, Any]]:
+        """Return the data, and where windows stand; what negative pads take away is cut off.
+
+        Operations of opsets have no negative pads, or not all runtimes have them.
+        """
+        data = self.enter(program, 0)
+        begin, end = self.pads_begin or (), self.pads_end or ()
+        explicit = self.auto_pad is PadMode.EXPLICIT
+        if explicit and len(begin) == len(end) and min((*begin, *end), default=0) < 0:
+            axes = range(2, 2 + len(begin))
+            starts = [max(0, -pad) for pad in begin]
+            stops = [pad if pad < 0 else 2**63 - 1 for pad in end]
+            ranges = (starts, stops, [1] * len(begin), axes)
+            data = program.add("Slice", data, *map(program.constant, ranges))
+            begin, end = (tuple(max(0, pad) for pad in pads) for pads in (begin, end))
+        return data, {
+            "strides": self.strides,
+            "pads_begin": begin or None,
+            "pads_end": end or None,
+            "auto_pad": self.auto_pad,
+        }
+
 
 class _Convolution(Windowed, abc.ABC):
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
@@ -87,16 +110,13 @@ class _Convolution(Windowed, abc.ABC):
     def program(self, program: Program) -> Sequence[Ref]:
         """Convolve, and add the bias."""
         merged_type(program.infos, self.inputs, "float")
-        data, filter_ = self.enter(program, 0), self.filter(program, 1)
+        data, windows = self.windows(program)
         found = program.add(
             "Convolution" if self.groups == 1 else "GroupConvolution",
             data,
-            filter_,
-            strides=self.strides,
-            pads_begin=self.pads_begin,
-            pads_end=self.pads_end,
+            self.filter(program, 1),
             dilations=self.dilations,
-            auto_pad=self.auto_pad,
+            **windows,
         )
         if program.count > 2:
             bias = add_channels(program, program.wide(2), found, "bias")
@@ -158,7 +178,7 @@ class OneDNNMaxPool(_Pool):
 
     def program(self, program: Program) -> Sequence[Ref]:
         """Pool; more dilations than spatial axes are ignored."""
-        data = self.enter(program, 0)
+        data, windows = self.windows(program)
         dilations = self.dilations
         spatial = program.rank(data) - 2
         if dilations and len(dilations) > spatial:
@@ -167,13 +187,10 @@ class OneDNNMaxPool(_Pool):
             "MaxPool",
             data,
             version="opset8",
-            strides=self.strides,
             dilations=dilations or None,
-            pads_begin=self.pads_begin,
-            pads_end=self.pads_end,
             kernel=self.kernel,
             rounding_type=self.rounding_type,
-            auto_pad=self.auto_pad,
+            **windows,
         )
         return (self.leave(program, found),)
 
@@ -186,16 +203,14 @@ class OneDNNAvgPool(_Pool):
 
     def program(self, program: Program) -> Sequence[Ref]:
         """Pool."""
+        data, windows = self.windows(program)
         found = program.add(
             "AvgPool",
-            self.enter(program, 0),
+            data,
             version="opset1",
-            strides=self.strides,
-            pads_begin=self.pads_begin,
-            pads_end=self.pads_end,
             kernel=self.kernel,
             exclude_pad=self.exclude_pad,
             rounding_type=self.rounding_type,
-            auto_pad=self.auto_pad,
+            **windows,
         )
         return (self.leave(program, found),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
 from onednn_oracle import close, floats, gather, last, run, scatter
 
 import deconv_ir
+from deconv_ir.formats.conversion import to_openvino
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
@@ -207,6 +210,52 @@ def test_pooling(layout: str) -> None:
         )
         (found,) = run(graph, arrays=[data])
         close(found, result)
+
+
+@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+@pytest.mark.parametrize(
+    ("begin", "end"), [([1, -2], [-1, 1]), ([0, 0], [-1, -1]), ([-1, 1], [0, 0])]
+)
+@pytest.mark.parametrize("kind", ["Convolution", "MaxPool", "AvgPool"])
+def test_negative_pads_cut_data_off(
+    kind: str, begin: Any, end: Any, layout: str, tmp_path: Path
+) -> None:
+    """As public files have them; an IR of the graph has none."""
+    x, weights = floats(2, 3, 8, 9), floats(4, 3, 3, 2)
+    turn = last if layout == "NXC" else np.asarray
+    kernel, strides = weights.shape[2:], [2, 1]
+    extents = [
+        (n + p + q - k) // s + 1
+        for n, p, q, k, s in zip(x.shape[2:], begin, end, kernel, strides, strict=True)
+    ]
+    padded = np.pad(x.astype(float), [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=np.nan)
+    parts = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))
+    first = [1 - p for p in begin]
+    found_at = tuple(
+        slice(f, f + s * (y - 1) + 1, s) for f, s, y in zip(first, strides, extents, strict=True)
+    )
+    parts = parts[(..., *found_at, slice(None), slice(None))]
+    attributes: dict[str, Any] = windows(strides, begin, end, data_format=layout)
+    inputs = [tensor(0, turn(x).shape)]
+    if kind == "Convolution":
+        wanted = np.einsum("ncyxhw,ochw->noyx", np.nan_to_num(parts), weights)
+        inputs.append(tensor(1, weights.shape))
+        attributes["weights_format"] = "OIX"
+    else:
+        wanted = np.nanmax(parts, (4, 5)) if kind == "MaxPool" else np.nanmean(parts, (4, 5))
+        attributes |= {"kernel": list(kernel)}
+        attributes.pop("groups")
+    if kind == "AvgPool":
+        attributes |= {"exclude_pad": True}
+        attributes.pop("dilations")
+    graph = op(0, kind, inputs, [tensor(2, turn(wanted).shape)], **attributes)
+    arrays = [turn(x), weights][: len(inputs)]
+    (found,) = run(graph, arrays=arrays)
+    close(found, turn(wanted))
+    to_openvino(as_bytes(graph), tmp_path / "model.xml")
+    assert not re.search(r'pads_(begin|end)="[^"]*-', (tmp_path / "model.xml").read_text())
+    (again,) = deconv_ir.load(tmp_path / "model.xml", strict=True).run(arrays).values()
+    close(again, turn(wanted))
 
 
 @pytest.mark.parametrize("rank", [1, 2])
