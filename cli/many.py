@@ -309,9 +309,13 @@ class _Runner:
         for item in items:
             if item.number in skipped:
                 self._skip(item)
-        with contextlib.suppress(StopError), connect(self.request) as client:
+        tasks: dict[Any, tuple[Item, Stamped]] = {}
+        with (
+            contextlib.suppress(StopError),
+            self._recording(tasks, since),
+            connect(self.request) as client,
+        ):
             remote = send_model(client, self.model, self.request)
-            tasks = {}
             for item in items:
                 if item.number not in skipped:
                     files, targets = (
@@ -335,6 +339,22 @@ class _Runner:
                         self.manifest.add(stamps, item.targets[name], Stamp(*stamp))
                 self._finish(item, {}, "done")
         return [self._outcomes.get(item.number, Outcome(item, "not run")) for item in items]
+
+    @contextlib.contextmanager
+    def _recording(
+        self, tasks: Mapping[Any, tuple[Item, Stamped]], since: int | None
+    ) -> Iterator[None]:
+        """Record what workers have written when a run is interrupted before they can say so."""
+        try:
+            yield
+        finally:
+            for item, inputs in tasks.values():
+                if since is None or self.manifest is None or item.number in self._outcomes:
+                    continue
+                for target in item.targets.values():
+                    stamp = Stamp.of(target)
+                    if stamp is not None and stamp.time >= since:
+                        self.manifest.add(inputs, target, stamp)
 
     def _skip(self, item: Item) -> None:
         """Leave the outputs as they are, but compare them."""

@@ -42,7 +42,14 @@ def frame(number: int) -> np.ndarray:
 
 def deconv_run(folder: Path, *options: str) -> subprocess.Popen[str]:
     arguments = [str(SCRIPT), str(folder / "model.xml"), "--accuracy", "direct", *options]
-    return subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        arguments,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's job in the background, as a test run may be, ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def test_a_killed_worker_costs_nothing_that_was_complete(network: Path) -> None:
@@ -77,6 +84,34 @@ def test_a_killed_worker_costs_nothing_that_was_complete(network: Path) -> None:
     assert len(list(results.glob("*.npy"))) == count - 1
 
 
+def test_an_interrupted_run_of_files_is_resumed_where_it_was(network: Path) -> None:
+    """Also where workers have written results that nobody has asked them for yet."""
+    count, results = 400, network / "results"
+    for number in range(count):
+        np.save(network / "frames" / f"{number}.npy", frame(number))
+    options = ("--input", f"{network / 'frames'}", "--output", f"{results}/", "--workers", "2")
+    process = deconv_run(network, *options)
+    deadline = time.monotonic() + 60
+    while len(list(results.glob("*.npy"))) < 20:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    children = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors.split()) == (130, ["interrupted"])
+    assert not psutil.wait_procs(children, timeout=30)[1]
+    complete = {path: path.stat() for path in results.glob("*.npy")}
+    process = deconv_run(network, *options, "--resume")
+    _, errors = process.communicate(timeout=90)
+    assert process.returncode == 0, errors
+    kept = len(complete)
+    assert errors.startswith(f"{count} files: {kept} skipped, {count - kept} done"), errors
+    for path, before in complete.items():
+        after = path.stat()
+        assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def test_tiles_on_two_workers(network: Path) -> None:
     np.save(network / "x.npy", frame(0))
     process = deconv_run(
@@ -99,15 +134,10 @@ def test_tiles_on_two_workers(network: Path) -> None:
 def test_ctrl_c_ends_the_workers_and_says_so_in_one_word(network: Path, when: str) -> None:
     """A terminal sends the signal to the whole group."""
     np.save(network / "x.npy", np.zeros((1, 2, 300, 300), np.float32))
-    arguments = [str(SCRIPT), str(network / "model.xml"), "--input", str(network / "x.npy")]
-    arguments += ["--output", str(network / "y.npy"), "--tile", "4,4", "--workers", "2"]
-    process = subprocess.Popen(
-        arguments,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell's job in the background, as a test run may be, ignores it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    process = deconv_run(
+        network,
+        *("--input", str(network / "x.npy"), "--output", str(network / "y.npy")),
+        *("--tile", "4,4", "--workers", "2"),
     )
     journal = network / "y.npy.partial.tiles"
     deadline = time.monotonic() + 60
