@@ -26,7 +26,7 @@ PACKAGES = [
     "libgcc-s1", "zlib1g", "libexpat1", "libffi8", "libbz2-1.0", "liblzma5", "libssl3",
     "libuuid1", "libsqlite3-0",
 ]  # fmt: skip
-TESTS = ["pytest", "hypothesis", "pillow", "jsonschema"]
+TESTS = ["pytest", "pytest-xdist", "hypothesis", "pillow", "jsonschema"]
 
 
 def main() -> None:
@@ -46,12 +46,16 @@ def main() -> None:
     for stale in (*SITE.glob("deconv_*"), *SITE.glob("deconv-*")):
         shutil.rmtree(stale)
     install(["--no-deps", wheel])
+    # Debian's Python comes without bytecode, and pip writes that of the Python that runs it.
+    subprocess.run([PYTHON, "-m", "compileall", "-q", SYSTEM / "usr" / "lib", SITE], check=True)
     for script in (SITE / "bin").glob("deconv-*"):
         command = PYTHON.parent / script.name
         command.write_text(f"#!{PYTHON}\n" + script.read_text().partition("\n")[2])
         command.chmod(0o755)
     environment = dict(os.environ, PYTHONPATH=str(SITE), PYTHONDONTWRITEBYTECODE="1")
-    sys.exit(subprocess.run([PYTHON, "-P", *arguments], env=environment).returncode)
+    # Not the sources where it, or what it starts, is started.
+    environment["PYTHONSAFEPATH"] = "1"
+    sys.exit(subprocess.run([PYTHON, *arguments], env=environment).returncode)
 
 
 def fetch_python() -> None:
