@@ -34,15 +34,17 @@ def main() -> None:
     wheel, arguments = sys.argv[1], sys.argv[2:]
     if shutil.which("qemu-aarch64") is None:
         sys.exit("qemu-aarch64 is not installed; on Debian: apt-get install qemu-user")
-    if not (HOME / "ready").exists():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *TESTS]
+    ready = HOME / "ready"
+    if not ready.exists() or ready.read_text() != repr(wanted):
         shutil.rmtree(HOME, ignore_errors=True)
         fetch_python()
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        install([*project["dependencies"], *TESTS])
+        install(wanted)
         PYTHON.parent.mkdir()
         PYTHON.write_text(STARTER)
         PYTHON.chmod(0o755)
-        (HOME / "ready").touch()
+        ready.write_text(repr(wanted))
     for stale in (*SITE.glob("deconv_*"), *SITE.glob("deconv-*")):
         shutil.rmtree(stale)
     install(["--no-deps", wheel])
