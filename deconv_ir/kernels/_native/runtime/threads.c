@@ -35,6 +35,13 @@ struct pieces {
     atomic_int helpers; /* threads that look at it */
 } __attribute__((aligned(2 * LINE)));
 
+/* The jobs of a thread, which others take when they have done theirs.  Layers of a network have jobs
+ * for parts of tensors in the same order, so that most of what a thread reads it has written. */
+struct share {
+    atomic_llong next;
+    int64_t end;
+} __attribute__((aligned(2 * LINE)));
+
 struct pool {
     pthread_mutex_t gate;  /* held by the thread whose jobs the pool runs */
     pthread_mutex_t mutex; /* of what follows */
@@ -48,13 +55,14 @@ struct pool {
     void *context;
     int64_t count, scratch_bytes;
     int64_t wanted; /* threads, this one included */
-    atomic_llong next;
+    atomic_llong taken; /* jobs that somebody has begun */
     atomic_int open;    /* whether it is not over yet */
     atomic_int places;  /* workers that may still join */
     atomic_int running; /* workers that have joined and not left */
     atomic_int busy;    /* threads that are at jobs */
     atomic_int failed;
     atomic_int stopped; /* whether a signal ended the run: its jobs are not finished */
+    struct share shares[MOST_THREADS];  /* of `wanted` threads */
     struct pieces pieces[MOST_THREADS]; /* of the caller and the workers */
 };
 
@@ -201,7 +209,7 @@ static void take_pieces(struct pieces *p, void *scratch) {
 
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch) {
     /* With a job for everybody left nobody will help; and what is atomic waits for all stores. */
-    if (place < 0 || count < 2 || pool.count - pool.next >= pool.wanted) {
+    if (place < 0 || count < 2 || pool.count - pool.taken >= pool.wanted) {
         for (int64_t piece = 0; piece < count && !is_stopped(); piece++)
             function(context, piece, scratch);
         return;
@@ -236,18 +244,26 @@ static void help_others(void *scratch) {
     }
 }
 
-static void take_jobs(job_function function, void *context, int64_t count,
-                      int64_t scratch_bytes, int at) {
+/* The jobs of a share, as far as nobody else takes them. */
+static void take_share(struct share *share, job_function function, void *context, void *scratch) {
+    int64_t job;
+    while (!is_stopped() && share->next < share->end &&
+           (job = atomic_fetch_add(&share->next, 1)) < share->end) {
+        atomic_fetch_add(&pool.taken, 1);
+        function(context, job, scratch);
+    }
+}
+
+static void take_jobs(job_function function, void *context, int64_t scratch_bytes, int at) {
     void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
     if (scratch_bytes && !scratch) {
         pool.failed = 1;
         return;
     }
-    int64_t job;
     place = at;
     atomic_fetch_add(&pool.busy, 1);
-    while (!is_stopped() && (job = atomic_fetch_add(&pool.next, 1)) < count)
-        function(context, job, scratch);
+    for (int64_t i = 0; i < pool.wanted; i++)
+        take_share(&pool.shares[(at + i) % pool.wanted], function, context, scratch);
     finish_streams();
     atomic_fetch_sub(&pool.busy, 1);
     place = -1;
@@ -278,7 +294,7 @@ static void *work(void *number) {
         seen = pool.generation;
         joined = atomic_fetch_sub(&pool.places, 1) > 0;
         if (joined)
-            take_jobs(pool.function, pool.context, pool.count, pool.scratch_bytes, at);
+            take_jobs(pool.function, pool.context, pool.scratch_bytes, at);
         atomic_fetch_sub(&pool.running, 1);
     }
     return NULL;
@@ -344,14 +360,18 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pool.wanted = helpers + 1;
     pool.failed = pool.stopped = 0;
     stopped = &pool.stopped;
-    pool.next = 0;
+    pool.taken = 0;
+    for (int64_t i = 0; i < pool.wanted; i++) {
+        pool.shares[i].next = i * count / pool.wanted;
+        pool.shares[i].end = (i + 1) * count / pool.wanted;
+    }
     pool.places = helpers;
     pool.open = 1;
     pthread_mutex_lock(&pool.mutex);
     atomic_fetch_add(&pool.generation, 1);
     pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.mutex);
-    take_jobs(function, context, count, scratch_bytes, 0);
+    take_jobs(function, context, scratch_bytes, 0);
     /* Nobody may join any more; wait for those who have. */
     atomic_fetch_sub(&pool.places, helpers + MOST_WORKERS);
     for (int64_t i = 0; pool.running > 0; i++) wait_briefly(i);
