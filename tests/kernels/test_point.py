@@ -27,6 +27,9 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
     "dilated": (1, 6, 11, (3, 2), (2, 1), (3, 2), (1, 0), (7, 3)),
     "no tap reaches": (1, 4, 3, (2, 2), (1, 1), (1, 1), (5, 5), (2, 2)),
     "centre": (1, 33, 17, (3, 3), (1, 1), (1, 1), (1, 1), (1, 1)),
+    "one tap, blocks of two lengths": (1, 20, 150, (1, 1), (1, 1), (1, 1), (0, 0), (1, 1)),
+    "one tap, groups, larger output": (2, 5, 9, (1, 1), (3, 2), (1, 1), (-1, 0), (4, 3)),
+    "one tap of each sub-convolution": (1, 6, 20, (2, 3), (2, 3), (1, 1), (0, 0), (2, 3)),
     "volume": (1, 6, 10, (2, 3, 2), (1, 2, 1), (1, 1, 1), (0, 1, 0), (2, 3, 2)),
     "one axis": (2, 70, 4, (16,), (8,), (1,), (4,), (9,)),
 }
@@ -70,3 +73,6 @@ def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeyp
         np.testing.assert_array_equal(other.run(data, pads, output), got)
         np.testing.assert_array_equal(other.run(data[1:2], pads, output), got[1:2])
         np.testing.assert_array_equal(other.run(two, pads, output), got)
+        np.testing.assert_array_equal(
+            other.run(np.concatenate([data, data]), pads, output), np.concatenate([got, got])
+        )

@@ -50,6 +50,8 @@ struct epilogue {
 /* Bytes that it looks ahead in the weights: a page, since what the processor itself fetches ends
  * with each of them. */
 #define WEIGHTS_AHEAD 4096
+/* Bytes of several lines of weights at once. */
+#define BLOCKS_AHEAD 512
 
 /* Sums `blocks` neighbouring blocks of rows x columns vectors:
  *
@@ -87,6 +89,11 @@ struct kernels {
      * some taps, [tap][row].  A vector too much may be read and written. */
     void (*sum_taps)(int rows, int64_t taps, int64_t depth, const void *data, const void *weights,
                      int64_t step, const void *bias, const struct epilogue *finish, void *sums);
+    /* The same of one tap, of up to MAX_ROWS blocks of equal rows whose weights are `step` elements
+     * apart: rows of all blocks, one after the other. */
+    void (*sum_row_blocks)(int rows, int64_t blocks, int64_t depth, const void *data,
+                       const void *weights, int64_t step, const void *bias,
+                       const struct epilogue *finish, void *sums);
     /* Sum a channel of a depthwise layer, of one weight a tap.  A row shorter than a vector is
      * summed, and stored, as far as one reaches. */
     void (*sum_channel)(const struct channel_rows *rows, const void *data, const void *weights,

@@ -227,6 +227,45 @@ static void NAME(sum_taps)(int rows, int64_t taps, int64_t depth, const void *da
     NAME(activate)(finish, sums, count);
 }
 
+/* Rows of `blocks` blocks, whose weights are read side by side: one alone would wait for its sums. */
+INLINE void NAME(row_blocks)(const int blocks, int rows, int64_t depth,
+                             const ELEMENT *restrict data, const ELEMENT *restrict weights,
+                             int64_t step, ELEMENT *restrict sums) {
+    NAME(row_vec) sum[MAX_ROWS];
+#pragma GCC unroll 8
+    for (int b = 0; b < blocks; b++) sum[b] = (NAME(row_vec)){0};
+    for (int64_t k = 0; k < depth; k++, weights += rows) {
+        const NAME(row_vec) one = data[k] - (NAME(row_vec)){0};
+#pragma GCC unroll 8
+        for (int b = 0; b < blocks; b++) {
+            __builtin_prefetch((const char *)(weights + b * step) + BLOCKS_AHEAD);
+            sum[b] += (NAME(row_vec))*(const NAME(loose_rows) *)(weights + b * step) * one;
+        }
+    }
+    /* What is behind the last row of a block is overwritten by the next. */
+#pragma GCC unroll 8
+    for (int b = 0; b < blocks; b++) *(NAME(loose_rows) *)(sums + b * rows) = sum[b];
+}
+
+static void NAME(sum_row_blocks)(int rows, int64_t blocks, int64_t depth, const void *data,
+                             const void *weights_, int64_t step, const void *bias_,
+                             const struct epilogue *finish, void *sums_) {
+    const ELEMENT *weights = weights_, *bias = bias_;
+    ELEMENT *sums = sums_;
+    for (int64_t b = 0; b < blocks;) {
+        const int64_t left = blocks - b;
+        const ELEMENT *at = weights + b * step;
+        ELEMENT *to = sums + b * rows;
+        if (left >= 8) NAME(row_blocks)(8, rows, depth, data, at, step, to);
+        else if (left >= 4) NAME(row_blocks)(4, rows, depth, data, at, step, to);
+        else if (left >= 2) NAME(row_blocks)(2, rows, depth, data, at, step, to);
+        else NAME(row_blocks)(1, rows, depth, data, at, step, to);
+        b += left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    }
+    for (int64_t i = 0; i < blocks * rows; i++) sums[i] += bias ? bias[i] : 0;
+    NAME(activate)(finish, sums, blocks * rows);
+}
+
 /* ------------------------------------------------------- interleaving -- */
 
 /* LANES positions of `lines` lines, 4 or 2, that lie side by side among `stride`. */
@@ -426,6 +465,7 @@ static const struct kernels NAME(kernels) = {
     SHAPES
     .sum_position = NAME(sum_position),
     .sum_taps = NAME(sum_taps),
+    .sum_row_blocks = NAME(sum_row_blocks),
     .sum_channel = NAME(sum_channel),
     .copy_lines = NAME(copy_lines),
     .split_lines = NAME(split_lines),

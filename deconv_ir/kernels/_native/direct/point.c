@@ -1,9 +1,10 @@
-/* Transposed and other convolutions of one position of data, such as the first layer of many
- * generators: each tap leads to one result at most, so that nothing but zeros would be summed beside
- * it.
+/* Convolutions of one position of data, transposed or not, such as the first layer of many
+ * generators, and squeeze-and-excite: each tap leads to one result at most, so that nothing but zeros
+ * would be summed beside it.
  *
  *   for each image and sub-convolution, and each block of rows of a job:
- *     sum the input channels of all taps side by side, as the weights lie, then bias and activation
+ *     sum the input channels of all taps side by side, as the weights lie, or of all blocks where
+ *     there is one tap, then bias and activation
  *     bring each tap's rows to its position
  *
  * The same sums as those of tiles, bit by bit.
@@ -14,6 +15,9 @@
 #include <string.h>
 
 #define JOB_CYCLES 5000.0
+#define THREAD_CYCLES 10000.0 /* of all jobs, beyond which a further thread pays */
+/* Images of a layer of one tap beyond which they are positions of a panel instead. */
+#define FEW_IMAGES 4
 
 /* The position of the output that a tap of an axis leads to, or -1. */
 static int64_t landing(const struct axis *a, int64_t q, int64_t tap) {
@@ -90,7 +94,9 @@ static void sum_sub(const struct context *c, const struct tile *tile, const stru
     while (first < last && places[first] < 0) first++;
     while (last > first && places[last - 1] < 0) last--;
     if (first == last) return;
-    for (int64_t b = tile->first_block; b < tile->first_block + tile->blocks; b++) {
+    const int64_t end = tile->first_block + tile->blocks;
+    for (int64_t b = tile->first_block, count; b < end; b += count) {
+        count = sub->taps > 1 ? 1 : (b < p->larger ? least(end, p->larger) : end) - b;
         const int rows = packing_rows(p, b);
         const int64_t channel = packing_channel(p, b);
         const char *weights =
@@ -98,9 +104,14 @@ static void sum_sub(const struct context *c, const struct tile *tile, const stru
             (sub->packed + sub->taps * c->layer->channels_in * channel + first * rows) * size;
         const char *bias = c->k->bias;
         if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
-        c->kernels->sum_taps(rows, last - first, c->layer->channels_in, tile->data, weights,
-                             sub->taps * rows, bias, &c->k->epilogue, tile->sums);
-        write_taps(c, tile, rows, places + first, last - first,
+        if (sub->taps > 1)
+            c->kernels->sum_taps(rows, last - first, c->layer->channels_in, tile->data, weights,
+                                 sub->taps * rows, bias, &c->k->epilogue, tile->sums);
+        else
+            c->kernels->sum_row_blocks(rows, count, c->layer->channels_in, tile->data, weights,
+                                   c->layer->channels_in * rows, bias, &c->k->epilogue,
+                                   tile->sums);
+        write_taps(c, tile, (int)count * rows, places + first, last - first,
                    out_row(c, tile, 0, channel, 0, 0));
     }
 }
@@ -135,22 +146,28 @@ void run_point(void *context, int64_t job, void *scratch) {
 int plan_point(const struct kernel *k, const struct run *run, struct plan *plan) {
     const struct layer *layer = &k->layer;
     const int64_t lanes = k->kernels->lanes, size = k->kernels->size, depth = plan->depth;
-    if (run->data[0] * run->data[1] * run->data[2] != 1 || depth < 2 || layer->folded > 1 ||
-        run->batch < 1 || layer->channels_in < 1 || layer->channels_out < 2)
+    if (run->data[0] * run->data[1] * run->data[2] != 1 || layer->folded > 1 || run->batch < 1 ||
+        layer->channels_in < 1 || layer->channels_out < 2 || depth < 1 ||
+        (depth == 1 && run->batch > FEW_IMAGES))
         return 0;
     struct tiling t = {.point = 1, .images = 1, .box = {1, 1, 1}, .vectors = 1, .groups = 1,
                        .channels = layer->channels_in, .image_groups = 1};
+    const double block = (double)run->batch * point_cycles(k, plan);
+    const int64_t blocks = most(k->packing.blocks, 1);
+    t.blocks = most(1, (int64_t)(JOB_CYCLES / block));
+    if (depth == 1) t.blocks = round_up(t.blocks, MAX_ROWS);
+    t.blocks = least(t.blocks, blocks);
+    const int64_t sums = k->packing.rows * (depth == 1 ? t.blocks : depth);
     t.data_bytes = round_up(t.channels * size, LINE);
-    t.sums_bytes = t.row_bytes = round_up((depth * k->packing.rows + lanes) * size, LINE);
+    t.sums_bytes = t.row_bytes = round_up((sums + most(lanes, MAX_ROWS)) * size, LINE);
     t.panel_bytes = round_up(depth * (int64_t)sizeof(int64_t), LINE);
     t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes;
     if (t.bytes > least(run->scratch_bytes, run->thread_bytes)) return 0;
-    const double block = (double)run->batch * point_cycles(k, plan);
-    const int64_t blocks = most(k->packing.blocks, 1);
-    t.blocks = most(1, least(blocks, (int64_t)(JOB_CYCLES / block)));
     t.row_groups = divide_up(blocks, t.blocks);
     t.jobs = t.row_groups * layer->groups;
-    t.threads = most(1, least(run->threads, run->scratch_bytes / t.bytes));
+    const double all = block * (double)(blocks * layer->groups);
+    t.threads = least(run->threads, 1 + (int64_t)(all / THREAD_CYCLES));
+    t.threads = most(1, least(t.threads, run->scratch_bytes / t.bytes));
     t.cycles = scheduled_cycles(block * (double)t.blocks, t.jobs, t.threads);
     plan->tiling = t;
     return 1;
