@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +44,14 @@ def shape_of(*dims: int, dynamic: bool) -> Any:
     return ov.PartialShape([-1] * len(dims)) if dynamic else ov.PartialShape(list(dims))
 
 
-def tensor_iterator(kind: str, dynamic: bool, *, backward: bool = False, part: int = 1) -> Built:
-    """A recurrent layer with weights of its own, forward or backward."""
+Cut = tuple[int, int, int, int, int]
+"""Start, stride, extent of a part, end and axis."""
+
+
+def tensor_iterator(
+    kind: str, dynamic: bool, *, backward: bool = False, part: int = 1, cut: Cut | None = None
+) -> Built:
+    """A recurrent layer with weights of its own, forward or backward, or over a part of an axis."""
     o, dtype = ov.opset8, KINDS[kind]
     rng = np.random.default_rng(0)
     x = o.parameter(shape_of(2, 6, 3, dynamic=dynamic), dtype, name="x")
@@ -57,7 +65,7 @@ def tensor_iterator(kind: str, dynamic: bool, *, backward: bool = False, part: i
     layer = o.tensor_iterator()
     layer.set_body(ov.Model([after], [piece, state], "body"))
     where = (-1, -part, part, 0, 1) if backward else (0, part, part, -1, 1)
-    layer.set_sliced_input(piece, x.output(0), *where)
+    layer.set_sliced_input(piece, x.output(0), *(cut or where))
     layer.set_merged_input(state, h.output(0), after.output(0))
     last = layer.get_iter_value(after.output(0), -1)
     everything = layer.get_concatenated_slices(after.output(0), *where)
@@ -89,7 +97,7 @@ def loop(kind: str, dynamic: bool, *, trips: int | None, limit: float) -> Built:
     inputs = [x, first] if trips is not None else [x, first, count]
     model = ov.Model([o.result(last), o.result(everything)], inputs, "loop")
     arrays = [np.ones((5, 2), dtype), np.full((1, 2), 0.5, dtype)]
-    counts = [1, 3, 5] if trips is None else [trips]
+    counts = [0, 1, 3, 5] if trips is None else [trips]
     return model, [[*arrays, np.int64(n)][: len(inputs)] for n in counts]
 
 
@@ -192,6 +200,8 @@ BUILDERS: dict[str, Callable[[str, bool], Built]] = {
     "tensor iterator": tensor_iterator,
     "tensor iterator, backward": lambda k, d: tensor_iterator(k, d, backward=True),
     "tensor iterator, two steps at once": lambda k, d: tensor_iterator(k, d, part=2),
+    "loop, no trips": lambda k, d: loop(k, d, trips=0, limit=1e4),
+    "loop, exit in the first": lambda k, d: loop(k, d, trips=5, limit=-1),
     "loop, all trips": lambda k, d: loop(k, d, trips=5, limit=1e4),
     "loop, one trip": lambda k, d: loop(k, d, trips=1, limit=1e4),
     "loop, early exit": lambda k, d: loop(k, d, trips=5, limit=9),
@@ -211,6 +221,76 @@ BUILDERS: dict[str, Callable[[str, bool], Built]] = {
 def test_built(name: str, dynamic: bool, kind: str, tmp_path: Path) -> None:
     model, runs = BUILDERS[name](kind, dynamic)
     check(model, runs, tmp_path, kind)
+
+
+PARTS: dict[str, tuple[Cut, slice]] = {
+    "from 1 to 5": ((1, 2, 2, 5, 1), slice(1, 5)),
+    "from 5 to 1": ((-2, -2, 2, 1, 1), slice(1, 5)),
+    "every second": ((0, 2, 1, -1, 1), slice(0, None, 2)),
+    "every second, backward": ((-1, -2, 1, 0, 1), slice(1, None, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_an_axis(name: str, dynamic: bool, kind: str, tmp_path: Path) -> None:
+    """OpenVINO iterates over what is cut out: the CPU plugin ignores where a part starts and ends.
+
+    It takes a stride for the extent of a part too, and its shape inference counts every element.
+    """
+    cut, rows = PARTS[name]
+    _, stride, part, _, _ = cut
+    built, ((x, h),) = tensor_iterator(kind, dynamic, backward=stride < 0, part=part, cut=cut)
+    ov.save_model(built, tmp_path / "model.xml", compress_to_fp16=False)
+    found = deconv_ir.load(tmp_path / "model.xml", warn=False).run([x, h])
+    whole, _ = tensor_iterator(kind, True, backward=stride < 0, part=part)
+    expected = core.compile_model(whole, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(
+        [x[:, rows], h]
+    )
+    for mine, theirs in zip(found.values(), expected.values(), strict=True):
+        assert mine.shape == theirs.shape
+        compare(mine, np.array(theirs).astype(mine.dtype), TOLERANCES[kind])
+
+
+STATEFUL = ("variable 6", "variable of a body", "variable of a branch in a body")
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_states_of_two_threads(name: str, tmp_path: Path) -> None:
+    """A State here, an infer request there, for each thread; each is reset after some runs."""
+    built, runs = BUILDERS[name]("f32", False)
+    path = tmp_path / "model.xml"
+    ov.save_model(built, path, compress_to_fp16=False)
+    model = deconv_ir.load(path)
+    compiled = core.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    both = threading.Barrier(2)
+
+    def work(thread: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        state, request = deconv_ir.State(), compiled.create_infer_request()
+        found = []
+        for number in range(3 + thread):
+            both.wait(60) if number < 3 else None
+            for inputs in runs:
+                given = [np.array(inputs[0] + np.float32(thread)), *inputs[1:]]
+                (mine,) = model.run(given, state=state).values()
+                (theirs,) = request.infer(given).values()
+                found.append((mine, np.array(theirs)))
+            if number == 1:
+                state.reset()
+                request.reset_state()
+        return found
+
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(work, range(2)))
+    for found in results:
+        for mine, theirs in found:
+            compare(mine, theirs, TOLERANCES["f32"])
+    first, second = results
+    count = len(runs)
+    assert not np.array_equal(first[0][0], second[0][0]), "the threads have other data"
+    assert not np.array_equal(first[0][0], first[count][0]), "the state lasts"
+    np.testing.assert_array_equal(first[0][0], first[2 * count][0], "the state was reset")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
