@@ -96,6 +96,8 @@ class Changes:
         self.shapes = _entries("in-shapes", overrides.in_shapes, _tensor_change)
         self.attributes = _entries("op-attrs", overrides.op_attrs, _attributes)
         self.mb = overrides.mb
+        if not isinstance(self.mb, int) or self.mb < 0:
+            raise InputError(f"mb: expected a batch size, found {self.mb!r}")
         dt = overrides.dt
         self.dtype = ""
         self.dtypes: dict[int, str] = {}

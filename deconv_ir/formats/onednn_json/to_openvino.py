@@ -142,6 +142,7 @@ def _deconvolution(operation: Operation, program: Program) -> Ref:
         axis.natural(x, k) - g.pad_begin - g.output
         for axis, g, x, k in zip(axes, geometry, program.shape(data)[2:], rest[1:], strict=True)
     ]
+    inner = tuple(min(max(0, -e), a.stride - 1) for e, a in zip(extents, axes, strict=True))
     found = program.add(
         kind,
         data,
@@ -150,15 +151,15 @@ def _deconvolution(operation: Operation, program: Program) -> Ref:
         dilations=tuple(a.dilation for a in axes),
         pads_begin=tuple(max(0, g.pad_begin) for g in geometry),
         pads_end=tuple(max(0, e) for e in extents),
-        output_padding=tuple(max(0, -e) for e in extents),
+        output_padding=inner,
         auto_pad=PadMode.EXPLICIT,
     )
     before = (0, 0, *(max(0, -g.pad_begin) for g in geometry))
-    if any(before):  # the output begins with zeros
-        after = program.constant((0,) * len(before))
+    after = (0, 0, *(max(0, -e) - o for e, o in zip(extents, inner, strict=True)))
+    if any(before + after):  # the output begins or ends with zeros
         zero = program.constant((0.0,), program.infos[found].element_type or F32, ())
-        begin = program.constant(before)
-        found = program.add("Pad", found, begin, after, zero, pad_mode=PadValues.CONSTANT)
+        ends = (program.constant(before), program.constant(after), zero)
+        found = program.add("Pad", found, *ends, pad_mode=PadValues.CONSTANT)
     if operation.has_bias(program.count):
         bias = program.reshape(program.wide(2), (1, -1, *(1,) * len(geometry)))
         found = program.add("Add", found, bias)

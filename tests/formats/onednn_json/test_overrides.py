@@ -124,6 +124,8 @@ def test_the_batch_leaves_the_second_matrix_alone() -> None:
         ({"in_shapes": "0:1+0:2"}, "0 stands twice"),
         ({"op_attrs": "0:strides"}, "expected ID:NAME:VALUE"),
         ({"dt": "f33"}, "unknown element type 'f33'"),
+        ({"mb": -1}, "mb: expected a batch size, found -1"),
+        ({"mb": "4"}, "mb: expected a batch size, found '4'"),
     ],
 )
 def test_overrides_that_do_not_fit_are_refused(options: Any, message: str) -> None:

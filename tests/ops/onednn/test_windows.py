@@ -13,6 +13,8 @@ from onednn_oracle import close, floats, gather, last, run, scatter
 
 import deconv_ir
 from deconv_ir.formats.conversion import to_openvino
+from deconv_ir.linter.engine import check_bytes, check_file
+from deconv_ir.linter.options import choose
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
@@ -256,6 +258,27 @@ def test_negative_pads_cut_data_off(
     assert not re.search(r'pads_(begin|end)="[^"]*-', (tmp_path / "model.xml").read_text())
     (again,) = deconv_ir.load(tmp_path / "model.xml", strict=True).run(arrays).values()
     close(again, turn(wanted))
+
+
+@pytest.mark.parametrize(("begin", "end"), [([-1], [0]), ([0], [-1]), ([-2], [-3]), ([1], [-2])])
+@pytest.mark.parametrize("kind", ["ConvTranspose", "ConvolutionBackwardData"])
+def test_negative_pads_extend_transposed_convolutions(
+    kind: str, begin: Any, end: Any, tmp_path: Path
+) -> None:
+    """With zeros, where nothing reaches; an IR of the graph says so with Pad or output_padding."""
+    x, weights = floats(2, 4, 5), floats(4, 3, 2)
+    extents = [2 * 4 + 2 - begin[0] - end[0]]
+    wanted = scatter(x.astype(float), weights, [2], begin, extents)
+    layout = "IOX" if kind == "ConvTranspose" else "OIX"
+    attributes = windows([2], begin, end, weights_format=layout)
+    tensors = [tensor(0, x.shape), tensor(1, weights.shape)]
+    graph = as_bytes(op(0, kind, tensors, [tensor(2, wanted.shape)], **attributes))
+    assert not check_bytes(graph, "g.json", choose()).findings
+    to_openvino(graph, tmp_path / "model.xml")
+    for model in (graph, tmp_path / "model.xml"):
+        (found,) = deconv_ir.load(model, strict=True).run([x, weights]).values()
+        close(found, wanted)
+    assert not check_file(tmp_path / "model.xml", choose()).findings
 
 
 @pytest.mark.parametrize("rank", [1, 2])
