@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.ir.boxes import Boxes, LayerTile, partial_axes, whole_box
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.expression import Expression as Expression
 from deconv_ir.ir.expression import SemanticsDifference as SemanticsDifference
@@ -20,7 +19,7 @@ from deconv_ir.ir.shapes import Shape, format_shape, static
 
 if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
-    from deconv_ir.ir.boxes import Statistic
+    from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
     from deconv_ir.ir.findings import Finding
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
@@ -496,6 +495,8 @@ class Operation(Record):
         inputs, outputs : sequence of TensorInfo
             The whole tensors; all shapes are static.
         """
+        from deconv_ir.ir.boxes import LayerTile, partial_axes, whole_box
+
         blocked: set[int] = set()
         for box, info in zip(boxes, outputs, strict=True):
             if box is not None and partial_axes(box, static(info.shape)):

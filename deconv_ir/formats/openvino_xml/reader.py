@@ -7,7 +7,7 @@ layers with the same text share operations, ports and dims.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.openvino_xml.document import Document
@@ -23,17 +23,18 @@ from deconv_ir.formats.openvino_xml.pieces import (
     refuse,
     whole,
 )
-from deconv_ir.formats.openvino_xml.port_maps import join
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan_iter
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
-from deconv_ir.ir.body import Body
 from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
 from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import Limits
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import UnknownOperation, parse_attributes
 from deconv_ir.ops.single_layer import wrap_layer
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.body import Body
 
 IR_VERSIONS: Final = (10, 11)
 MAX_DEPTH: Final = 32
@@ -188,6 +189,8 @@ class Reader:
 
     def _bodies(self, operation: Operation, start: int, piece: Piece) -> dict[str, Body]:
         """Read the bodies of a layer; those that are missing are left out."""
+        from deconv_ir.formats.openvino_xml.port_maps import join
+
         element = next(scan_iter(self.markup, start, len(self.markup)))
         if self._depth >= MAX_DEPTH:
             message = f"bodies are nested more than {MAX_DEPTH} deep"

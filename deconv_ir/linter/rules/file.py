@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deconv_ir.formats.onednn_json.kinds import KINDS
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
@@ -28,6 +27,8 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
         operation = find_operation(layer.type, layer.version)
         kind = None
         if context.onednn is not None:  # a kind may have an operation's name, and other attributes
+            from deconv_ir.formats.onednn_json.kinds import KINDS
+
             operation, kind = type(layer.operation), KINDS.get(layer.type)
         if operation is None or not operation.implemented:
             return

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.onednn_json.document import Document
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
@@ -15,6 +15,9 @@ from deconv_ir.linter.edits import correction_fix, dims_fix, type_fix
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, rule
 from deconv_ir.linter.rules.fragments import output_shape
+
+if TYPE_CHECKING:
+    from deconv_ir.formats.onednn_json.document import Document
 
 
 def has_no_interval(found: DeconvError | Finding) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import (
     UNKNOWN,
@@ -21,13 +20,9 @@ from deconv_ir.ir.geometry import (
 )
 from deconv_ir.ir.lazy_tensor import joined
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
-from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, integers, operation
 from deconv_ir.ops.checks import check_least, check_least_rank, merged_type, product
-from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
-from deconv_ir.ops.convolution.packed import PackedLayer, Placement
-from deconv_ir.ops.convolution.tile import tile_convolution
 from deconv_ir.ops.convolution.views import FilterView, channel_misfit
 from deconv_ir.ops.windows import (
     AUTO_PAD,
@@ -38,9 +33,12 @@ from deconv_ir.ops.windows import (
 )
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Boxes, LayerTile
     from deconv_ir.ir.lazy_tensor import Constant
+    from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.kernels import Activation
     from deconv_ir.kernels import Convolution as ConvolutionKernel
+    from deconv_ir.ops.convolution.packed import Placement
 
 
 class _Convolution(Operation, abc.ABC):
@@ -159,6 +157,9 @@ class _Convolution(Operation, abc.ABC):
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Pack the filter, with what is added to each channel and an activation."""
+        from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
+        from deconv_ir.ops.convolution.packed import PackedLayer
+
         filter_ = constants[1]
         if filter_ is None:
             return None
@@ -192,6 +193,8 @@ class _Convolution(Operation, abc.ABC):
         return 2 * element_count(static(output.shape)) * depth
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        from deconv_ir.ops.convolution.tile import tile_convolution
+
         extents = static(inputs[0].shape)[2:]
         kernel = tuple(bounds(k)[0] for k in self.filter_view(static(inputs[1].shape)).kernel)
         pads, _ = _placed(self, extents, kernel)

@@ -12,19 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
-from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds, monotone
 from deconv_ir.ir.lazy_tensor import whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, choice, integers
 from deconv_ir.ops.checks import check_least_rank, product
-from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
-from deconv_ir.ops.convolution.packed import PackedLayer, Placement
-from deconv_ir.ops.convolution.tile import tile_convolution
 from deconv_ir.ops.convolution.views import (
     DataView,
     FilterView,
@@ -38,9 +33,12 @@ from deconv_ir.ops.numeric import np
 from deconv_ir.ops.windows import check_length
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Boxes, LayerTile
     from deconv_ir.ir.lazy_tensor import Constant
+    from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.kernels import Activation
     from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
+    from deconv_ir.ops.convolution.packed import Placement
 
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
@@ -314,6 +312,8 @@ class Deconvolution(Operation, abc.ABC):
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Pack the filter, with what is added to each channel and an activation."""
+        from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
+
         filter_ = constants[1]
         own = self.bias_of(constants)
         if filter_ is None or (own is None and self.has_bias(len(constants))):
@@ -336,6 +336,8 @@ class Deconvolution(Operation, abc.ABC):
         activation: Activation | None,
         context: Context,
     ) -> Kernel | None:
+        from deconv_ir.ops.convolution.packed import PackedLayer
+
         data, filter_ = constants[:2]
         # A call gets no constants, and the data may be one where the output shape is not.
         if filter_ is None or data is not None:
@@ -373,6 +375,8 @@ class Deconvolution(Operation, abc.ABC):
         return 2 * element_count(data) * outputs * kernel
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        from deconv_ir.ops.convolution.tile import tile_convolution
+
         shapes = (static(inputs[0].shape), static(inputs[1].shape))
         placed = _placed(self, shapes, tuple(inputs[2:]), context.semantics)
         if placed is None:  # the requested extents depend on values of the run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
@@ -21,8 +21,10 @@ from deconv_ir.ir.operation import (
 )
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import rounded
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Boxes, LayerTile
 
 
 @operation("Convert-1(data)", "f16[2,3] -> f32[2,3] | destination_type=f32")
@@ -46,6 +48,8 @@ class Convert(Operation):
         return (TensorInfo(data.shape, to, value, reals),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        from deconv_ir.ops.tiles import elementwise_tile
+
         return elementwise_tile(self, boxes, inputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:

@@ -9,9 +9,8 @@ nothing needs any more is overwritten.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import BOOLEAN, Array
 from deconv_ir.ir.operation import (
     Arrays,
@@ -34,8 +33,10 @@ from deconv_ir.ops.elementwise.broadcasting import (
     broadcast_shapes,
 )
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, working_dtype
-from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import OnValues, combine, on_reals
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Boxes, LayerTile
 
 Function = Callable[..., Any]
 
@@ -171,6 +172,8 @@ class Elementwise(Operation):
         return element_count(static(output.shape)) if is_static(output.shape) else None
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        from deconv_ir.ops.tiles import elementwise_tile
+
         shapes = tuple(static(info.shape) for info in inputs)
         return elementwise_tile(self, boxes, inputs, self.aligned_shapes(*shapes))
 
