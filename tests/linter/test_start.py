@@ -64,6 +64,9 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         *("deconv_ir.model", "deconv_ir.execute", "deconv_ir.kernels", "deconv_ir.spec_examples"),
         *("deconv_ir.linter.cache", "deconv_ir.ops.opsets", "deconv_ir.linter.suppress"),
         *("deconv_ir.linter.rules.graph", "deconv_ir.linter.rules.weights"),
+        *("deconv_ir.formats.onednn_json.document", "deconv_ir.formats.onednn_json.kinds"),
+        *("deconv_ir.ir.body", "deconv_ir.ir.boxes", "deconv_ir.ir.scratchpad"),
+        *("deconv_ir.ops.tiles", "deconv_ir.ops.convolution.packed"),
         *("cli.lint_folders", "cli.lint_rules", "cli.reporters.json", "cli.reporters.sarif"),
     ],
 )
