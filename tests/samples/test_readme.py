@@ -140,9 +140,14 @@ def test_a_value_that_the_readme_gets_wrong_fails(tmp_path: Path) -> None:
         run_python("x = 1\nx + 1  # 3\n", tmp_path)
 
 
-def test_make_targets_of_the_readme_exist() -> None:
+@pytest.mark.parametrize(
+    "file", ["README.md", "CONTRIBUTING.md", "docs/installing.md", ".github/workflows/wheels.yml"]
+)
+def test_make_targets_that_are_named_exist(file: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"make ([a-z-]+)", README):
+    named = re.findall(r"make ([a-z0-9-]+)", (ROOT / file).read_text())
+    assert named
+    for target in named:
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 
