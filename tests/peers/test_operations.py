@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,43 @@ def test_every_version_of_every_operation_is_compared() -> None:
     registered = {(op.type, version) for op in all_operations() for version in op.versions}
     wanted = {OTHERWISE.get(key, key) for key in registered - set(ELSEWHERE)}
     assert wanted <= compared, sorted(wanted - compared)
+
+
+# OpenVINO's functions whose operation has another name.
+NAMED = {"absolute": "abs", "ceil": "ceiling", "constant": "const", "if_op": "if"}
+
+
+def test_every_version_of_openvino_is_implemented_or_listed() -> None:
+    """Names and versions of the functions of `openvino.opset1` to `openvino.opset16`."""
+    documented = Path(__file__).parents[2] / "docs" / "operations.md"
+    section = documented.read_text().partition("operations that are not implemented")[2]
+    listed = section.partition("\n## ")[0].replace(",", " ").lower().split()
+    versions: dict[str, set[str]] = {}
+    for operation in all_operations():
+        versions.setdefault(operation.type.lower(), set()).update(operation.versions)
+    checked = 0
+    for number in range(1, 17):
+        module = importlib.import_module(f"openvino.opset{number}")
+        for name, function in vars(module).items():
+            if name.startswith("_") or not callable(function):
+                continue
+            kind = NAMED.get(name, name.replace("_", ""))
+            assert kind in versions or kind in listed, name
+            found = re.fullmatch(r"openvino\.opset(\d+)\.ops", function.__module__)
+            if kind in listed or found is None or name in SAME:
+                continue
+            assert f"opset{found[1]}" in versions[kind], (name, function.__module__)
+            checked += 1
+    assert checked > 1000
+
+
+SAME = {
+    "constant": "Constant-1 since the first opset",
+    "fake_quantize": "FakeQuantize-1, with another function for it",
+    "interpolate": "Interpolate-4, with another function for it in opset10",
+    "result": "Result-1, with another function for it",
+    "rnn_cell": "RNNCell-1: opset3 was its first one here",
+    "scatter_nd_update": "ScatterNDUpdate-3, which opset4 took up",
+    "shuffle_channels": "ShuffleChannels-1, which opset3 took up",
+}
+"""Functions of newer opsets that make an operation of an older version."""

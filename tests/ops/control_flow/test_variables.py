@@ -14,7 +14,8 @@ import pytest
 
 import deconv_ir
 from deconv_ir.errors import DeconvError
-from tests.support import IR, Out
+from deconv_ir.execute.listing import as_rows
+from tests.support import IR, Out, invoke
 
 from .test_loops import cut, joints
 
@@ -192,3 +193,23 @@ def test_one_graph_has_a_variable(tmp_path: Path) -> None:
     for state in (None, deconv_ir.State()):
         with pytest.raises(deconv_ir.UnsupportedError, match="'total' is also used outside"):
             run(model, 2, state)
+
+
+def test_plan_and_profile_show_bodies_of_bodies(tmp_path: Path) -> None:
+    """The variable is in a branch of a body; only the branch that runs is in the profile."""
+    path = loop(nested=True).save(tmp_path)
+    model = deconv_ir.load(path)
+    inner = ("sums/body/choice/then_body", "add total")
+    shown = [(row.within, row.layer) for row in as_rows(model.bind().plan)]
+    read = (inner[0], "read total")
+    assert shown == [("", "sums"), ("sums/body", "choice"), read, inner]
+    profile = deconv_ir.Profile()
+    model.run([np.int64(2), X], state=deconv_ir.State(), profile=profile)
+    found = [(row.within, row.layer) for row in profile.layers]
+    later = [inner, ("sums/body", "choice")]
+    assert found == [read, *later, *later, ("", "sums")], "the first iteration makes the zeros"
+    for option in ("--explain-plan", "--profile"):
+        given = ["--random-inputs", 0, "--no-output"] if option == "--profile" else []
+        output = invoke(path, option, *given).output
+        assert "sums/body: choice" in output, output
+        assert "sums/body/choice/then_body: add total" in output, output
