@@ -1,5 +1,7 @@
 """Matrix products: of stacks in one call, and of any arrays on the threads of the kernels.
 
+Larger ones in f32 are compiled; a constant factor is packed once.
+
 A BLAS with threads of its own keeps these spinning after a product, and slows
 down whatever runs next (docs/kernels.md, Threads).  Here it computes a part of
 the result on each of our threads instead.
@@ -7,23 +9,113 @@ the result on each of our threads instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-__all__ = ["LEAST_FOR_THREADS", "matmul", "multiply_stacks"]
+__all__ = [
+    "LEAST_FOR_THREADS",
+    "PackedMatrix",
+    "matmul",
+    "multiply_stacks",
+    "pack_matrix",
+    "scratch_bytes",
+]
 
 # A result is cut into so many pieces at most, of so many multiply-adds and, where the cut goes
 # through matrices, so many rows or columns at least.
 _MOST_PIECES, _PIECE, _PIECE_ROWS = 32, 1 << 21, 32
 LEAST_FOR_THREADS = 1 << 13
 """Multiply-adds below which no BLAS uses threads of its own."""
+
+# Products of fewer rows or multiply-adds a matrix are left to the BLAS, which need not pack.
+_LEAST_ROWS, _LEAST_COMPILED = 8, 1 << 15
+_MOST_STACKED = 8
+# As in products.c: rows, terms and columns that a thread packs at once, and lanes of a vector.
+_ROWS, _DEPTH, _COLUMNS, _LANES = 240, 256, 64, 16
+
+
+class PackedMatrix(NamedTuple):
+    """The right factor of products, packed for an instruction set.
+
+    Attributes
+    ----------
+    data : ndarray
+        Panels of columns, in f32.
+    shape : tuple of int
+        K and N.
+    isa : int
+        Index of the instruction set.
+    """
+
+    data: Array
+    shape: tuple[int, int]
+    isa: int
+
+    def multiply(self, rows: Array) -> Array:
+        """Return the product of ``[M, K]`` in f32 and this matrix, ``[M, N]``.
+
+        Each sum adds its terms in order: the same bits for any number of rows and threads.
+        """
+        module = compiled_module()
+        assert module is not None, "the matrix is packed for it"
+        out = empty((len(rows), self.shape[1]), np.dtype(np.float32))
+        if out.size:
+            module.multiply(self.isa, rows, self.data, out, True, get_threads())
+        return out
+
+
+def pack_matrix(matrix: Array) -> PackedMatrix | None:
+    """Pack ``[K, N]``; None where the extension was not built, or it is small or not of f32."""
+    module = compiled_module()
+    if module is None or matrix.dtype != np.float32 or matrix.size < _LEAST_COMPILED // _LEAST_ROWS:
+        return None
+    isa = INSTRUCTION_SETS.index(instruction_set())
+    k, n = matrix.shape
+    packed = np.empty(k * -(-n // _LANES) * _LANES, np.float32)
+    module.pack_columns(isa, matrix, packed)
+    return PackedMatrix(packed, (k, n), isa)
+
+
+def scratch_bytes(rows: int, depth: int) -> int:
+    """Return the bytes that compiled products of so many rows and terms take at most."""
+    packed = min(rows + _LANES, _ROWS) + _COLUMNS + _LANES
+    return get_threads() * min(depth, _DEPTH) * packed * 4
+
+
+def _is_compiled(a: Array, b: Array) -> bool:
+    """Whether a product is compiled, which depends on one matrix of each stack alone."""
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    return (
+        m >= _LEAST_ROWS
+        and m * k * n >= _LEAST_COMPILED
+        and k == b.shape[-2]
+        and a.dtype == b.dtype == np.float32
+        and max(a.ndim, b.ndim) <= 2 + _MOST_STACKED
+        and compiled_module() is not None
+    )
+
+
+def _compiled(a: Array, b: Array) -> Array:
+    """Return the product of arrays of two axes and more."""
+    module = compiled_module()
+    assert module is not None, "the caller has seen that it is there"
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    product = empty((*stack, a.shape[-2], b.shape[-1]), np.dtype(np.float32))
+    a, b = (np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b))
+    if product.size:
+        isa = INSTRUCTION_SETS.index(instruction_set())
+        module.multiply(isa, a, b, product, False, get_threads())
+    return product
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -50,10 +142,17 @@ def matmul(a: Array, b: Array) -> Array:
     if a.ndim < 2 or b.ndim < 2:
         product: Array = np.matmul(a, b)
         return product
+    compiled = _is_compiled(a, b)
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and a.size:
         # One product in place of a stack of them.
-        rows = matmul(a.reshape(-1, a.shape[-1]), b)
-        return rows.reshape(*a.shape[:-1], b.shape[-1])
+        rows = a.reshape(-1, a.shape[-1])
+        product = _compiled(rows, b) if compiled else _multiply(rows, b)
+        return product.reshape(*a.shape[:-1], b.shape[-1])
+    return _compiled(a, b) if compiled else _multiply(a, b)
+
+
+def _multiply(a: Array, b: Array) -> Array:
+    """Return the product of arrays of two axes and more, computed by the BLAS."""
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     product = np.empty(shape, np.result_type(a, b))
     # The longest axis of the result, counted from its end, is dealt out.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 from deconv_ir.kernels import set_threads
-from deconv_ir.kernels.products import matmul
+from deconv_ir.kernels.products import matmul, pack_matrix
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 SHAPES = [
     pytest.param((300, 200), (200, 100), id="rows"),
@@ -91,3 +93,96 @@ def test_a_blas_of_one_thread_is_not_asked_for_its_threads() -> None:
     """
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+module = compiled_module()
+compiled = pytest.mark.skipif(module is None, reason="the compiled kernel was not built here")
+ISAS = [] if module is None else module.isas()
+EXTENTS = (1, 2, 5, 7, 8, 9, 13, 31, 48, 49, 64, 100, 257, 300)
+
+
+def strided(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Draw an array that lies in memory in one of many ways."""
+    kind = rng.integers(6)
+    if kind == 1:
+        return np.swapaxes(strided(rng, (*shape[:-2], shape[-1], shape[-2])), -1, -2)
+    if kind == 2:
+        wide = (*shape[:-2], shape[-2] * 2, shape[-1] * 3)
+        return rng.standard_normal(wide).astype(np.float32)[..., ::2, 1::3]
+    array = rng.standard_normal(shape).astype(np.float32)
+    if kind == 3:
+        return array[..., ::-1, ::-1]
+    if kind == 4:
+        return np.broadcast_to(array[..., :1, :], shape)
+    return array
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(150))
+def test_random_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n = (int(rng.choice(EXTENTS)) for _ in range(3))
+    a, b = strided(rng, (m, k)), strided(rng, (k, n))
+    monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    allowed = 6e-8 * (k + 2) * (1e-6 + np.abs(a).astype(np.float64) @ np.abs(b))
+    packed = pack_matrix(b)
+    for product in (matmul(a, b), *([packed.multiply(a)] if packed else [])):
+        assert (np.abs(product - expected) <= allowed).all()
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(30))
+def test_random_stacks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shapes = [[int(rng.integers(1, 4)) if rng.integers(2) else 1] for _ in range(2)]
+    stack = np.broadcast_shapes((shapes[0][0], 1), (1, shapes[1][0]))
+    a = strided(rng, (shapes[0][0], 1, 20, 70))
+    b = strided(rng, (shapes[1][0], 70, 60))
+    product = matmul(a, b)
+    assert product.shape == (*stack, 20, 60)
+    np.testing.assert_allclose(product, a.astype("f8") @ b.astype("f8"), rtol=1e-4, atol=1e-4)
+
+
+@compiled
+def test_numbers_that_are_not_usual() -> None:
+    a = np.random.default_rng(1).standard_normal((19, 300)).astype(np.float32)
+    b = np.random.default_rng(2).standard_normal((300, 77)).astype(np.float32)
+    for row, odd in enumerate((np.nan, np.inf, -np.inf, 1e-42, -0.0)):
+        a[row, 280] = b[290, row] = odd
+    packed = pack_matrix(b)
+    assert packed is not None
+    with np.errstate(all="ignore"):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+    for found in (matmul(a, b), packed.multiply(a)):
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@compiled
+def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((500, 600), (600, 90)))
+    packed = pack_matrix(b)
+    assert packed is not None
+    together = packed.multiply(a)
+    for first, last in ((0, 1), (3, 8), (239, 500)):
+        np.testing.assert_array_equal(packed.multiply(a[first:last]), together[first:last])
+    np.testing.assert_array_equal(matmul(a, b), together)
+
+
+@compiled
+def test_c_refuses_what_does_not_fit() -> None:
+    assert module is not None
+    a, b, out = (np.zeros(shape, np.float32) for shape in ((3, 4), (4, 5), (3, 5)))
+    packed = np.zeros(4 * 16, np.float32)
+    for bad in ((a, b[:3], out, False), (a, b, out[:2], False), (a, b[None], out, False),
+                (a[None], b, out, False), (a.astype("f8"), b, out, False), (a[0], b, out, False),
+                (a[:0], b, out[:0], False), (a, packed[:15], out, True)):  # fmt: skip
+        with pytest.raises(ValueError, match="fit"):
+            module.multiply(0, *bad, 1)
+    with pytest.raises(ValueError, match="fit"):
+        module.multiply(9, a, b, out, False, 1)
+    for pair in ((b, packed[:15]), (b[None], packed), (b.astype("f8"), packed), (b[:0], packed)):
+        with pytest.raises(ValueError, match="fit"):
+            module.pack_columns(0, *pair)

@@ -35,6 +35,9 @@ PyObject *module_pool(PyObject *module, PyObject *arguments);     /* pooling/poo
 PyObject *module_standardize(PyObject *module, PyObject *arguments);
 PyObject *module_sum_rows(PyObject *module, PyObject *arguments);
 PyObject *module_softmax(PyObject *module, PyObject *arguments);  /* normalization/softmax.c */
+/* products/products.c */
+PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
+PyObject *module_multiply(PyObject *module, PyObject *arguments);
 PyObject *module_recur(PyObject *module, PyObject *arguments);    /* recurrent/recurrent.c */
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
@@ -73,6 +76,9 @@ static PyMethodDef module_methods[] = {
     {"recur", module_recur, METH_VARARGS,
      "recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards, "
      "threads): an LSTM or a GRU over time"},
+    {"pack_columns", module_pack_columns, METH_VARARGS, "pack_columns(isa, b, out): for multiply"},
+    {"multiply", module_multiply, METH_VARARGS,
+     "multiply(isa, a, b, out, is_packed, threads): stacks of matrices"},
     {"pool", module_pool, METH_VARARGS,
      "pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads)"},
     {"standardize", module_standardize, METH_VARARGS,
@@ -89,7 +95,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 16 };
+enum { INTERFACE = 17 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -8,7 +8,7 @@ from types import ModuleType
 
 __all__ = ["compiled_module"]
 
-_INTERFACE = 16
+_INTERFACE = 17
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 

@@ -159,6 +159,7 @@ class ScaledDotProductAttention(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from deconv_ir.kernels.products import matmul
+        from deconv_ir.ops.normalization.softmax import Softmax8
 
         query, key, value = map(widen, inputs[:3])
         # Without any width the products are 0, whatever they are scaled by.
@@ -173,6 +174,5 @@ class ScaledDotProductAttention(Operation):
                 weights = np.where(inputs[3], weights, -np.inf)
             elif len(inputs) > 3:
                 weights = weights + widen(inputs[3])
-            weights = np.exp(weights - np.max(weights, axis=-1, keepdims=True, initial=-np.inf))
-            weights = weights / np.sum(weights, axis=-1, keepdims=True)
+            (weights,) = Softmax8(axis=-1).execute([weights], context)
             return (narrow(matmul(weights, value), inputs[0].dtype),)

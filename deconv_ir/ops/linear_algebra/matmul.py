@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, Boxes, LayerTile, partial_axes, sole
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
 from deconv_ir.ir.dtypes import F32, F64, Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    Kernel,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.options import Accuracy
+from deconv_ir.ir.record import field
+from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import (
     Shape,
     element_count,
@@ -21,6 +35,10 @@ from deconv_ir.ops.checks import check_least_rank, check_type, merged_type
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tiles import broadcast_box
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.lazy_tensor import Constant
+    from deconv_ir.kernels.products import PackedMatrix
 
 
 @operation(
@@ -38,6 +56,9 @@ class MatMul(Operation):
 
     transpose_a: bool = attribute(boolean(), False)
     transpose_b: bool = attribute(boolean(), False)
+
+    # Of a tile: the columns that it has; None: all.
+    columns: Span | None = field(default=None)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "numeric")
@@ -130,7 +151,29 @@ class MatMul(Operation):
         # The order of BLAS's sums depends on the extents.
         exact = context.accuracy is Accuracy.DIRECT
         blocked = partial_axes(box, static(outputs[0].shape)) if exact else ()
-        return LayerTile(tuple(found), self, blocked)
+        tile = self
+        if column is not None and column != (0, static(outputs[0].shape)[-1]):
+            tile = self.replace(columns=column)
+        return LayerTile(tuple(found), tile, blocked)
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Pack a constant matrix on the right."""
+        from deconv_ir.kernels.products import pack_matrix
+
+        a, b = constants
+        if a is not None or b is None or len(b.shape) != 2:
+            return None
+        matrix = whole(b)
+        packed = pack_matrix(matrix.T if self.transpose_b else matrix)
+        return None if packed is None else _PackedProduct(self, packed)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count what threads pack at once."""
+        from deconv_ir.kernels.products import scratch_bytes
+
+        a = static(inputs[0].shape)
+        inner = a[-2 if self.transpose_a and len(a) > 1 else -1]
+        return scratch_bytes(element_count(a) // max(1, inner), inner)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Multiply; integers wrap."""
@@ -143,6 +186,36 @@ class MatMul(Operation):
             b = np.swapaxes(b, -1, -2)
         with np.errstate(all="ignore"):
             return (narrow(matmul(a, b), inputs[0].dtype),)
+
+
+class _PackedProduct(Kernel):
+    """A product with a packed matrix."""
+
+    def __init__(self, operation: MatMul, packed: PackedMatrix) -> None:
+        self._operation = operation
+        self._packed = packed
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the packed matrix."""
+        return self._packed.data.nbytes
+
+    def tiled(self, operation: Operation) -> Kernel:
+        """Return the same matrix for the columns of a tile."""
+        assert isinstance(operation, MatMul), "a tile of one is one"
+        return _PackedProduct(operation, self._packed)
+
+    def __call__(
+        self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
+    ) -> Arrays:
+        """Multiply all rows at once."""
+        a = inputs[0]
+        if self._operation.transpose_a and a.ndim > 1:
+            a = np.swapaxes(a, -1, -2)
+        product = self._packed.multiply(a.reshape(-1, a.shape[-1]))
+        product = product.reshape(*a.shape[:-1], self._packed.shape[1])
+        columns = self._operation.columns
+        return (product if columns is None else product[..., slice(*columns)],)
 
 
 @operation(

@@ -1,0 +1,281 @@
+/* Products of matrices, and of stacks of them, in f32, with the micro-kernels of direct sums.
+ *
+ * sums[M][N] = a[M][K] b[K][N].  Groups of rows of a are packed [K][rows] for each job; b is packed
+ * in panels of a few vectors of columns, [panel][K][columns], once where it is constant, else for
+ * each job.  A sum adds its K terms one after the other, whatever the shapes and the threads.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <string.h>
+
+#include "native.h"
+
+#define MOST_STACKED 8
+#define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
+#define MOST_DEPTH 256 /* terms that are packed at once */
+#define MOST_PANEL 4   /* vectors of columns of a panel */
+
+/* Matrices in memory: elements from one row, column and matrix to the next. */
+struct matrices {
+    const float *first;
+    int64_t row, column, stack[MOST_STACKED];
+};
+
+struct product {
+    const struct kernels *kernels;
+    struct matrices a, b;
+    const float *packed; /* b, or NULL */
+    float *out;
+    int stacked; /* axes of the stack */
+    int64_t stack[MOST_STACKED];
+    int64_t m, n, k, vectors, panels;
+    int64_t row_jobs, rows_at_once, column_jobs, panels_at_once;
+    int64_t packed_a, packed_b, gathered; /* elements of scratch */
+    int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
+};
+
+/* The first vector of a panel. */
+static int64_t panel_begin(int64_t vectors, int64_t panels, int64_t panel) {
+    return panel * vectors / panels;
+}
+
+/* The rows of the next micro-kernel; there is one for every number of columns of a panel. */
+static int group_rows(const struct kernels *kernels, int64_t left) {
+    int rows = (int)least(left, kernels->rows);
+    while (!kernels->table[rows][kernels->columns[kernels->rows]]) rows--;
+    return rows;
+}
+
+/* Copy `count` lines of each vector of `gathered`; calls of memcpy() take longer than that. */
+static void place_lines(const float *gathered, int64_t lanes, int64_t count, int64_t depth,
+                        int64_t padded, float *out) {
+#define PLACE(size) \
+    for (int64_t k = 0; k < depth; k++) memcpy(out + k * padded, gathered + k * lanes, size)
+    if (count == 16) PLACE(64);
+    else if (count == 8) PLACE(32);
+    else if (count == 6) PLACE(24);
+    else if (count == 4) PLACE(16);
+    else PLACE((size_t)count * sizeof *out);
+#undef PLACE
+}
+
+/* Pack `width` lines of `depth` elements: out[element][line], of `padded` lines.  `gathered` has
+ * room for a vector an element. */
+static void pack(const struct product *p, const float *in, int64_t step, int64_t line,
+                 int64_t depth, int64_t width, int64_t padded, float *gathered, float *out) {
+    const int64_t lanes = p->kernels->lanes;
+    if (width < padded) memset(out, 0, (size_t)(depth * padded) * sizeof *out);
+    if (line == 1)
+        for (int64_t k = 0; k < depth; k++)
+            memcpy(out + k * padded, in + k * step, (size_t)width * sizeof *out);
+    else if (step == 1)
+        for (int64_t w = 0; w < width; w += lanes) {
+            const int64_t count = least(lanes, width - w);
+            p->kernels->gather_channels(in + w * line, line, count, depth, p->places, gathered);
+            place_lines(gathered, lanes, count, depth, padded, out + w);
+        }
+    else
+        for (int64_t k = 0; k < depth; k++)
+            for (int64_t w = 0; w < width; w++) out[k * padded + w] = in[k * step + w * line];
+}
+
+/* Pack some rows of a panel of b. */
+static void pack_panel(const struct product *p, const float *b, int64_t panel, int64_t depth,
+                       float *gathered, float *out) {
+    const int64_t lanes = p->kernels->lanes, first = panel_begin(p->vectors, p->panels, panel);
+    const int64_t padded = (panel_begin(p->vectors, p->panels, panel + 1) - first) * lanes;
+    pack(p, b + first * lanes * p->b.column, p->b.row, p->b.column, depth,
+         least(padded, p->n - first * lanes), padded, gathered, out);
+}
+
+/* Sum a block; the columns of the last one may be fewer than those of its vectors. */
+static void sum_block(const struct product *p, int rows, int columns, int64_t depth,
+                      const float *data, const float *weights, int64_t width, int begins,
+                      float *out) {
+    const microkernel sum = p->kernels->table[rows][columns];
+    const int32_t *offsets = p->offsets[columns];
+    const int64_t whole = columns * p->kernels->lanes;
+    if (width >= whole) {
+        sum(depth, offsets, data, weights, out, p->n, 1, begins, NULL, NULL);
+        return;
+    }
+    float block[MAX_ROWS * MOST_PANEL * LINE / sizeof(float)];
+    if (!begins) memset(block, 0, sizeof block);
+    for (int r = 0; r < rows && !begins; r++)
+        memcpy(block + r * whole, out + r * p->n, (size_t)width * sizeof *out);
+    sum(depth, offsets, data, weights, block, whole, 1, begins, NULL, NULL);
+    for (int r = 0; r < rows; r++)
+        memcpy(out + r * p->n, block + r * whole, (size_t)width * sizeof *out);
+}
+
+static const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index) {
+    const float *at = all->first;
+    for (int d = p->stacked - 1; d >= 0; d--) {
+        at += index % p->stack[d] * all->stack[d];
+        index /= p->stack[d];
+    }
+    return at;
+}
+
+static void multiply(void *context, int64_t job, void *scratch) {
+    const struct product *p = context;
+    const int64_t lanes = p->kernels->lanes;
+    const int64_t column_job = job % p->column_jobs, row_job = job / p->column_jobs % p->row_jobs;
+    const int64_t index = job / p->column_jobs / p->row_jobs;
+    const int64_t first = row_job * p->rows_at_once, rows = least(p->m - first, p->rows_at_once);
+    const int64_t last_panel = least(p->panels, (column_job + 1) * p->panels_at_once);
+    const float *a = matrix_at(p, &p->a, index) + first * p->a.row;
+    const float *b = p->packed ? NULL : matrix_at(p, &p->b, index);
+    float *out = p->out + (index * p->m + first) * p->n;
+    float *packed_a = scratch, *packed_b = packed_a + p->packed_a;
+    float *gathered = packed_b + p->packed_b;
+    for (int64_t k = 0; k < p->k; k += MOST_DEPTH) {
+        const int64_t depth = least(MOST_DEPTH, p->k - k);
+        for (int64_t r = 0; r < rows;) {
+            const int group = group_rows(p->kernels, rows - r);
+            pack(p, a + r * p->a.row + k * p->a.column, p->a.column, p->a.row, depth, group, group,
+                 gathered, packed_a + r * depth);
+            r += group;
+        }
+        for (int64_t panel = column_job * p->panels_at_once; panel < last_panel; panel++) {
+            const int64_t begin = panel_begin(p->vectors, p->panels, panel);
+            const int columns = (int)(panel_begin(p->vectors, p->panels, panel + 1) - begin);
+            const float *data = packed_b;
+            if (p->packed) data = p->packed + (begin * p->k + k * columns) * lanes;
+            else pack_panel(p, b + k * p->b.row, panel, depth, gathered, packed_b);
+            for (int64_t r = 0; r < rows;) {
+                const int group = group_rows(p->kernels, rows - r);
+                sum_block(p, group, columns, depth, data, packed_a + r * depth,
+                          p->n - begin * lanes, k == 0, out + r * p->n + begin * lanes);
+                r += group;
+            }
+        }
+    }
+}
+
+/* Divide the work: rows by their number, columns so that all threads have some. */
+static int run(struct product *p, int64_t threads) {
+    int64_t matrices = 1;
+    for (int d = 0; d < p->stacked; d++) matrices *= p->stack[d];
+    p->rows_at_once = round_up(divide_up(p->m, divide_up(p->m, MOST_ROWS)), p->kernels->rows);
+    p->row_jobs = divide_up(p->m, p->rows_at_once);
+    const int64_t wanted = threads > 1 ? divide_up(2 * threads, matrices * p->row_jobs) : 1;
+    p->panels_at_once = divide_up(p->panels, least(p->panels, wanted));
+    p->column_jobs = divide_up(p->panels, p->panels_at_once);
+    const int64_t depth = least(p->k, MOST_DEPTH), widest = p->kernels->columns[p->kernels->rows];
+    p->packed_a = p->rows_at_once * depth;
+    p->packed_b = p->packed ? 0 : depth * widest * p->kernels->lanes;
+    p->gathered = depth * p->kernels->lanes;
+    const int64_t bytes = (p->packed_a + p->packed_b + p->gathered) * (int64_t)sizeof(float);
+    begin_unlocked();
+    const int failed = parallel_run(multiply, p, matrices * p->row_jobs * p->column_jobs,
+                                    least(threads, MOST_THREADS), bytes);
+    end_unlocked();
+    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+    return failed;
+}
+
+/* Whether a buffer holds matrices of f32 that can be addressed by elements. */
+static int take_matrices(const Py_buffer *buffer, struct matrices *all) {
+    const int axes = buffer->ndim;
+    if (axes < 2 || axes - 2 > MOST_STACKED || buffer->itemsize != sizeof(float)) return 0;
+    if ((uintptr_t)buffer->buf % sizeof(float)) return 0;
+    for (int d = 0; d < axes; d++)
+        if (buffer->shape[d] < 1 || buffer->strides[d] % (Py_ssize_t)sizeof(float)) return 0;
+    all->first = buffer->buf;
+    for (int d = 0; d < axes - 2; d++)
+        all->stack[d] = buffer->strides[d] / (Py_ssize_t)sizeof(float);
+    all->row = buffer->strides[axes - 2] / (Py_ssize_t)sizeof(float);
+    all->column = buffer->strides[axes - 1] / (Py_ssize_t)sizeof(float);
+    return 1;
+}
+
+static int take_kernels(struct product *p, int isa) {
+    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa)) return 0;
+    p->kernels = kernels_for((enum isa)isa, ACC_F32);
+    p->vectors = divide_up(p->n, p->kernels->lanes);
+    const int widest = p->kernels->columns[p->kernels->rows];
+    if (widest > MOST_PANEL) return 0;
+    p->panels = divide_up(p->vectors, widest);
+    for (int i = 0; i < MOST_DEPTH; i++) p->places[i] = i;
+    for (int c = 1; c <= MOST_PANEL; c++)
+        for (int i = 0; i < MOST_DEPTH + AHEAD; i++) p->offsets[c][i] = i * c * p->kernels->lanes;
+    return 1;
+}
+
+static PyObject *finish(int failed, Py_buffer *buffers, int held) {
+    while (held > 0) PyBuffer_Release(&buffers[--held]);
+    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "arrays do not fit");
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* pack_columns(isa, b, out): a matrix as multiply() reads it: K rows of whole vectors, at least. */
+PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, held = 0, failed = -1;
+    PyObject *given, *result;
+    if (!PyArg_ParseTuple(arguments, "iOO", &isa, &given, &result)) return NULL;
+    Py_buffer buffers[2];
+    struct product p = {0};
+    if (PyObject_GetBuffer(given, &buffers[0], PyBUF_STRIDED_RO) == 0) held++;
+    if (held == 1 && PyObject_GetBuffer(result, &buffers[1], PyBUF_CONTIG) == 0) held++;
+    if (held == 2 && take_matrices(&buffers[0], &p.b) && buffers[0].ndim == 2) {
+        p.k = buffers[0].shape[0], p.n = buffers[0].shape[1];
+        if (take_kernels(&p, isa) &&
+            buffers[1].len >= p.k * p.vectors * p.kernels->lanes * (int64_t)sizeof(float)) {
+            float gathered[MOST_DEPTH * LINE / sizeof(float)];
+            for (int64_t panel = 0; panel < p.panels; panel++) {
+                const int64_t begin = panel_begin(p.vectors, p.panels, panel);
+                const int64_t columns = panel_begin(p.vectors, p.panels, panel + 1) - begin;
+                for (int64_t k = 0; k < p.k; k += MOST_DEPTH)
+                    pack_panel(&p, p.b.first + k * p.b.row, panel, least(MOST_DEPTH, p.k - k),
+                               gathered, (float *)buffers[1].buf +
+                               (begin * p.k + k * columns) * p.kernels->lanes);
+            }
+            failed = 0;
+        }
+    }
+    return finish(failed, buffers, held);
+}
+
+/* multiply(isa, a, b, out, is_packed, threads): stacks of as many axes, broadcast by strides; of a
+ * packed b there is one. */
+PyObject *module_multiply(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, is_packed, held = 0, failed = -1;
+    long long threads;
+    PyObject *given[3];
+    if (!PyArg_ParseTuple(arguments, "iOOOpL", &isa, &given[0], &given[1], &given[2], &is_packed,
+                          &threads))
+        return NULL;
+    Py_buffer buffers[3];
+    const int flags[] = {PyBUF_STRIDED_RO, is_packed ? PyBUF_CONTIG_RO : PyBUF_STRIDED_RO,
+                         PyBUF_CONTIG | PyBUF_ND};
+    while (held < 3 && PyObject_GetBuffer(given[held], &buffers[held], flags[held]) == 0) held++;
+    struct product p = {0};
+    if (held == 3 && take_matrices(&buffers[0], &p.a) && buffers[2].ndim == buffers[0].ndim &&
+        buffers[2].itemsize == sizeof(float)) {
+        const int axes = buffers[0].ndim;
+        const Py_ssize_t *a = buffers[0].shape, *out = buffers[2].shape;
+        p.stacked = axes - 2;
+        p.m = a[axes - 2], p.k = a[axes - 1], p.n = out[axes - 1];
+        p.out = buffers[2].buf;
+        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, isa);
+        for (int d = 0; d < p.stacked; d++) {
+            p.stack[d] = out[d];
+            good = good && a[d] == out[d];
+        }
+        if (good && is_packed) {
+            p.packed = buffers[1].buf;
+            good = buffers[1].len >=
+                   p.k * p.vectors * p.kernels->lanes * (int64_t)sizeof(float);
+        } else if (good) {
+            good = buffers[1].ndim == axes && take_matrices(&buffers[1], &p.b) &&
+                   buffers[1].shape[axes - 2] == p.k && buffers[1].shape[axes - 1] == p.n;
+            for (int d = 0; good && d < p.stacked; d++) good = buffers[1].shape[d] == out[d];
+        }
+        if (good) failed = run(&p, most(1, threads));
+    }
+    return finish(failed, buffers, held);
+}
