@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deconv_ir.kernels.copies import contiguous
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
@@ -58,7 +59,7 @@ def standardize(
         scale = np.ascontiguousarray(scale, np.float32)
         bias = np.ascontiguousarray(bias, np.float32)
     module.standardize(
-        INSTRUCTION_SETS.index(instruction_set()), np.ascontiguousarray(data), out, scale, bias,
+        INSTRUCTION_SETS.index(instruction_set()), contiguous(data), out, scale, bias,
         row, inner, eps, inside, divides, get_threads(),
     )  # fmt: skip
     return True
@@ -70,9 +71,7 @@ def sum_rows(data: Array, rows: int) -> Array | None:
     if module is None or data.dtype != np.float32 or not data.size or not rows:
         return None
     out = np.empty(rows, np.float32)
-    module.sum_rows(
-        INSTRUCTION_SETS.index(instruction_set()), np.ascontiguousarray(data), out, get_threads()
-    )
+    module.sum_rows(INSTRUCTION_SETS.index(instruction_set()), contiguous(data), out, get_threads())
     return out
 
 
@@ -87,7 +86,7 @@ def softmax(data: Array, axis: int, *, logarithm: bool) -> Array | None:
     extents = math.prod(data.shape[:axis]), data.shape[axis], -1
     out = empty(data.shape, data.dtype)
     module.softmax(
-        INSTRUCTION_SETS.index(instruction_set()), np.ascontiguousarray(data).reshape(extents),
+        INSTRUCTION_SETS.index(instruction_set()), contiguous(data).reshape(extents),
         out, logarithm, get_threads(),
     )  # fmt: skip
     return out

@@ -68,6 +68,7 @@ class PackedMatrix(NamedTuple):
         """
         module = compiled_module()
         assert module is not None, "the matrix is packed for it"
+        rows = rows if rows.flags.aligned else rows.copy()
         out = empty((len(rows), self.shape[1]), np.dtype(np.float32))
         if out.size:
             module.multiply(self.isa, rows, self.data, out, True, get_threads())
@@ -80,6 +81,7 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     if module is None or matrix.dtype != np.float32 or matrix.size < _LEAST_COMPILED // _LEAST_ROWS:
         return None
     isa = INSTRUCTION_SETS.index(instruction_set())
+    matrix = matrix if matrix.flags.aligned else matrix.copy()
     k, n = matrix.shape
     packed = np.empty(k * -(-n // _LANES) * _LANES, np.float32)
     module.pack_columns(isa, matrix, packed)
@@ -100,6 +102,8 @@ def _is_compiled(a: Array, b: Array) -> bool:
         and m * k * n >= _LEAST_COMPILED
         and k == b.shape[-2]
         and a.dtype == b.dtype == np.float32
+        and a.flags.aligned
+        and b.flags.aligned
         and max(a.ndim, b.ndim) <= 2 + _MOST_STACKED
         and compiled_module() is not None
     )

@@ -38,6 +38,7 @@ PyObject *module_softmax(PyObject *module, PyObject *arguments);  /* normalizati
 /* products/products.c */
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
 PyObject *module_multiply(PyObject *module, PyObject *arguments);
+PyObject *module_copy_matrices(PyObject *module, PyObject *arguments);
 PyObject *module_recur(PyObject *module, PyObject *arguments);    /* recurrent/recurrent.c */
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
@@ -79,6 +80,7 @@ static PyMethodDef module_methods[] = {
     {"pack_columns", module_pack_columns, METH_VARARGS, "pack_columns(isa, b, out): for multiply"},
     {"multiply", module_multiply, METH_VARARGS,
      "multiply(isa, a, b, out, is_packed, threads): stacks of matrices"},
+    {"copy_matrices", module_copy_matrices, METH_VARARGS, "copy_matrices(isa, data, out, threads)"},
     {"pool", module_pool, METH_VARARGS,
      "pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads)"},
     {"standardize", module_standardize, METH_VARARGS,

@@ -1,0 +1,61 @@
+"""Copies of arrays whose axes are transposed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+__all__ = ["contiguous"]
+
+# Elements, and neighbouring ones of a column, from which the compiled copy is faster.
+_LEAST_COPIED, _LEAST_ROWS = 1 << 12, 8
+_MOST_DIMS = 10
+
+
+def contiguous(array: Array) -> Array:
+    """Return an array, or a copy of it, whose elements lie one after the other.
+
+    In f32, where the elements of columns are neighbours in memory, blocks are transposed.
+    """
+    if array.flags.c_contiguous:
+        return array
+    module = compiled_module()
+    shape = _joined(array)
+    if (
+        module is None
+        or array.dtype != np.float32
+        or array.size < _LEAST_COPIED
+        or not array.flags.aligned
+        or not 2 <= len(shape) <= _MOST_DIMS
+    ):
+        return np.ascontiguousarray(array)
+    joined = array.reshape(shape)
+    if joined.strides[-2] != joined.itemsize or shape[-2] < _LEAST_ROWS:
+        return np.ascontiguousarray(array)
+    out = np.empty(array.shape, array.dtype)
+    isa = INSTRUCTION_SETS.index(instruction_set())
+    module.copy_matrices(isa, joined, out, get_threads())
+    return out
+
+
+def _joined(array: Array) -> tuple[int, ...]:
+    """Return a shape in which axes that follow each other in memory are one; a view has it."""
+    shape: list[int] = []
+    steps: list[int] = []
+    for extent, step in zip(array.shape, array.strides, strict=True):
+        if extent == 1:
+            continue
+        if shape and steps[-1] == extent * step:
+            shape[-1], steps[-1] = shape[-1] * extent, step
+        else:
+            shape.append(extent)
+            steps.append(step)
+    return tuple(shape)
