@@ -23,6 +23,7 @@ from deconv_ir.formats.volumes import (
 )
 from deconv_ir.ir.boxes import Box, box_shape
 from deconv_ir.ir.shapes import element_count
+from deconv_ir.kernels import set_memory_pool_limit
 from deconv_ir.tiling.grid import Grid, fit_tile
 from deconv_ir.tiling.remote import TiledFiles, compute_tile, measure_box
 from deconv_ir.tiling.stream import (
@@ -32,6 +33,7 @@ from deconv_ir.tiling.stream import (
     choose_tile,
     default_budget,
     parse_tile,
+    spare_bytes,
 )
 from deconv_ir.tiling.two_pass import Precomputed, measure_here, precompute
 
@@ -88,8 +90,8 @@ def run_tiled(model: Model, request: Request) -> int:
         _require_fresh(_beside(target, ".partial"), request)
         where = connect(request) if wants_cluster(request) else contextlib.nullcontext()
         with where as client:
-            place = _OnCluster(client, model, request, inputs) if client else _Here(inputs)
             budget = _budget(request, client)
+            place = _OnCluster(client, model, request, inputs) if client else _Here(inputs, budget)
             passes = _Passes(budget, earlier)
             results: Sequence[Precomputed] = ()
             if request.two_pass:
@@ -195,8 +197,8 @@ def _budget(request: Request, client: Any) -> int:
 class _Here:
     """Computes tiles in this process."""
 
-    def __init__(self, inputs: Mapping[str, Volume]) -> None:
-        self._inputs = inputs
+    def __init__(self, inputs: Mapping[str, Volume], budget: int) -> None:
+        self._inputs, self._budget = inputs, budget
 
     def measure(
         self, run: TiledRun, results: Sequence[Precomputed], layer: int, boxes: Iterable[Box]
@@ -209,6 +211,7 @@ class _Here:
     ) -> Iterator[int]:
         """Compute tiles; yield the number of each."""
         stream = Stream(job.run_, self._inputs, open_volume(str(job.partial), "r+"))
+        set_memory_pool_limit(spare_bytes(job.run_, job.grid.tile, self._budget))
         for number, box in left.items():
             stream.compute(box)
             job.journal.add(number)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 _MOST_BYTES = 4 << 30
+_WORTH = 1.1
+"""Clearing memory for each tile costs about as much as a tenth more work."""
 
 
 def default_budget() -> int:
@@ -35,7 +37,8 @@ class _Candidate(NamedTuple):
 def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
     """Return a large tile within a number of bytes.
 
-    Halves the axis that makes halos cost least, until the tile fits.
+    Halves the axis that makes halos cost least, until the tile fits; once more where that costs
+    little, so that the next tile finds the memory of the last one (see `spare_bytes`).
 
     Parameters
     ----------
@@ -50,13 +53,8 @@ def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
     """
     best = _candidate(run, tuple(max(1, extent) for extent in run.shape))
     while best.taken > budget:
-        halves = []
-        for axis in run.tileable_axes:
-            extent = best.shape[axis]
-            if extent > 1:
-                half = (*best.shape[:axis], -(-extent // 2), *best.shape[axis + 1 :])
-                halves.append(_candidate(run, half))
-        if not halves:
+        half = _half(run, best.shape)
+        if half is None:
             raise ResourceError(
                 f"a tile of {','.join(map(str, best.shape))} takes {format_bytes(best.taken)} of "
                 f"memory, {format_bytes(budget)} is the limit",
@@ -65,8 +63,28 @@ def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
                 actual=best.taken,
                 rule="memory",
             )
-        best = min(halves)
+        best = half
+    if best.shape != run.shape and 2 * best.taken > budget:
+        half = _half(run, best.shape)
+        if half is not None and 2 * half.taken <= budget and half.cost <= _WORTH * best.cost:
+            return half.shape
     return best.shape
+
+
+def spare_bytes(run: TiledRun, tile: Sequence[int], budget: int) -> int:
+    """Return the bytes that may be kept from tile to tile; 0 where they do not hold a tile's."""
+    taken = _candidate(run, tuple(tile)).taken
+    return budget - taken if 2 * taken <= budget else 0
+
+
+def _half(run: TiledRun, shape: tuple[int, ...]) -> _Candidate | None:
+    """Return the half of a tile whose halos cost least; None: it is one element."""
+    halves = [
+        _candidate(run, (*shape[:axis], -(-shape[axis] // 2), *shape[axis + 1 :]))
+        for axis in run.tileable_axes
+        if shape[axis] > 1
+    ]
+    return min(halves, default=None)
 
 
 def _candidate(run: TiledRun, shape: tuple[int, ...]) -> _Candidate:

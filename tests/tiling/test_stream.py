@@ -19,7 +19,7 @@ from deconv_ir.formats.volumes import Journal, NpyVolume, create_volume, open_vo
 from deconv_ir.ir.boxes import as_slices
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.tiling.grid import Grid, fit_tile
-from deconv_ir.tiling.stream import Stream, choose_tile, parse_tile
+from deconv_ir.tiling.stream import Stream, choose_tile, parse_tile, spare_bytes
 
 
 def convolution(shape: str = "1,2,20,24", element_type: str = "f32") -> deconv_ir.Model:
@@ -129,6 +129,30 @@ def test_the_chosen_tile_fits_its_budget() -> None:
     assert choose_tile(run, 1 << 30) == run.shape
     with pytest.raises(ResourceError, match="1,3,1,1"):
         choose_tile(run, 16)
+
+
+def test_memory_is_kept_from_tile_to_tile_where_that_costs_little() -> None:
+    ir = IR()
+    x = ir.parameter("x", "1,1,64,64")
+    window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "2,2", "pads_end": "2,2"}
+    for _ in range(2):
+        x = ir.layer("Convolution", [x, ir.const(np.ones((1, 1, 5, 5), np.float32))], window)
+    ir.result(x)
+    run = deconv_ir.load(
+        ir.xml().encode(), bytes(ir.weights), accuracy="direct", warn=False
+    ).tiled()
+    kept = []
+    for budget in (1 << 20, 48 << 10, 4 << 10):
+        tile = choose_tile(run, budget)
+        middle = tuple(
+            (n // extent // 2 * extent, (n // extent // 2 + 1) * extent)
+            for n, extent in zip(run.shape, tile, strict=True)
+        )
+        taken = run.bytes_of(run.tile(middle))
+        kept.append(spare_bytes(run, tile, budget))
+        assert kept[-1] in (0, budget - taken)
+        assert (kept[-1] > 0) == (2 * taken <= budget)
+    assert kept[0] > kept[1] > kept[2] == 0  # the halos of small tiles cost more than memory does
 
 
 def test_tiles_as_they_are_written() -> None:
