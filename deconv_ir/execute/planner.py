@@ -297,7 +297,10 @@ class _Planner:
         if self.memory_limit is not None:
             most = min(most, self.memory_limit)
             grants = fit_grants(grants, self.memory_limit - self.bound - held)
-        winograd = {grant.layer: (grant.judged_bytes, grant.whole) for grant in grants}
+        winograd = {
+            grant.layer: (grant.judged_bytes, grant.whole, grant.candidate.weight_bytes > 0)
+            for grant in grants
+        }
         # All tiles share their weights.
         own = [grant.candidate for grant in grants if grant.whole is None]
         left = most - self.bound - held - sum(map(missing_bytes, own))

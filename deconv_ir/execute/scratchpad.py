@@ -39,6 +39,11 @@ def extra_bytes(bound: int, layers: int) -> int:
     return max(share - kept, min(share, _ENOUGH_BYTES), MIN_SCRATCHPAD)
 
 
+Ask = Callable[[int, bool], Sequence[AlgorithmCandidate]]
+"""Takes the bytes of a scratchpad and whether transformed weights are kept; returns the algorithms
+of a layer for these, the first of which packs no further weights."""
+
+
 class Grant(NamedTuple):
     """A layer that uses Winograd, as chosen for one image with a scratchpad of `judged_bytes`.
 
@@ -52,45 +57,73 @@ class Grant(NamedTuple):
     spatial: int = 2
 
 
-def choose_winograd(
-    asks: Mapping[int, Callable[[int], Sequence[AlgorithmCandidate]]], budget_bytes: int
-) -> list[Grant]:
-    """Choose the layers that use Winograd.
+def choose_winograd(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
+    """Choose the layers that use Winograd, and those of them that keep transformed weights.
 
     Parameters
     ----------
     asks : mapping
-        By layer: takes the bytes of a scratchpad and returns the candidates, the
-        first of which packs no further weights.
+        By layer: its candidates.
     budget_bytes : int
         Bound on the largest scratchpad plus the further weights of all layers.
 
     Returns
     -------
     list of Grant
-        The one that saves most time for its bytes first.
+        The one that saves most time for its bytes first; then those that keep no weights.
     """
     least_cycles, best = 0.0, None
+    wanted: set[int] = set()
     for halvings in range(_TRIED):
         scratch = max(budget_bytes >> halvings, MIN_SCRATCHPAD)
-        cycles, grants, everything = _with_scratch(asks, scratch, budget_bytes)
+        cycles, grants, gaining = _with_scratch(asks, scratch, budget_bytes)
         if best is None or cycles < least_cycles:
             least_cycles, best = cycles, grants
-        if everything or scratch == MIN_SCRATCHPAD:
+        wanted |= gaining
+        if len(gaining) == len(grants) or scratch == MIN_SCRATCHPAD:
             break
-    return best or []
+    best = best or []
+    if len(best) == len(wanted):
+        return best
+    few = {layer: asks[layer] for layer in sorted(wanted)}
+    return min((_without_weights(few, kept, budget_bytes) for kept in (best, [])), key=_first)[1]
+
+
+def _first(entry: tuple[float, list[Grant]]) -> float:
+    return entry[0]
+
+
+def _without_weights(
+    asks: Mapping[int, Ask], kept: list[Grant], budget_bytes: int
+) -> tuple[float, list[Grant]]:
+    """Let other layers than some, too, use Winograd, with weights that each run makes.
+
+    Returns the cycles of all, and the grants.
+    """
+    weights = sum(grant.candidate.weight_bytes for grant in kept)
+    scratch = max(budget_bytes - weights, MIN_SCRATCHPAD)
+    done = {grant.layer for grant in kept}
+    cycles, grants = sum(grant.candidate.cycles for grant in kept), list(kept)
+    for layer, ask in asks.items():
+        if layer in done:
+            continue
+        direct, *others = ask(scratch, False)
+        cycles += direct.cycles
+        for candidate in others:
+            if candidate.cycles < direct.cycles and candidate.scratch_bytes <= scratch:
+                cycles += candidate.cycles - direct.cycles
+                grants.append(Grant(layer, scratch, candidate))
+    return cycles, grants
 
 
 def _with_scratch(
-    asks: Mapping[int, Callable[[int], Sequence[AlgorithmCandidate]]],
-    scratch: int,
-    budget_bytes: int,
-) -> tuple[float, list[Grant], bool]:
-    """Return the cycles of all layers, those that use Winograd, and whether all do that can."""
+    asks: Mapping[int, Ask], scratch: int, budget_bytes: int
+) -> tuple[float, list[Grant], set[int]]:
+    """Return the cycles of all layers, those that use Winograd, and those that would gain by it."""
     cycles, most = 0.0, 0
     gains: list[tuple[float, float, Grant]] = []
     for layer, ask in asks.items():
-        direct, *others = candidates = ask(scratch)
+        direct, *others = candidates = ask(scratch, True)
         cycles += direct.cycles
         most = max(most, *(candidate.scratch_bytes for candidate in candidates))
         for candidate in others:
@@ -105,7 +138,7 @@ def _with_scratch(
             left -= grant.candidate.weight_bytes
             cycles -= gain
             grants.append(grant)
-    return cycles, grants, len(grants) == len(gains)
+    return cycles, grants, {grant.layer for _, _, grant in gains}
 
 
 def fit_grants(grants: Sequence[Grant], limit_bytes: int) -> list[Grant]:
@@ -127,10 +160,11 @@ def missing_bytes(candidate: AlgorithmCandidate) -> int:
 
 
 def candidates_for(
-    kernel: Kernel, inputs: Infos, scratch_bytes: int
+    kernel: Kernel, inputs: Infos, scratch_bytes: int, keeps_weights: bool
 ) -> Sequence[AlgorithmCandidate]:
     """Return the algorithms from which a kernel chooses, given a scratchpad."""
-    choice = kernel.plan(inputs, ScratchpadBudget(scratch_bytes, 0)).choice
+    budget = ScratchpadBudget(scratch_bytes, 0, keeps_weights=keeps_weights)
+    choice = kernel.plan(inputs, budget).choice
     assert choice is not None, "whatever the budget is"
     return choice.candidates
 

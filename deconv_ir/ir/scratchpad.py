@@ -42,20 +42,24 @@ class ScratchpadBudget(NamedTuple):
         cannot be cut into parts that are small enough.
     winograd_bytes : int
         The scratchpad for which the kernel chooses between Winograd and direct sums;
-        0: direct sums.  Transformed weights are kept after the run.
+        0: direct sums.
     whole : Whole or None
         What the kernel chooses for, where a tile is computed.
+    keeps_weights : bool
+        Whether transformed weights are kept after the run.  Else each run makes them, a part
+        at a time, in its scratchpad, where it does so quickly; the bits are the same.
 
     Examples
     --------
     >>> from deconv_ir.operations import ScratchpadBudget
     >>> ScratchpadBudget(scratch_bytes=1 << 20, winograd_bytes=0)
-    ScratchpadBudget(scratch_bytes=1048576, winograd_bytes=0, whole=None)
+    ScratchpadBudget(scratch_bytes=1048576, winograd_bytes=0, whole=None, keeps_weights=True)
     """
 
     scratch_bytes: int
     winograd_bytes: int
     whole: Whole | None = None
+    keeps_weights: bool = True
 
 
 UNLIMITED = ScratchpadBudget(1 << 40, 1 << 40)
@@ -72,7 +76,7 @@ class AlgorithmCandidate(NamedTuple):
     scratch_bytes : int
         Scratchpad of all threads.
     weight_bytes : int
-        Further weights that are packed for it; 0: it needs none.
+        Further weights that are packed for it and kept; 0: it keeps none.
     packed : bool
         Whether these are there already.
 

@@ -204,8 +204,9 @@ class KernelPlan:
         name = "direct sums" if self._compiled is not None else "NumPy"
         if details.get("depthwise"):
             name = "depthwise sums"
-        if chosen.weight_bytes:
+        if "filtering" in details:
             name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["filtering"])
+            name += "" if chosen.weight_bytes else ", weights transformed in each run"
         text = f"{name}, scratchpad {chosen.scratch_bytes} B"
         if not details:
             return text
@@ -235,7 +236,7 @@ class KernelPlan:
         They are compared for one image on two threads, so that the choice among
         them depends on neither the batch nor the threads of a run.  The first packs
         no further weights; a second is there where a run takes it if its budget
-        allows it.
+        allows it, with weights that are kept or, as the budget says, made in each run.
         """
         if self._compiled is None or 0 in self.data:
             return (self.algorithm,)
@@ -249,7 +250,7 @@ class KernelPlan:
     @property
     def whole(self) -> Whole | None:
         """What tiles of a run depend on; None: each element is summed by itself."""
-        if not self.algorithm.weight_bytes:
+        if not self.algorithm.scratch_bytes or "filtering" not in self.details:
             return None
         spatial = len(self._pads)
         problem = self._kernel.problem

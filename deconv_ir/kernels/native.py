@@ -321,14 +321,12 @@ class CompiledPlan:
         kernel, scratch = self._kernel, self.budget.scratch_bytes
         if not self._within_bounds:
             return (_candidate({}),)
-        found = []
+        image, found = (1, *kernel._fill(self._data[2:], 1)), []
         for winograd_bytes in (0, scratch):
-            settings = self._settings_for(
-                ScratchpadBudget(scratch, winograd_bytes), _JUDGED_THREADS
-            )
-            image = (1, *kernel._fill(self._data[2:], 1))
-            found.append(_candidate(kernel._kernel.describe(image, *settings)))
-        return tuple(found) if found[1].weight_bytes else (found[0],)
+            budget = self.budget._replace(winograd_bytes=winograd_bytes, whole=None)
+            told = kernel._kernel.describe(image, *self._settings_for(budget, _JUDGED_THREADS))
+            found.append(_candidate(told))
+        return tuple(found) if "filtering" in told else (found[0],)
 
     def run(self, data: Array, out: Array) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
@@ -372,6 +370,7 @@ class CompiledPlan:
             # Of the layer alone: the choice of the algorithm depends on it.
             max(0, min(self._scratch_bytes, thread_bytes)),
             budget.winograd_bytes,
+            int(not budget.keeps_weights),
             extent,
             crop,
             *(kernel._fill(axes, one) for axes, one in zip(whole, (1, 0, 1), strict=True)),

@@ -19,6 +19,7 @@ import deconv_ir
 from deconv_ir import execute
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
+    Ask,
     Grant,
     choose_winograd,
     extra_bytes,
@@ -42,21 +43,28 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def layer(
-    direct: float, winograd: float = math.inf, weights: int = 0, *, packed: bool = False
-) -> Callable[[int], Sequence[AlgorithmCandidate]]:
+    direct: float,
+    winograd: float = math.inf,
+    weights: int = 0,
+    *,
+    packed: bool = False,
+    transient: float = math.inf,
+) -> Ask:
     """A layer that takes all the scratch it is given."""
 
-    def candidates(scratch: int) -> Sequence[AlgorithmCandidate]:
+    def candidates(scratch: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:
         slowed = 1 + 0.01 * (1024 * K / scratch)
         found = (AlgorithmCandidate(direct * slowed, scratch, 0),)
-        if weights:
+        if weights and not keeps_weights:
+            found += (AlgorithmCandidate(transient * slowed, scratch, 0, packed),)
+        elif weights:
             found += (AlgorithmCandidate(winograd * slowed, scratch, weights, packed),)
         return found
 
     return candidates
 
 
-def choose(*layers: Callable[[int], Sequence[AlgorithmCandidate]], budget: int) -> list[Grant]:
+def choose(*layers: Ask, budget: int) -> list[Grant]:
     return choose_winograd(dict(enumerate(layers)), budget)
 
 
@@ -76,6 +84,21 @@ def test_scratch_gives_way_to_weights_that_save_more() -> None:
     # But not where larger tiles save more, nor where direct sums are faster.
     assert choose(layer(100, 99.9, 700 * K), budget=1024 * K) == []
     assert choose(layer(100, 101, 10 * K), budget=1024 * K) == []
+
+
+def test_runs_make_the_weights_that_cannot_be_kept() -> None:
+    def chosen(*layers: Ask, budget: int) -> list[tuple[int, int]]:
+        return [(g.layer, g.candidate.weight_bytes) for g in choose(*layers, budget=budget)]
+
+    large = layer(100, 50, 900 * K, transient=60)
+    small = layer(100, 50, 100 * K, transient=60)
+    assert chosen(large, budget=1000 * K) == [(0, 0)]
+    assert chosen(large, budget=2048 * K) == [(0, 900 * K)]
+    assert chosen(large, small, budget=1000 * K) == [(1, 100 * K), (0, 0)]
+    # Neither fits beside the smallest scratchpad.
+    assert chosen(large, layer(100, 99, 980 * K, transient=99), budget=1000 * K) == [(0, 0), (1, 0)]
+    # Direct sums where weights that are made again and again take longer.
+    assert chosen(layer(100, 50, 900 * K, transient=101), budget=900 * K) == []
 
 
 def test_weights_that_are_packed_change_no_choice() -> None:

@@ -39,6 +39,7 @@ class Packed:
             "scratch_bytes": 1 << 20,
             "thread_bytes": 1 << 20,
             "winograd_bytes": 1 << 20,
+            "transient": 0,
             "extent": 8,
             "crop": 0,
             "data_of_whole": (1, 5, 6),

@@ -265,6 +265,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 #define AXIS_VALUE 0.26       /* and for a transform along another axis */
 #define GATHERED_VALUE 0.43   /* an element that is gathered */
 #define WINDOW_ROW 2.6        /* a row of windows */
+#define TRANSIENT_WEIGHT 0.5  /* a weight at a point, where weights are not kept */
 /* A line of the panel, by the panel's size in second-level caches. */
 #define NEAR_LINE 1.7
 #define FAR_LINE 3.5
@@ -296,9 +297,20 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
+    if (p->choice.transient) return products + weights * sizeof(float) / FROM_SECOND_LEVEL;
     return products + weights * sizeof(float) /
                           weight_bytes_per_cycle(&k->layer.machine,
                                                  (double)wino_weight_bytes(k, p));
+}
+
+/* Cycles of making one chunk's weights, where they are not kept. */
+static double transient_cycles(const struct kernel *k, const struct wino_packing *p,
+                               double by_length) {
+    if (!p->choice.transient) return 0;
+    const double direct = (double)k->packing.group_size * k->kernels->size;
+    return (double)p->layouts[0].weights * TRANSIENT_WEIGHT * by_length +
+           direct / (double)p->chunks /
+               weight_bytes_per_cycle(&k->layer.machine, (double)k->layer.groups * direct);
 }
 
 /* Cycles of one chunk's outputs. */
@@ -368,7 +380,7 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
     const double fill = full * volume * input_cycles(k, plan, t, by_length) *
                         (double)k->layer.channels_in;
     double sums = some_rows * (double)t->chunks *
-                      (padded * product_cycles(k, p, t) +
+                      (padded * product_cycles(k, p, t) + transient_cycles(k, p, by_length) +
                        full * volume * output_cycles(plan, t, by_length)) + WINO_TILE;
     double cycles = 0;
     if (t->fills > 0) {

@@ -207,6 +207,7 @@ struct run {
     int64_t threads, scratch_bytes;
     int64_t thread_bytes; /* scratch of a thread beyond which tiles gain nothing */
     int64_t winograd_bytes; /* scratch for which Winograd is chosen or not; 0: direct sums */
+    int64_t transient; /* whether no transformed weights are kept for it */
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
     int64_t extent, crop;

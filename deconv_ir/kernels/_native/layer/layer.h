@@ -53,7 +53,7 @@ typedef struct {
 
 void form_release(struct form *form);
 void plan_release(struct shared_plan *shared);
-/* Whether the weights of a form are there. */
+/* Whether all that runs need of a form is there. */
 int form_is_packed(const struct form *form);
 /* Find out, while the weights are packed, all that planning asks of them.  Returns OUT_OF_MEMORY
  * or 0. */

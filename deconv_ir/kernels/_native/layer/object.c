@@ -219,6 +219,7 @@ static int run_is_sane(const Kernel *self, struct run *run) {
     run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
     run->winograd_bytes = most(0, least(run->winograd_bytes, MOST_SCRATCH));
+    run->transient = run->transient != 0;
     int good = 1;
     for (int a = 0; a < AXES; a++)
         good &= axis_is_sane(run->data[a], run->pads_begin[a], run->output[a]) &&
@@ -228,12 +229,13 @@ static int run_is_sane(const Kernel *self, struct run *run) {
 }
 
 /* Read (data, out, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
- * winograd_bytes, extent, crop, and data, pads_begin and output of the whole. */
-#define SETTINGS "(LLL)(LLL)LLLLLL(LLL)(LLL)(LLL)"
+ * winograd_bytes, transient, extent, crop, and data, pads_begin and output of the whole. */
+#define SETTINGS "(LLL)(LLL)LLLLLLL(LLL)(LLL)(LLL)"
 #define THREE(axes) &(axes)[0], &(axes)[1], &(axes)[2]
 #define SETTINGS_OF(run)                                                                      \
     THREE((run)->pads_begin), THREE((run)->output), &(run)->threads, &(run)->scratch_bytes,   \
-        &(run)->thread_bytes, &(run)->winograd_bytes, &(run)->extent, &(run)->crop,           \
+        &(run)->thread_bytes, &(run)->winograd_bytes, &(run)->transient, &(run)->extent,      \
+        &(run)->crop,                                                                         \
         THREE((run)->whole.data), THREE((run)->whole.pads_begin), THREE((run)->whole.output)
 
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
@@ -414,7 +416,7 @@ static PyMethodDef kernel_methods[] = {
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
      "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
-     "extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where "
+     "transient, extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where "
      "rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, ...) -> dict: what run would do"},

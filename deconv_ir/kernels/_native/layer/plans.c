@@ -118,7 +118,7 @@ static struct form *form_make(const Kernel *self, const struct run *run,
     return form;
 }
 
-int form_is_packed(const struct form *form) { return form->packing.weights != NULL; }
+int form_is_packed(const struct form *form) { return form->packing.scales != NULL; }
 
 /* Choose between the direct way and Winograd; with `pack`, have weights for it.
  * Returns OUT_OF_MEMORY or 0. */
@@ -127,6 +127,8 @@ static int choose_and_plan(Kernel *self, const struct run *run, int pack, struct
     if (!run->winograd_bytes || run->batch < 1) return 0;
     const int failed = choose_algorithm(self, run, &choice);
     if (failed) return failed < 0 ? failed : 0;
+    if (run->transient && !wino_makes_quickly(&self->k, &choice)) return 0;
+    choice.transient = run->transient;
     int place = find_form(self, &choice);
     struct form *form = place < 0 ? form_make(self, run, choice) : self->forms[place];
     if (!form) return OUT_OF_MEMORY;

@@ -46,6 +46,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->sums = out->zeros + t->line;
     out->out = out->zeros + t->sums_size;
     out->row = out->out + t->out_size;
+    out->weights = out->row + t->row_size;
     /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
      * windows of an axis where shifts differ. */
     const int64_t count = plan->interleaved_lines, extent = c->run->output[2];
@@ -86,8 +87,11 @@ static void sum_chunk(const struct context *c, const struct tile *tile, int64_t 
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t point_step = t->blocks * t->panel_block;
-    const float *weights =
-        p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
+    const float *weights = tile->weights;
+    if (p->choice.transient)
+        wino_make_weights(c->k, p, tile->group, chunk, tile->weights);
+    else
+        weights = p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     const float *bias =
         p->bias + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
     int64_t line = 0;
@@ -274,7 +278,7 @@ static void run_chunk(void *filled, int64_t piece, void *scratch) {
     const struct context *c = tile.c;
     /* All but the panel is this thread's own; the tile's begins with its block. */
     const int64_t away = (char *)scratch - (char *)tile.block;
-    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row};
+    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row, &tile.weights};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         *own[i] = (float *)((char *)*own[i] + away);
     memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));

@@ -11,6 +11,16 @@
 /* Rows that are summed before their outputs are made: enough to use the data
  * of a panel often, few enough for their sums to stay in the second-level cache. */
 #define CHUNK_ROWS 64
+/* Bytes of a chunk's weights that are made as a run needs them. */
+#define TRANSIENT_BYTES ((int64_t)256 << 10)
+
+static int64_t chunk_rows(const struct kernel *k, const struct wino_packing *p) {
+    if (!p->choice.transient) return CHUNK_ROWS;
+    int64_t depth = 0;
+    for (int64_t i = 0; i < p->points; i++) depth += p->depth[i];
+    const int64_t fit = TRANSIENT_BYTES / (most(depth, 1) * (int64_t)sizeof(float));
+    return most(k->kernels->rows, least(CHUNK_ROWS, fit / k->kernels->rows * k->kernels->rows));
+}
 
 /* Points 0, 1 and infinity; 0, 1, -1 and infinity.  Signs and halves are the
  * weights', so that the data are only added and subtracted. */
@@ -212,7 +222,7 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
     p->units = k->layer.channels_out * p->subs;
     /* Whole micro-k->kernels, where the sub-convolutions allow. */
     const int64_t last = p->axes[2].stride;
-    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
+    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(chunk_rows(k, p), last)),
                                          choice->threads));
     p->chunk_units = divide_up(p->units, p->chunks);
     while (p->chunk_units > 1 && p->chunk_units * last % k->kernels->rows &&
@@ -258,83 +268,60 @@ struct pack {
     struct wino_packing *p;
 };
 
-/* Input channels whose weights are transformed at a time. */
-#define TOGETHER 16
-typedef double values[MOST_VALUES][TOGETHER];
-
-/* The taps of one sub-convolution, or of a part of it, for one row. */
-struct taps {
-    int64_t step, channel_step; /* from one tap, one input channel to the next */
-    int of_sub[AXES];
-    int begin[AXES], count[AXES]; /* of these */
-    int first[AXES];              /* where they begin among the filtering's */
-};
-
-/* Their values at all points for `channels` channels: along one axis after the other. */
-static void values_at_points(const struct layer *layer, const struct wino_axis *axes,
-                             const struct taps *taps, const float *from, int64_t channels,
-                             values out) {
-    values next;
-    int64_t before = 1, behind = (int64_t)taps->count[0] * taps->count[1] * taps->count[2];
-    for (int64_t tap = 0; tap < behind; tap++) {
-        const int64_t in_part[AXES] = {tap / taps->count[2] / taps->count[1],
-                                       tap / taps->count[2] % taps->count[1],
-                                       tap % taps->count[2]};
-        int64_t at = 0;
-        for (int a = 0; a < AXES; a++) {
+/* The taps of a part of a sub-convolution. */
+static void taps_make(const struct layer *layer, const struct wino_packing *p,
+                      const int64_t q[AXES], int64_t part, struct wino_taps *taps) {
+    const struct wino_axis *a = p->axes;
+    const int64_t of[AXES] = {part / a[2].parts / a[1].parts, part / a[2].parts % a[1].parts,
+                              part % a[2].parts};
+    int begin[AXES];
+    for (int i = 0; i < AXES; i++) {
+        taps->kind[i] = a[i].kind;
+        taps->count[i] = a[i].sub[q[i]].taps;
+        taps->first[i] = a[i].sub[q[i]].first;
+        begin[i] = 0;
+        if (a[i].parts > 1) {
+            begin[i] = a[i].part[of[i]].first;
+            taps->count[i] = a[i].part[of[i]].taps;
+        }
+    }
+    const int count = taps->count[0] * taps->count[1] * taps->count[2];
+    for (int tap = 0; tap < count; tap++) {
+        const int in_part[AXES] = {tap / taps->count[2] / taps->count[1],
+                                   tap / taps->count[2] % taps->count[1], tap % taps->count[2]};
+        int at = 0;
+        for (int i = 0; i < AXES; i++) {
             /* Taps are packed in the kernel's order, which runs against the data's. */
-            const int64_t t = taps->begin[a] + in_part[a], all = taps->of_sub[a];
+            const int t = begin[i] + in_part[i], all = a[i].sub[q[i]].taps;
             at = at * all + (layer->forward ? t : all - 1 - t);
         }
-        const float *weight = from + at * taps->step;
-        for (int64_t i = 0; i < TOGETHER; i++)
-            out[tap][i] = i < channels ? (double)weight[i * taps->channel_step] : 0;
-    }
-    for (int a = 0; a < AXES; a++) {
-        const struct filtering_shape *shape = &filtering_shapes[axes[a].kind];
-        const int64_t count = taps->count[a];
-        behind /= count;
-        if (shape->points == 1) continue;
-        for (int64_t i = 0; i < before * shape->points * behind; i++) {
-            const int64_t point = i / behind % shape->points;
-            const double *factor = shape->weights[point] + taps->first[a];
-            const int64_t at = i / behind / shape->points * count * behind + i % behind;
-            for (int64_t k = 0; k < TOGETHER; k++) next[i][k] = factor[0] * out[at][k];
-            for (int64_t t = 1; t < count; t++)
-                for (int64_t k = 0; k < TOGETHER; k++)
-                    next[i][k] += factor[t] * out[at + t * behind][k];
-        }
-        before *= shape->points;
-        memcpy(out, next, (size_t)(before * behind) * sizeof next[0]);
+        taps->at[tap] = at;
     }
 }
 
-/* The taps of one row of a chunk.  Returns the first of its weights in the direct packing. */
-static const float *locate_taps(const struct pack *c, int64_t group, int64_t channel,
-                                const int64_t q[AXES], struct taps *taps) {
-    const struct wino_axis *a = c->p->axes;
-    const struct packing *d = &c->k->packing;
+/* The first of a row's weights in the direct packing. */
+static struct wino_source source_of(const struct kernel *k, const struct wino_packing *p,
+                                    int64_t group, int64_t channel, const int64_t q[AXES]) {
+    const struct wino_axis *a = p->axes;
+    const struct packing *d = &k->packing;
     int64_t packed = 0, count = 1, block = 0;
     for (int i = 0; i < AXES; i++) {
         packed = packed * d->subs[i].count + a[i].sub[q[i]].packed;
-        taps->of_sub[i] = taps->count[i] = a[i].sub[q[i]].taps;
-        taps->begin[i] = 0;
-        taps->first[i] = a[i].sub[q[i]].first;
-        count *= taps->of_sub[i];
+        count *= a[i].sub[q[i]].taps;
     }
     while (packing_channel(d, block + 1) <= channel && block + 1 < d->blocks) block++;
-    const int64_t first = packing_channel(d, block);
-    taps->step = packing_rows(d, block);
-    taps->channel_step = count * taps->step;
-    return (const float *)c->k->packed + group * d->group_size + d->sub_start[packed] +
-           count * c->k->layer.channels_in * first + (channel - first);
+    const int64_t first = packing_channel(d, block), step = packing_rows(d, block);
+    return (struct wino_source){
+        (const float *)k->packed + group * d->group_size + d->sub_start[packed] +
+            count * k->layer.channels_in * first + (channel - first),
+        step, count * step};
 }
 
-/* Where the values of one row go at each point, and how far apart they are from channel to
- * channel; NULL where it has none. */
-static void locate_values(const struct pack *c, const struct wino_layout *layout, int64_t row,
-                          int64_t alignment, float *out, float **to, int64_t *step) {
-    const struct wino_packing *p = c->p;
+/* Where row `row` of a chunk is at each point, and how many rows its block has there; NULL where it
+ * has no weights. */
+static void locate_values(const struct kernel *k, const struct wino_packing *p,
+                          const struct wino_layout *layout, int64_t row, int64_t alignment,
+                          float *out, float **to, int64_t *step) {
     int64_t line = 0;
     for (int64_t i = 0; i < (alignment + 1) * p->points; i++) {
         const int64_t rows = layout->rows[i], point = i - alignment * p->points;
@@ -342,7 +329,7 @@ static void locate_values(const struct pack *c, const struct wino_layout *layout
         if (point >= 0) to[point] = NULL;
         if (point >= 0 && layout->line[row * p->points + point] >= 0) {
             const int64_t within = layout->line[row * p->points + point] - line;
-            const int64_t blocks = wino_blocks(rows, c->k->kernels);
+            const int64_t blocks = wino_blocks(rows, k->kernels);
             int64_t b = within / divide_up(rows, blocks);
             while (wino_block_first(rows, blocks, b + 1) <= within) b++;
             const int64_t begin = wino_block_first(rows, blocks, b);
@@ -354,64 +341,111 @@ static void locate_values(const struct pack *c, const struct wino_layout *layout
     }
 }
 
-static void pack_chunk(void *context, int64_t job, void *scratch) {
-    (void)scratch;
-    const struct pack *c = context;
-    const struct wino_packing *p = c->p;
+/* How many rows, the first of which begins its block, are made together: all of it where they have
+ * the same taps, and follow each other at all points. */
+static int64_t rows_together(const struct wino_packing *p, const struct wino_layout *layout,
+                             float *const *to, const int64_t *step) {
+    if (p->alignments > 1 || p->subs * p->axes[2].stride > 1) return 1;
+    for (int64_t point = 0; point < p->points; point++)
+        if (layout->rows[point] != layout->rows[0] || !to[point]) return 1;
+    return step[0];
+}
+
+/* The weights of one row: some channels at a time. */
+static void transform_row(const struct transforms *transforms, const struct wino_packing *p,
+                          const struct wino_taps *taps, struct wino_source row, float **to,
+                          const int64_t *step) {
+    struct wino_source sources[MAX_ROWS];
+    for (int64_t i = 0; i < p->channels; i += MAX_ROWS) {
+        const int count = (int)least(MAX_ROWS, p->channels - i);
+        for (int l = 0; l < count; l++, row.from += row.channel_step) sources[l] = row;
+        transforms->weights(taps, sources, count, 1, 1, to, step);
+        for (int64_t point = 0; point < p->points; point++)
+            if (to[point]) to[point] += count * step[point];
+    }
+}
+
+void wino_make_weights(const struct kernel *k, const struct wino_packing *p, int64_t group,
+                       int64_t chunk, float *out) {
+    const struct transforms *transforms = transforms_for((enum isa)k->layer.isa);
     const struct wino_axis *a = p->axes;
-    const struct layer *layer = &c->k->layer;
-    const int64_t group = job / p->chunks, chunk = job % p->chunks, last = a[2].stride;
     const struct wino_layout *layout = wino_layout_of(p, chunk);
-    float *out = p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
-    float *bias = p->bias + (group * p->units + chunk * p->chunk_units) * last;
-    const float *biases = c->k->bias;
-    values at_points;
-    for (int64_t row = 0; row < layout->count * last; row++) {
-        const int64_t unit = chunk * p->chunk_units + row / last, channel = unit / p->subs;
+    const int64_t last = a[2].stride;
+    for (int64_t row = 0, together; row < layout->count * last; row += together) {
+        const int64_t unit = chunk * p->chunk_units + row / last;
         const int64_t q[AXES] = {unit % p->subs / a[1].stride, unit % a[1].stride, row % last};
-        struct taps taps;
-        float *to[MOST_VALUES];
+        float *first[MOST_VALUES], *to[MOST_VALUES];
         int64_t step[MOST_VALUES], alignment = 0;
+        struct wino_source sources[MAX_ROWS];
         for (int i = 0; i < AXES; i++)
             alignment = alignment * a[i].alignments + a[i].sub[q[i]].alignment;
-        const float *from = locate_taps(c, group, channel, q, &taps);
-        locate_values(c, layout, row, alignment, out, to, step);
-        if (p->points == 1 && layout->line[row] >= 0)
-            bias[layout->line[row]] = biases ? biases[group * layer->channels_out + channel] : 0;
+        locate_values(k, p, layout, row, alignment, out, first, step);
+        together = rows_together(p, layout, first, step);
+        for (int i = 0; i < together; i++)
+            sources[i] = source_of(k, p, group, unit / p->subs + i, q);
         for (int64_t part = 0; part < p->parts; part++) {
-            const int64_t of[AXES] = {part / a[2].parts / a[1].parts,
-                                      part / a[2].parts % a[1].parts, part % a[2].parts};
-            for (int axis = 0; axis < AXES; axis++)
-                if (a[axis].parts > 1) {
-                    taps.begin[axis] = a[axis].part[of[axis]].first;
-                    taps.count[axis] = a[axis].part[of[axis]].taps;
-                }
-            for (int64_t i = 0; i < layer->channels_in; i += TOGETHER) {
-                const int64_t together = least(TOGETHER, layer->channels_in - i);
-                values_at_points(layer, a, &taps, from + i * taps.channel_step, together,
-                                 at_points);
-                for (int64_t point = 0; point < p->points; point++) {
-                    const int64_t before = p->at_depth[part][point];
-                    if (!to[point] || before < 0) continue;
-                    float *into = to[point] + before * p->channels * step[point];
-                    for (int64_t k = 0; k < together; k++)
-                        into[(i + k) * step[point]] = (float)at_points[point][k];
-                }
+            struct wino_taps taps;
+            taps_make(&k->layer, p, q, part, &taps);
+            for (int64_t point = 0; point < p->points; point++) {
+                const int64_t before = p->at_depth[part][point];
+                to[point] = first[point] && before >= 0
+                                ? first[point] + before * p->channels * step[point]
+                                : NULL;
             }
+            if (together > 1)
+                transforms->weights(&taps, sources, (int)together, 0, p->channels, to, step);
+            else
+                transform_row(transforms, p, &taps, sources[0], to, step);
         }
     }
 }
 
+static void pack_chunk(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct pack *c = context;
+    const struct wino_packing *p = c->p;
+    const int64_t group = job / p->chunks, chunk = job % p->chunks;
+    wino_make_weights(c->k, p, group, chunk,
+                      p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk]);
+}
+
+/* Of one point, the bias of each row where its sums are. */
+static void place_bias(const struct kernel *k, const struct wino_packing *p) {
+    const int64_t last = p->axes[2].stride;
+    const float *biases = k->bias;
+    for (int64_t job = 0; biases && job < k->layer.groups * p->chunks; job++) {
+        const int64_t group = job / p->chunks, chunk = job % p->chunks;
+        const struct wino_layout *layout = wino_layout_of(p, chunk);
+        float *bias = p->bias + (group * p->units + chunk * p->chunk_units) * last;
+        for (int64_t row = 0; row < layout->count * last; row++) {
+            const int64_t channel = (chunk * p->chunk_units + row / last) / p->subs;
+            if (layout->line[row] >= 0)
+                bias[layout->line[row]] = biases[group * k->layer.channels_out + channel];
+        }
+    }
+}
+
+int wino_makes_quickly(const struct kernel *k, const struct wino_choice *choice) {
+    for (int a = 0; a < AXES; a++)
+        if (k->packing.subs[a].count != 1 || choice->kind[a] != (a ? F_2_3 : F_1_1) ||
+            wino_taps(&k->packing, a) != (a ? 3 : 1))
+            return 0;
+    return 1;
+}
+
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) {
+    if (p->choice.transient) return 0;
     return k->layer.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
     const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
-    p->weights = allocate_huge(wino_weight_bytes(k, p) + slack);
+    if (!p->choice.transient) p->weights = allocate_huge(wino_weight_bytes(k, p) + slack);
     p->bias = calloc((size_t)(k->layer.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
-    if (!p->weights || !p->bias || wino_scales_make(k, p)) return -1;
+    if ((!p->weights && !p->choice.transient) || !p->bias || wino_scales_make(k, p)) return -1;
+    if (p->points == 1) place_bias(k, p);
+    if (p->choice.transient) return 0;
     struct pack context = {k, p};
     return parallel_run(pack_chunk, &context, k->layer.groups * p->chunks, threads, 0);
 }

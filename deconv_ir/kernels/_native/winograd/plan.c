@@ -129,9 +129,14 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     t->row_size = round_up(t->rows_together * row_lines +
                                plan->interleaved_lines * (plan->interleaved_high + lanes),
                            line);
+    t->weight_size = 0;
+    for (int64_t i = 0; i < p->layout_count && p->choice.transient; i++)
+        t->weight_size = most(t->weight_size, p->layouts[i].weights);
+    /* A little past the last one may be read. */
+    if (p->choice.transient) t->weight_size = round_up(t->weight_size, line) + line * MAX_ROWS;
     t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
                 t->flat_size + t->panel_size + t->level_size + t->uneven_size + t->sums_size +
-                t->out_size + t->row_size) *
+                t->out_size + t->row_size + t->weight_size) *
                (int64_t)sizeof(float);
 }
 
@@ -413,7 +418,7 @@ int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choi
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b) {
     return !memcmp(a->kind, b->kind, sizeof a->kind) &&
            !memcmp(a->merged, b->merged, sizeof a->merged) &&
-           !memcmp(a->residue, b->residue, sizeof a->residue);
+           !memcmp(a->residue, b->residue, sizeof a->residue) && a->transient == b->transient;
 }
 
 int wino_plan_make(const struct kernel *k, const struct run *run,

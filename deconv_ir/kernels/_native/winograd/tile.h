@@ -23,7 +23,7 @@ struct tile {
     int64_t first[AXES], box[AXES]; /* windows */
     int64_t positions, blocks;      /* blocks of positions of a product */
     float *block, *z, *y, *ready, *loaded, *flat, *panel, *sums, *zeros; /* scratch */
-    float *out, *row;
+    float *out, *row, *weights; /* and this */
     float *levels; /* [image][z][y][x] */
     int32_t *uneven; /* windows that are summed directly: their positions */
     int64_t uneven_count;

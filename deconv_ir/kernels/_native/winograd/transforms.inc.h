@@ -177,6 +177,131 @@ static void NAME(tile_vectors)(const float *from, int64_t groups, int64_t channe
         NAME(tile_width)(PANEL_COLUMNS * LANES, from, groups, channels, position, panel, step);
 }
 
+/* Weights are transformed in double: those of the rows of a block, or fewer. */
+typedef float NAME(floats) __attribute__((vector_size(MAX_ROWS * sizeof(float))));
+typedef double NAME(doubles) __attribute__((vector_size(MAX_ROWS * sizeof(double))));
+#define WIDE NAME(doubles)
+#define INLINE static inline __attribute__((always_inline))
+
+/* The values at the points of one axis, `step` apart, from some of the filtering's taps. */
+INLINE void NAME(values_of_axis)(const enum filtering kind, const WIDE *taps, WIDE *values,
+                                 const int64_t step) {
+    const WIDE last = kind == F_2_3 ? taps[2] : taps[1];
+    values[0] = taps[0];
+    if (kind == F_2_2) {
+        values[step] = taps[0] + taps[1];
+        values[2 * step] = last;
+        return;
+    }
+    const WIDE even = (kind == F_2_3 ? taps[0] + taps[2] : taps[0]) * .5, odd = taps[1] * .5;
+    values[step] = even + odd;
+    values[2 * step] = even - odd;
+    values[3 * step] = last;
+}
+
+/* The same of all axes, one after the other. */
+static void NAME(values)(const enum filtering *kind, const int *count, const int *first,
+                         WIDE *values) {
+    WIDE next[MOST_VALUES];
+    int before = 1, behind = count[0] * count[1] * count[2];
+    for (int a = 0; a < AXES; a++) {
+        const int points = kind[a] == F_1_1 ? 1 : kind[a] == F_2_2 ? 3 : 4;
+        behind /= count[a];
+        if (points == 1) continue;
+        for (int i = 0; i < before; i++)
+            for (int j = 0; j < behind; j++) {
+                WIDE taps[3] = {{0}};
+                for (int t = 0; t < count[a]; t++)
+                    taps[first[a] + t] = values[(i * count[a] + t) * behind + j];
+                NAME(values_of_axis)(kind[a], taps, next + i * points * behind + j, behind);
+            }
+        before *= points;
+        memcpy(values, next, (size_t)(before * behind) * sizeof *values);
+    }
+}
+
+/* Channels whose values wait for each other: points are a multiple of pages apart. */
+#define WAITING 16
+
+/* The weights of some channels of some rows, widened. */
+INLINE WIDE NAME(load_rows)(const struct wino_source *rows, int count, int side_by_side, int tap,
+                            int64_t channel) {
+    NAME(floats) some = {0};
+    if (side_by_side)
+        memcpy(&some, rows->from + tap * rows->step + channel * rows->channel_step, sizeof some);
+    else
+        for (int row = 0; row < count; row++)
+            ((float *)&some)[row] =
+                rows[row].from[tap * rows[row].step + channel * rows[row].channel_step];
+    return __builtin_convertvector(some, WIDE);
+}
+
+/* Of a plane of 3 x 3 taps and blocks of as many rows as there can be, with all sizes constants:
+ * the values of NAME(values)(). */
+static void NAME(weights_of_planes)(const int *at, const struct wino_source *rows,
+                                    int side_by_side, int64_t channels, float *const *to) {
+    float waiting[4 * 4][WAITING * ROWS];
+    for (int64_t first = 0; first < channels; first += WAITING) {
+        const int64_t some = least(WAITING, channels - first);
+        for (int64_t i = 0; i < some; i++) {
+            WIDE taps[3], columns[3][4], values[4];
+#pragma GCC unroll 3
+            for (int x = 0; x < 3; x++) {
+#pragma GCC unroll 3
+                for (int y = 0; y < 3; y++)
+                    taps[y] = NAME(load_rows)(rows, ROWS, side_by_side, at[y * 3 + x], first + i);
+                NAME(values_of_axis)(F_2_3, taps, columns[x], 1);
+            }
+#pragma GCC unroll 4
+            for (int y = 0; y < 4; y++) {
+#pragma GCC unroll 3
+                for (int x = 0; x < 3; x++) taps[x] = columns[x][y];
+                NAME(values_of_axis)(F_2_3, taps, values, 1);
+#pragma GCC unroll 4
+                for (int x = 0; x < 4; x++) {
+                    const NAME(floats) rounded =
+                        __builtin_convertvector(values[x], NAME(floats));
+                    memcpy(waiting[y * 4 + x] + i * ROWS, &rounded, ROWS * sizeof(float));
+                }
+            }
+        }
+        for (int point = 0; point < 4 * 4; point++)
+            memcpy(to[point] + first * ROWS, waiting[point], (size_t)some * ROWS * sizeof(float));
+    }
+}
+
+static void NAME(weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
+                          int are_channels, int64_t channels, float *const *to,
+                          const int64_t *step) {
+    static const enum filtering plane[AXES] = {F_1_1, F_2_3, F_2_3};
+    const int all = taps->count[0] * taps->count[1] * taps->count[2];
+    int points = 1, side_by_side = count == ROWS;
+    for (int a = 0; a < AXES; a++)
+        points *= taps->kind[a] == F_1_1 ? 1 : taps->kind[a] == F_2_2 ? 3 : 4;
+    for (int row = 1; row < count; row++)
+        side_by_side &= rows[row].from == rows[0].from + row && rows[row].step == rows[0].step;
+    if (count == ROWS && !are_channels && all == 3 * 3 && !memcmp(taps->kind, plane, sizeof plane)) {
+        NAME(weights_of_planes)(taps->at, rows, side_by_side, channels, to);
+        return;
+    }
+    for (int64_t channel = 0; channel < channels; channel++) {
+        WIDE values[MOST_VALUES];
+        for (int tap = 0; tap < all; tap++)
+            values[tap] = NAME(load_rows)(rows, count, side_by_side, taps->at[tap], channel);
+        NAME(values)(taps->kind, taps->count, taps->first, values);
+        for (int point = 0; point < points; point++) {
+            if (!to[point]) continue;
+            const NAME(floats) rounded = __builtin_convertvector(values[point], NAME(floats));
+            const int64_t apart = are_channels ? step[point] : 1;
+            float *out = to[point] + channel * step[point];
+            for (int row = 0; row < count; row++) out[row * apart] = ((const float *)&rounded)[row];
+        }
+    }
+}
+#undef WAITING
+#undef WIDE
+#undef INLINE
+
 static const struct transforms NAME(transforms) = {
     .input_transform = NAME(input_transform),
     .output_transform = NAME(output_transform),
@@ -184,6 +309,7 @@ static const struct transforms NAME(transforms) = {
     .tile_vectors = NAME(tile_vectors),
     .tile_line = NAME(tile_line),
     .interleave = NAME(interleave),
+    .weights = NAME(weights),
 };
 
 #undef VEC

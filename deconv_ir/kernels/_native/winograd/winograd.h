@@ -13,6 +13,7 @@
 #define MOST_POINTS 4        /* of an axis */
 #define MOST_OUTPUTS 3
 #define MOST_VALUES (MOST_POINTS * MOST_POINTS * MOST_POINTS)
+#define MOST_TAPS 27         /* that are transformed together */
 #define MOST_AXIS_SUBS 64  /* of an axis */
 #define MOST_AXIS_PARTS 4    /* of an axis */
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
@@ -42,6 +43,19 @@ struct filtering_shape {
 };
 extern const struct filtering_shape filtering_shapes[FILTERINGS];
 
+/* The taps of a sub-convolution, or of a part of it. */
+struct wino_taps {
+    enum filtering kind[AXES];
+    int count[AXES], first[AXES]; /* how many, and which of the filtering's comes first */
+    int at[MOST_TAPS];            /* where each is among those of a channel, as they are packed */
+};
+
+/* Where a row's weights are packed, and how far apart taps and channels are. */
+struct wino_source {
+    const float *from;
+    int64_t step, channel_step;
+};
+
 /* Vector code, for f32: simd_*.c. */
 struct transforms {
     /* Values at the points from as many data: `count` vectors, those of data `step` apart.
@@ -69,6 +83,11 @@ struct transforms {
      * many more as make whole vectors of positions. */
     void (*interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                   float *out);
+    /* The weights of `count` rows at all points, for `channels` input channels: those of point
+     * i go to to[i], or nowhere, [channel][row], step[i] from channel to channel; or where the
+     * rows are channels of one row, as those are. */
+    void (*weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
+                    int are_channels, int64_t channels, float *const *to, const int64_t *step);
 };
 extern const struct transforms *const transforms_baseline;
 #ifdef DECONV_X86
@@ -109,6 +128,7 @@ struct wino_choice {
     int64_t merged[AXES];  /* whether all sub-convolutions share their windows */
     int64_t threads;       /* between so many, chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
+    int64_t transient;     /* whether runs make the weights of each chunk as they need them */
 };
 
 /* A unit is one output channel of one sub-convolution of the first two axes: its rows are
@@ -134,7 +154,7 @@ struct wino_packing {
     struct wino_layout *layouts;
     int64_t *chunk_first;  /* [chunks + 1]: weight at which a chunk begins */
     /* [group][chunk][alignment][point][block of rows][part][channel][row] */
-    float *weights;
+    float *weights; /* NULL where they are transient */
     float *bias;   /* of one point: [group][chunk][alignment][row] */
     float *scales; /* [group][channel]: what levels are scaled by */
 };
@@ -160,7 +180,7 @@ struct wino_tiling {
     int64_t rows_together;       /* rows of windows that are interleaved at once */
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
-    int64_t level_size, uneven_size, sums_size, out_size, row_size, bytes;
+    int64_t level_size, uneven_size, sums_size, out_size, row_size, weight_size, bytes;
     /* Of a place, where panels are shared: the panel and the levels of each fill.  Of all. */
     int64_t shared_size, shared_bytes;
     double cycles;
@@ -200,6 +220,8 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
 void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
 int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice);
+/* Whether weights are made so quickly that each run can do so: those of planes of 3 x 3 taps. */
+int wino_makes_quickly(const struct kernel *k, const struct wino_choice *choice);
 /* Whether two choices differ in their chunks at most. */
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b);
 /* Plan a run with the weights of a packing, filled or not.  Returns as wino_choose() does. */
@@ -210,13 +232,16 @@ void wino_plan_free(struct wino_plan *plan);
 int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
                       struct wino_packing *packing);
 void wino_packing_free(struct wino_packing *packing);
-/* Bytes of the weights of a packing, filled or not. */
+/* Bytes of the weights of a packing that are kept, filled or not. */
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *packing);
 /* Whether weights are finite, small enough and even enough to be transformed; or OUT_OF_MEMORY. */
 int wino_takes_weights(const struct kernel *k);
 /* How much each input channel counts in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
-/* Fill it from the direct one's weights.  Returns OUT_OF_MEMORY, or 0. */
+/* Make the weights of a chunk of a group. */
+void wino_make_weights(const struct kernel *k, const struct wino_packing *packing, int64_t group,
+                       int64_t chunk, float *out);
+/* Fill it from the direct one's weights, but for those that are transient.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
 
 /* As execute(). */
