@@ -50,7 +50,6 @@ FAMILIES = {
         "GatherTree RMSNorm StringTensorPack StringTensorUnpack",
         "beam search, text; RMSNorm is an operation of oneDNN Graph files here",
     ),
-    "training": ("CTCLoss", "a loss"),
 }
 """Why an operation of OpenVINO is missing; `missing_rows` keeps the list complete."""
 

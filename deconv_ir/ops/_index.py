@@ -47,7 +47,7 @@ pooling.avg_pool: AvgPool
 pooling.max_pool: MaxPool
 quantization.fake_convert: FakeConvert
 quantization.quantize: FakeQuantize
-recurrent.ctc: CTCGreedyDecoder CTCGreedyDecoderSeqLen
+recurrent.ctc: CTCGreedyDecoder CTCGreedyDecoderSeqLen CTCLoss
 recurrent.recurrent: GRUCell GRUSequence LSTMCell LSTMSequence RNNCell RNNSequence
 reduction.reduction: ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean
     ReduceMin ReduceProd ReduceSum

@@ -70,6 +70,7 @@ def test_converted(name: str, form: str, tmp_path: Path) -> None:
 
 NEW = {
     "BinaryConvolution-1", "Bucketize-3", "CTCGreedyDecoder-1", "CTCGreedyDecoderSeqLen-6",
+    "CTCLoss-4",
     "Col2Im-15", "ConvertPromoteTypes-14", "DeformableConvolution-1", "DeformableConvolution-8",
     "ExtractImagePatches-3", "FakeConvert-13", "GRN-1", "ISTFT-16", "Inverse-14", "MatrixNms-8",
     "MulticlassNms-8", "MulticlassNms-9", "Multinomial-13", "NMSRotated-13",
@@ -87,6 +88,7 @@ PADDLE = "of the converters, that of PaddlePaddle alone writes it"
 NONE = "no converter writes it: networks of OpenVINO's older tools have it"
 BUILT = {
     "BinaryConvolution-1": NONE, "CTCGreedyDecoder-1": NONE, "CTCGreedyDecoderSeqLen-6": TENSORFLOW,
+    "CTCLoss-4": TENSORFLOW,
     "DeformableConvolution-1": OLD, "ExtractImagePatches-3": TENSORFLOW, "GRN-1": NONE,
     "MatrixNms-8": PADDLE, "MulticlassNms-8": OLD, "MulticlassNms-9": PADDLE,
     "NonMaxSuppression-1": OLD, "NonMaxSuppression-3": OLD, "NonMaxSuppression-4": OLD,

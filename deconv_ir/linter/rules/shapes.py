@@ -100,19 +100,23 @@ _SHAPES = {"Parameter": "shape", "ReadValue": "variable_shape"}
 def _narrowed(context: LintContext) -> Iterator[Report]:
     """Look for dims that the computed ones allow, where an attribute says others.
 
-    Elsewhere a dim that is declared unknown must not be computed as 0: the output is always empty.
+    Assign passes on its input.  Elsewhere a dim that is declared unknown must not be computed as
+    0: the output is always empty.
     """
     for index, layer in enumerate(context.graph.layers):
         name = _SHAPES.get(layer.type, "")
         says = f"the attribute {name} says" if hasattr(layer.operation, name) else "computed is"
+        exact = hasattr(layer.operation, name)
         for port, (declared, info) in enumerate(
             zip(layer.outputs, context.outputs(index), strict=False)
         ):
             stated, computed = declared.shape, info.shape
+            if layer.type == "Assign" and layer.inputs:
+                exact, says, computed = True, "the input has", layer.inputs[0].shape
             if not stated or not computed or len(stated) != len(computed):
                 continue
             for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
-                wrong = dim_text(a) != dim_text(b) and (b == 0 or hasattr(layer.operation, name))
+                wrong = dim_text(a) != dim_text(b) and (b == 0 or exact)
                 if wrong and intersect_dims(a, b) is not None:
                     yield Report(
                         f"output {port}, axis {axis}: declared {a}, {says} {b}",

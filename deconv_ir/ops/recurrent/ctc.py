@@ -1,6 +1,8 @@
-"""OpenVINO CTCGreedyDecoder-1 and CTCGreedyDecoderSeqLen-6: the best class of each step."""
+"""OpenVINO CTCGreedyDecoder-1, CTCGreedyDecoderSeqLen-6 and CTCLoss-4: labels of a sequence."""
 
 from __future__ import annotations
+
+import itertools
 
 from deconv_ir.ir.dtypes import I32, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
@@ -8,7 +10,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import intersect
 from deconv_ir.ops.base import attribute, boolean, operation, result_type
 from deconv_ir.ops.checks import check_shape, check_single, check_type, misfit, only
-from deconv_ir.ops.numeric import np, widen
+from deconv_ir.ops.numeric import narrow, np, widen
 
 
 def _check_classes(classes: int) -> None:
@@ -100,3 +102,85 @@ class CTCGreedyDecoderSeqLen(Operation):
             output[row, : len(found)] = found
             counts[row] = len(found)
         return (output, counts)
+
+
+@operation(
+    "CTCLoss-4(logits, logit_length, labels, label_length, blank_index?)",
+    "f32[2,4,5], i32[2]{4,3}, i32[2,4]{0,0,1,2,3,1,1,0}, i32[2]{2,3}, i32[]{4} -> f32[2]",
+    "f32[1,3,4], i64[1]{3}, i64[1,3]{2,2,1}, i64[1]{3} -> f32[1] | unique=true",
+)
+class CTCLoss(Operation):
+    """Minus the logarithm of the probability of labels, summed over their alignments."""
+
+    formula = "N of logits {shape[logits]}"
+
+    preprocess_collapse_repeated: bool = attribute(boolean(), False)
+    ctc_merge_repeated: bool = attribute(boolean(), True)
+    unique: bool = attribute(boolean(), False)
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        element_type = check_type(inputs[0], "logits", "float")
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
+            check_type(info, name, "integer")
+        logits = check_shape(inputs[0], "logits", (UNKNOWN,) * 3) or (UNKNOWN,) * 3
+        batch = logits[:1]
+        for info, name in zip(inputs[1:4], self.inputs[1:4], strict=True):
+            wanted = (*batch, logits[1]) if name == "labels" else batch
+            shared = intersect(check_shape(info, name, wanted), wanted) or wanted
+            batch = shared[:1]
+        for info in inputs[4:]:
+            check_single(info, "blank_index")
+        return (TensorInfo(batch, element_type),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        logits = widen(inputs[0])
+        _check_classes(logits.shape[2])
+        last = logits.shape[2] - 1
+        blank = int(only(inputs[4], "blank_index")) if len(inputs) > 4 else last
+        losses = np.zeros(len(logits), logits.dtype)
+        rows = zip(logits, inputs[1].tolist(), inputs[2], inputs[3].tolist(), strict=True)
+        for row, (scores, steps, labels, count) in enumerate(rows):
+            if not 0 <= count <= steps <= len(scores):
+                must = f"be 0..{steps}, and logit_length 0..{len(scores)}"
+                raise misfit("index", "label_length", must, count, f"0..{steps}")
+            target = self._target(labels[:count])
+            if not all(0 <= label <= last for label in (blank, *target)):
+                must = f"be from 0 to {last}"
+                raise misfit(
+                    "index", "labels and blank_index", must, (*target, blank), f"0..{last}"
+                )
+            losses[row] = self._loss(scores[:steps], target, blank)
+        return (narrow(losses, inputs[0].dtype),)
+
+    def _target(self, labels: Array) -> list[int]:
+        found: list[int] = labels.tolist()
+        if self.preprocess_collapse_repeated:
+            found = [label for label, _ in itertools.groupby(found)]
+        return list(dict.fromkeys(found)) if self.unique else found
+
+    def _loss(self, scores: Array, target: list[int], blank: int) -> float:
+        """Sum over alignments: labels with a blank before, between and after them."""
+        wide = scores.astype(np.float64)
+        wide -= wide.max(axis=1, keepdims=True)
+        wide -= np.log(np.exp(wide).sum(axis=1, keepdims=True))
+        states = np.full(2 * len(target) + 1, blank)
+        states[1::2] = target
+        label = np.arange(len(states)) % 2 == 1
+        # A label may last, and follows another one; an equal one that would be merged does not.
+        may_stay = ~label | self.ctc_merge_repeated
+        may_skip = label.copy()
+        may_skip[:2] = False
+        if self.ctc_merge_repeated:
+            may_skip[2:] &= states[2:] != states[:-2]
+        sums = np.full(len(states) + 2, -np.inf)  # two states that nothing is in, then the others
+        sums[1] = 0.0  # before the first step
+        for step, logarithms in enumerate(wide):
+            stays = np.where(may_stay, sums[2:], -np.inf)
+            skips = np.where(may_skip, sums[:-2], -np.inf)
+            if not step:
+                skips[1:2] = 0.0  # the first label without a blank before it
+            total = np.logaddexp(np.logaddexp(stays, sums[1:-1]), skips)
+            sums = np.concatenate([[-np.inf, -np.inf], total + logarithms[states]])
+        if not len(wide):
+            return 0.0 if not target else np.inf
+        return -float(np.logaddexp.reduce(sums[2:][-2:]))

@@ -9,7 +9,7 @@ import pytest
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.operations import Context
-from deconv_ir.ops.recurrent.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen
+from deconv_ir.ops.recurrent.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 
 
 def decode(scores: np.ndarray, blank: int, merge: bool) -> list[int]:
@@ -52,3 +52,59 @@ def test_there_is_a_class(kind: type) -> None:
     lengths = np.ones((2, 3), np.float32) if kind is CTCGreedyDecoder else np.array([1, 1])
     with pytest.raises(ShapeError, match="data must have a class at least, found 0"):
         kind().execute([data, lengths], Context())
+
+
+def loss(scores: np.ndarray, target: list[int], blank: int, merge: bool) -> float:
+    """Add up the probabilities of all paths that are decoded as the target."""
+    probabilities = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    steps, classes = scores.shape
+    total = 0.0
+    for path in itertools.product(range(classes), repeat=steps):
+        found = [value for value, _ in itertools.groupby(path)] if merge else list(path)
+        if [value for value in found if value != blank] == target:
+            total += float(np.prod([probabilities[t, c] for t, c in enumerate(path)]))
+    return -np.log(total) if total else np.inf
+
+
+LABELS = np.array([[0, 0, 1, 1, 0], [1, 0, 0, 2, 2], [2, 2, 2, 2, 2], [0, 1, 2, 1, 0]])
+
+
+@pytest.mark.parametrize("blank", [None, 0])
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(("collapse", "unique"), [(False, False), (True, False), (False, True)])
+def test_loss(collapse: bool, unique: bool, merge: bool, blank: int | None) -> None:
+    logits = np.random.default_rng(0).standard_normal((4, 5, 4)).astype(np.float32)
+    steps, counts = [5, 4, 5, 3], [3, 2, 5, 0]
+    labels = LABELS if blank is None else LABELS + 1
+    operation = CTCLoss(
+        ctc_merge_repeated=merge, preprocess_collapse_repeated=collapse, unique=unique
+    )
+    more = [] if blank is None else [np.array(blank)]
+    (found,) = operation.execute(
+        [logits, np.array(steps), labels, np.array(counts), *more], Context()
+    )
+    for value, scores, row, length, count in zip(found, logits, labels, steps, counts, strict=True):
+        target = row[:count].tolist()
+        if collapse:
+            target = [label for label, _ in itertools.groupby(target)]
+        if unique:
+            target = sorted(set(target), key=target.index)
+        expected = loss(scores[:length], target, 3 if blank is None else blank, merge)
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
+
+
+def test_loss_of_nothing() -> None:
+    """Without a step, no label is certain and any other is impossible."""
+    logits, none = np.zeros((1, 2, 3), np.float32), np.array([0])
+    (found,) = CTCLoss().execute([logits, none, np.array([[1, 1]]), none], Context())
+    assert found.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "label", "message"),
+    [(3, 1, 0, "label_length must"), (1, 2, 0, "label_length must"), (2, 1, 3, "labels and blank")],
+)
+def test_lengths_and_labels_of_a_loss(steps: int, count: int, label: int, message: str) -> None:
+    given = [np.zeros((1, 2, 3), np.float32), np.array([steps]), np.array([[label] * 2])]
+    with pytest.raises(ShapeError, match=message):
+        CTCLoss().execute([*given, np.array([count])], Context())

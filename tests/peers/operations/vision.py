@@ -423,6 +423,22 @@ def decoders():
                 (f32(2, 8, 3), p("i32", 2, values=[8, 5]), *given),
             )
 
+    for merge, collapse, unique, kind in itertools.product(
+        (True, False), (True, False), (True, False), ("f32", "f16")
+    ):
+        yield Case(
+            f"ctc_loss-{merge}-{collapse}-{unique}-{kind}",
+            lambda x, n, y, m, b, a=(collapse, merge, unique): o[4].ctc_loss(x, n, y, m, b, *a),
+            (
+                p(kind, 2, 8, 5),
+                p("i32", 2, values=[8, 6]),
+                p("i32", 2, 8, values=[[0, 0, 1, 2, 2, 1, 3, 3], [3, 1, 1, 0, 2, 2, 1, 0]]),
+                p("i32", 2, values=[5, 3]),
+                c(4, "i32"),
+            ),
+            tolerance=1e-4 if kind == "f32" else 1e-2,
+        )
+
 
 def binary():
     """The filter's bits are stored as converters of binary networks did: from the lowest."""
