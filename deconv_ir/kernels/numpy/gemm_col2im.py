@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from deconv_ir.kernels.activation import Activation
-from deconv_ir.kernels.numpy.subconvolution import AxisSpan
-from deconv_ir.kernels.numpy.tile import Extents, Tile
-from deconv_ir.kernels.numpy.tiled import Part, Scratchpad, TiledKernel
+from deconv_ir.kernels.numpy.subconvolution import Axes
+from deconv_ir.kernels.numpy.tile import Extents
+from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
@@ -85,7 +85,7 @@ class GemmCol2im(TiledKernel):
         """Bytes of the packed filter."""
         return self.packed.nbytes
 
-    def parts(self, axes: tuple[AxisSpan, ...]) -> list[Part]:
+    def parts(self, axes: Axes) -> list[Part]:
         """Return all sub-convolutions as one part."""
         ranges = tuple(
             axis.seen(phases, 0, axis.data + reach if axis.data else 0)
@@ -93,9 +93,7 @@ class GemmCol2im(TiledKernel):
         )
         return [Part(self.phases, ranges, self.problem.channels_in * self.problem.taps)]
 
-    def tile_bytes(
-        self, part: int, axes: tuple[AxisSpan, ...], extents: Extents, sums: int
-    ) -> tuple[int, int]:
+    def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
         """Return the bytes of data, which may be copied, of products and of sums."""
         groups, outs, size = extents
         inputs = groups * math.prod(
@@ -104,15 +102,9 @@ class GemmCol2im(TiledKernel):
         elements = inputs * (self.problem.channels_in + outs * self.taps) + sums
         return elements * self.accumulator.itemsize, 0
 
-    def compute(
-        self,
-        part: int,
-        tile: Tile,
-        data: Array,
-        axes: tuple[AxisSpan, ...],
-        scratchpad: Scratchpad,
-    ) -> Array:
+    def compute(self, job: Job, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
         """Return the sums of one tile."""
+        tile = job.tile
         groups, outs, size = tile.extents
         low = [max(0, b - reach) for b, reach in zip(tile.begin, self.reach, strict=True)]
         high = [max(b, min(a.data, e)) for b, a, e in zip(low, axes, tile.end, strict=True)]

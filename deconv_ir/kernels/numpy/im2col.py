@@ -23,13 +23,14 @@ import numpy as np
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.integer import IntegerGemm
 from deconv_ir.kernels.numpy.subconvolution import (
+    Axes,
     AxisSpan,
     SubAxis,
     SubConvolutions,
     sub_convolutions,
 )
-from deconv_ir.kernels.numpy.tile import Extents, Tile
-from deconv_ir.kernels.numpy.tiled import Part, Scratchpad, TiledKernel
+from deconv_ir.kernels.numpy.tile import Extents
+from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
@@ -81,7 +82,7 @@ class Im2col(TiledKernel):
         """Bytes of the packed filter."""
         return sum(matrix.nbytes for matrix in self.packed)
 
-    def parts(self, axes: tuple[AxisSpan, ...]) -> list[Part]:
+    def parts(self, axes: Axes) -> list[Part]:
         """Return the sub-convolutions; those that read the same inputs share a panel."""
         return [
             Part(
@@ -92,9 +93,7 @@ class Im2col(TiledKernel):
             for sub in self.sub_convolutions
         ]
 
-    def tile_bytes(
-        self, part: int, axes: tuple[AxisSpan, ...], extents: Extents, sums: int
-    ) -> tuple[int, int]:
+    def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
         """Return the bytes of panel and sums; of integers the operands are beside them."""
         groups, _, size = extents
         taps = self.sub_convolutions[part].taps if self.finite else 1
@@ -104,16 +103,10 @@ class Im2col(TiledKernel):
             return data * self.element.itemsize + sums * self.accumulator.itemsize, beside
         return (data + sums * (1 if self.finite else 2)) * self.accumulator.itemsize, 0
 
-    def compute(
-        self,
-        part: int,
-        tile: Tile,
-        data: Array,
-        axes: tuple[AxisSpan, ...],
-        scratchpad: Scratchpad,
-    ) -> Array:
+    def compute(self, job: Job, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
         """Return the sums of one tile."""
-        sub, (groups, outs, size) = self.sub_convolutions[part], tile.extents
+        tile = job.tile
+        sub, (groups, outs, size) = self.sub_convolutions[job.part], tile.extents
         data = data[:, tile.groups]
         windows = [
             _windows(*axis) for axis in zip(axes, sub.axes, tile.begin, tile.end, strict=True)
@@ -122,7 +115,7 @@ class Im2col(TiledKernel):
         if self.finite:
             panel = self._gather(windows, size, data, scratchpad)
         rows = slice(tile.outs.start * sub.number, tile.outs.stop * sub.number)
-        filters = self.packed[part][..., tile.groups, rows, :]
+        filters = self.packed[job.part][..., tile.groups, rows, :]
         shape = (len(data), groups, outs * sub.number, math.prod(size))
         sums = scratchpad.take(shape, self.accumulator)
         if panel is None:

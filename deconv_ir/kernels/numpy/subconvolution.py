@@ -139,13 +139,16 @@ class AxisSpan(NamedTuple):
         return sum(high - low for low, high in ranges)
 
 
+Axes = tuple[AxisSpan, ...]
+
+
 @functools.lru_cache(maxsize=512)
 def spans(
     problem: Problem,
     data: tuple[int, ...],
     pads_begin: tuple[int, ...],
     output: tuple[int, ...],
-) -> tuple[AxisSpan, ...]:
+) -> Axes:
     """Return the spans of all spatial axes of one run."""
     axes = zip(data, output, pads_begin, problem.strides, strict=True)
     return tuple(

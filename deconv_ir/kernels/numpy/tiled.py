@@ -12,7 +12,7 @@ import numpy as np
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.interleave import Interleaver, Phases
-from deconv_ir.kernels.numpy.subconvolution import AxisSpan, spans
+from deconv_ir.kernels.numpy.subconvolution import Axes, spans
 from deconv_ir.kernels.numpy.tile import COMFORTABLE_BYTES, Extents, Tile, choose_tiles
 from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
@@ -137,33 +137,24 @@ class TiledKernel(abc.ABC):
         """Bytes of the packed filter."""
 
     @abc.abstractmethod
-    def parts(self, axes: tuple[AxisSpan, ...]) -> list[Part]:
+    def parts(self, axes: Axes) -> list[Part]:
         """Return the sub-convolutions, those that are computed together in one part."""
 
     @abc.abstractmethod
-    def tile_bytes(
-        self, part: int, axes: tuple[AxisSpan, ...], extents: Extents, sums: int
-    ) -> tuple[int, int]:
+    def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
         """Return what a tile takes of the scratchpad, and of memory beside it.
 
         The bytes of the epilogue are not among them; `sums` are the tile's elements.
         """
 
     @abc.abstractmethod
-    def compute(
-        self,
-        part: int,
-        tile: Tile,
-        data: Array,
-        axes: tuple[AxisSpan, ...],
-        scratchpad: Scratchpad,
-    ) -> Array:
+    def compute(self, job: Job, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
         """Return the sums of a tile of some images, ``[N, group, out, *phase, *u]``.
 
         The data are ``[N, groups, in, *X]``.
         """
 
-    def _choose_tiles(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
+    def _choose_tiles(self, axes: Axes, bound: int) -> Tiling:
         """Cut one image into jobs."""
         problem, jobs, most, pad = self.problem, [], 0, 0
         covered: list[dict[tuple[int, ...], int]] = [{} for _ in axes]
@@ -189,9 +180,7 @@ class TiledKernel(abc.ABC):
         )
         return Tiling(jobs, most, pad, holes)
 
-    def _bytes(
-        self, number: int, part: Part, axes: tuple[AxisSpan, ...], extents: Extents
-    ) -> tuple[int, int]:
+    def _bytes(self, number: int, part: Part, axes: Axes, extents: Extents) -> tuple[int, int]:
         """Return what a tile takes of the scratchpad, and in all."""
         groups, outs, size = extents
         sums = groups * outs * math.prod(map(len, part.phases)) * math.prod(size)
@@ -238,10 +227,11 @@ class TiledKernel(abc.ABC):
             def do(number: int) -> None:
                 first, number = divmod(number, tiles)
                 images = slice(first * together, (first + 1) * together)
-                part, phases, tile = tiling.jobs[number]
-                scratchpad.begin((first, part, tile.groups, tile.begin, tile.end))
-                sums = self.compute(part, tile, data[images], axes, scratchpad)
-                interleaver.write(images, tile, phases, sums)
+                job = tiling.jobs[number]
+                tile = job.tile
+                scratchpad.begin((first, job.part, tile.groups, tile.begin, tile.end))
+                sums = self.compute(job, data[images], axes, scratchpad)
+                interleaver.write(images, tile, job.phases, sums)
 
             return do
 

@@ -10,8 +10,9 @@ import enum
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim, bounds, interval
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
-from deconv_ir.ops.base import choice
+from deconv_ir.ir.operation import Arrays, Operation
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
+from deconv_ir.ops.base import attribute, choice, integer
 
 
 class Broadcast(enum.Enum):
@@ -23,6 +24,36 @@ class Broadcast(enum.Enum):
 
 
 AUTO_BROADCAST = choice(Broadcast, explicit=Broadcast.NONE)
+
+
+class WithBroadcast(Operation):
+    """The attributes that say how the other inputs are broadcast with the first."""
+
+    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
+    auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
+
+    @property
+    def realigns(self) -> bool:
+        """Whether NumPy's rule needs the other inputs in another shape."""
+        return self.auto_broadcast is Broadcast.PDPD
+
+    def broadcast(self, a: Shape, b: Shape) -> Shape:
+        """Broadcast the shapes of two inputs."""
+        return broadcast_shapes(a, b, self.auto_broadcast, self.auto_broadcast_axis)
+
+    def aligned_shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return shapes that NumPy's rule broadcasts as the operation does."""
+        if not self.realigns:
+            return shapes
+        first, *others = shapes
+        return first, *(static(align(first, s, self.auto_broadcast_axis)) for s in others)
+
+    def aligned(self, inputs: Arrays) -> Arrays:
+        """Give arrays the `aligned_shapes`."""
+        if not self.realigns:
+            return inputs
+        shapes = self.aligned_shapes(*(array.shape for array in inputs))
+        return [array.reshape(shape) for array, shape in zip(inputs, shapes, strict=True)]
 
 
 def not_broadcast(name: str, shape: Shape, data: Shape) -> ShapeError:

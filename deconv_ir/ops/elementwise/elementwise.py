@@ -23,15 +23,10 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.shapes import element_count, is_static, static
-from deconv_ir.ops.base import attribute, integer, operation
+from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
-from deconv_ir.ops.elementwise.broadcasting import (
-    AUTO_BROADCAST,
-    Broadcast,
-    align,
-    broadcast_shapes,
-)
+from deconv_ir.ops.elementwise.broadcasting import WithBroadcast
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, working_dtype
 from deconv_ir.ops.values import OnValues, combine, on_reals
 
@@ -182,7 +177,7 @@ class Elementwise(Operation):
         return shapes
 
 
-class Binary(Elementwise):
+class Binary(WithBroadcast, Elementwise):
     """Two arrays, broadcast, give one."""
 
     formula = "broadcast of {shape[a]} and {shape[b]}"
@@ -191,9 +186,6 @@ class Binary(Elementwise):
     on_values: ClassVar[OnValues | None] = None
     on_reals: ClassVar[Any] = None
 
-    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
-    auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
-
     def value_rule(self) -> OnValues | None:
         """Tell what the operation means on the elements of shapes."""
         return self.on_values
@@ -201,7 +193,7 @@ class Binary(Elementwise):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         a, b = inputs
         element_type = merged_type(inputs, self.inputs, self.family)
-        shape = broadcast_shapes(a.shape, b.shape, self.auto_broadcast, self.auto_broadcast_axis)
+        shape = self.broadcast(a.shape, b.shape)
         if self.boolean_result:
             element_type = BOOLEAN
         value = combine(self.value_rule(), a, b, shape, element_type)
@@ -219,27 +211,9 @@ class Binary(Elementwise):
             return None
         return on_reals(rule, a.element_type, x, y)
 
-    @property
-    def realigns(self) -> bool:
-        """Whether `aligned` may change anything."""
-        return self.auto_broadcast is Broadcast.PDPD
-
-    def aligned(self, inputs: Arrays) -> Arrays:
-        """Give the second array the shape in which NumPy's rule does what PDPD's asks for."""
-        a, b = inputs
-        if self.auto_broadcast is Broadcast.PDPD:
-            b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
-        return a, b
-
-    def aligned_shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        a, b = shapes
-        if self.auto_broadcast is Broadcast.PDPD:
-            b = static(align(a, b, self.auto_broadcast_axis))
-        return a, b
-
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         (a, b), second = inputs, operands[1]
-        if self.auto_broadcast is Broadcast.PDPD:
+        if self.realigns:
             if a.shape is None or b.shape is None or self.auto_broadcast_axis == -1:
                 return None
             trailing = len(a.shape) - self.auto_broadcast_axis - len(b.shape)

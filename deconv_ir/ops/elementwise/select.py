@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import (
-    Arrays,
-    Context,
-    Expression,
-    Infos,
-    Operands,
-    Operation,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Context, Expression, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, is_static, static
-from deconv_ir.ops.base import attribute, integer, operation
+from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
-from deconv_ir.ops.elementwise.broadcasting import (
-    AUTO_BROADCAST,
-    Broadcast,
-    align,
-    broadcast_shapes,
-)
+from deconv_ir.ops.elementwise.broadcasting import WithBroadcast
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import between, ends
@@ -32,24 +19,17 @@ from deconv_ir.ops.values import between, ends
     "boolean[2,1], f32[3], f32[] -> f32[2,3]",
     "boolean[2,3], f32[2,3], f32[2,3] -> f32[2,3] | auto_broadcast=none",
 )
-class Select(Operation):
+class Select(WithBroadcast):
     """Elements of one array or of another, by a condition."""
 
     formula = "broadcast of {shape[cond]}, {shape[then]}, {shape[else]}"
 
-    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
-    auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
-
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         check_type(inputs[0], "cond", "boolean")
         element_type = merged_type(inputs[1:], self.inputs[1:])
-        shape = self._shape(*(info.shape for info in inputs))
+        condition, then, other = (info.shape for info in inputs)
+        shape = self.broadcast(self.broadcast(then, other), condition)
         return (TensorInfo(shape, element_type, self._value(inputs, shape)),)
-
-    def _shape(self, condition: Shape, then: Shape, other: Shape) -> Shape:
-        rule, axis = self.auto_broadcast, self.auto_broadcast_axis
-        both = broadcast_shapes(then, other, rule, axis)
-        return broadcast_shapes(both, condition, rule, axis)
 
     @staticmethod
     def _value(inputs: Infos, shape: Shape) -> tuple[Dim, ...] | None:
@@ -78,21 +58,14 @@ class Select(Operation):
         return tuple(found)
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
-        pdpd = self.auto_broadcast is Broadcast.PDPD
-        return None if pdpd else expression.apply("select", *operands)
+        return None if self.realigns else expression.apply("select", *operands)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         condition, then, other = (static(info.shape) for info in inputs)
-        if self.auto_broadcast is Broadcast.PDPD:
-            axis = self.auto_broadcast_axis
-            other = static(align(then, other, axis))
-            condition = static(align(then, condition, axis))
+        then, other, condition = self.aligned_shapes(then, other, condition)
         return elementwise_tile(self, boxes, inputs, (condition, then, other))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         condition, then, other = inputs
-        if self.auto_broadcast is Broadcast.PDPD:
-            axis = self.auto_broadcast_axis
-            other = other.reshape(static(align(then.shape, other.shape, axis)))
-            condition = condition.reshape(static(align(then.shape, condition.shape, axis)))
+        then, other, condition = self.aligned((then, other, condition))
         return (np.where(condition, then, other),)

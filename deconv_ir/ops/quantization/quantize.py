@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
-from deconv_ir.ir.operation import (
-    Arrays,
-    Context,
-    Expression,
-    Infos,
-    Operands,
-    Operation,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Context, Expression, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import merged_type, misfit
-from deconv_ir.ops.elementwise.broadcasting import (
-    AUTO_BROADCAST,
-    Broadcast,
-    align,
-    broadcast_shapes,
-    not_broadcast,
-)
+from deconv_ir.ops.elementwise.broadcasting import WithBroadcast, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tiles import elementwise_tile
 
@@ -30,14 +16,12 @@ from deconv_ir.ops.tiles import elementwise_tile
     "FakeQuantize-1(data, input_low, input_high, output_low, output_high)",
     "f32[1,3,4,5], f32[1,3,1,1], f32[1,3,1,1], f32[], f32[1] -> f32[1,3,4,5] | levels=256",
 )
-class FakeQuantize(Operation):
+class FakeQuantize(WithBroadcast):
     """The nearest of equal levels between two bounds, mapped to two others."""
 
     formula = "the shape of data, {shape[data]}"
 
     levels: int = attribute(integer(1))
-    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
-    auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")
@@ -45,15 +29,12 @@ class FakeQuantize(Operation):
             raise misfit("levels", "levels", "be 2 or greater", self.levels, ">= 2", "levels")
         shape = inputs[0].shape
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
-            both = broadcast_shapes(
-                shape, info.shape, self.auto_broadcast, self.auto_broadcast_axis
-            )
-            if not compatible(both, shape):
+            if not compatible(self.broadcast(shape, info.shape), shape):
                 raise not_broadcast(name, info.shape, shape)
         return (TensorInfo(shape, element_type),)
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
-        if self.auto_broadcast is Broadcast.PDPD:
+        if self.realigns:
             return None
         apply, (data, low, high, output_low, output_high) = expression.apply, operands
         steps = expression.constant(float(self.levels - 1))
@@ -66,17 +47,11 @@ class FakeQuantize(Operation):
         return apply("select", above, output_high, inside)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        data, *bounds = (static(info.shape) for info in inputs)
-        if self.auto_broadcast is Broadcast.PDPD:
-            bounds = [static(align(data, b, self.auto_broadcast_axis)) for b in bounds]
-        return elementwise_tile(self, boxes, inputs, (data, *bounds))
+        shapes = self.aligned_shapes(*(static(info.shape) for info in inputs))
+        return elementwise_tile(self, boxes, inputs, shapes)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        data, *bounds = map(widen, inputs)
-        if self.auto_broadcast is Broadcast.PDPD:
-            axis = self.auto_broadcast_axis
-            bounds = [b.reshape(static(align(data.shape, b.shape, axis))) for b in bounds]
-        low, high, output_low, output_high = bounds
+        data, low, high, output_low, output_high = self.aligned([widen(x) for x in inputs])
         steps = data.dtype.type(self.levels - 1)
         with np.errstate(all="ignore"):
             level = np.rint((data - low) / (high - low) * steps)
