@@ -88,8 +88,10 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     return PackedMatrix(packed, (k, n), isa)
 
 
-def scratch_bytes(rows: int, depth: int) -> int:
-    """Return the bytes that compiled products of so many rows and terms take at most."""
+def scratch_bytes(rows: int, depth: int, columns: int) -> int:
+    """Return the bytes that a compiled product of such extents takes at most."""
+    if depth * columns * max(rows, _LEAST_ROWS) < _LEAST_COMPILED:
+        return 0
     packed = min(rows + _LANES, _ROWS) + _COLUMNS + _LANES
     return get_threads() * min(depth, _DEPTH) * packed * 4
 
@@ -115,7 +117,9 @@ def _compiled(a: Array, b: Array) -> Array:
     assert module is not None, "the caller has seen that it is there"
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     product = empty((*stack, a.shape[-2], b.shape[-1]), np.dtype(np.float32))
-    a, b = (np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b))
+    a, b = (
+        x if x.shape[:-2] == stack else np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b)
+    )
     if product.size:
         isa = INSTRUCTION_SETS.index(instruction_set())
         module.multiply(isa, a, b, product, False, get_threads())

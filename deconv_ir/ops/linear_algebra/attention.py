@@ -172,7 +172,8 @@ class ScaledDotProductAttention(Operation):
                 weights = np.where(np.tri(*weights.shape[-2:]) > 0, weights, -np.inf)
             elif len(inputs) > 3 and inputs[3].dtype == bool:
                 weights = np.where(inputs[3], weights, -np.inf)
-            elif len(inputs) > 3:
+            elif len(inputs) > 3 and (inputs[3].size > 1 or inputs[3].any()):
+                # Converters write 0 where there is no mask.
                 weights = weights + widen(inputs[3])
             (weights,) = Softmax8(axis=-1).execute([weights], context)
             return (narrow(matmul(weights, value), inputs[0].dtype),)

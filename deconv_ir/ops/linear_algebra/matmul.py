@@ -171,9 +171,11 @@ class MatMul(Operation):
         """Count what threads pack at once."""
         from deconv_ir.kernels.products import scratch_bytes
 
-        a = static(inputs[0].shape)
+        a, b = static(inputs[0].shape), inputs[1].shape
         inner = a[-2 if self.transpose_a and len(a) > 1 else -1]
-        return scratch_bytes(element_count(a) // max(1, inner), inner)
+        # The shape of a packed matrix is not told.
+        columns = 1 if b is not None and len(b) == 1 else static(outputs[0].shape)[-1]
+        return scratch_bytes(element_count(a) // max(1, inner), inner, columns)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Multiply; integers wrap."""
