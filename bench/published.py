@@ -388,6 +388,92 @@ def vae(_: int) -> nn.Module:
     )
 
 
+class TransformerBlock(nn.Module):
+    """Self-attention and two linear layers, each behind a LayerNorm and added to its input."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm, self.qkv = nn.LayerNorm(width), nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.wide = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, length, width = x.shape
+        parts = self.qkv(self.norm(x)).reshape(n, length, 3, self.heads, width // self.heads)
+        y = functional.scaled_dot_product_attention(*parts.permute(2, 0, 3, 1, 4).unbind(0))
+        x = x + self.out(y.transpose(1, 2).reshape(n, length, width))
+        return x + self.wide(x)
+
+
+class ViTPose(nn.Module):
+    """ViTPose-S with its classic decoder of two deconvolutions (Xu et al., 2022)."""
+
+    def __init__(self, _: int) -> None:
+        super().__init__()
+        width, heads = 384, 12
+        self.patches = nn.Conv2d(3, width, 16, 16)
+        self.position = nn.Parameter(0.02 * torch.randn(1, 192, width))
+        self.blocks = nn.Sequential(*[TransformerBlock(width, heads) for _ in range(12)])
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Sequential(
+            up_block(width, 256, 4, 2, 1), up_block(256, 256, 4, 2, 1), nn.Conv2d(256, 17, 1)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.blocks(self.patches(x).flatten(2).transpose(1, 2) + self.position)
+        return self.head(self.norm(x).transpose(1, 2).reshape(1, -1, 16, 12))
+
+
+class Modulated(nn.Module):
+    """A convolution whose filter is scaled by a style, or a deconvolution and a blur."""
+
+    def __init__(
+        self, a: int, b: int, k: int, *, up: bool = False, demodulates: bool = True
+    ) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(b, a, k, k) / (a * k * k) ** 0.5)
+        self.style, self.bias = nn.Linear(512, a), nn.Parameter(torch.zeros(1, b, 1, 1))
+        self.up, self.demodulates = up, demodulates
+        line = torch.tensor([1.0, 3.0, 3.0, 1.0])
+        self.register_buffer("blur", (torch.outer(line, line) / 16).expand(b, 1, 4, 4).clone())
+
+    def forward(self, x: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
+        w = self.weights * (self.style(style) + 1).reshape(1, -1, 1, 1)
+        if self.demodulates:
+            w = w * torch.rsqrt((w * w).sum((1, 2, 3), keepdim=True) + 1e-8)
+        if not self.up:
+            return functional.conv2d(x, w, padding=w.shape[-1] // 2) + self.bias
+        y = functional.conv_transpose2d(x, w.transpose(0, 1), stride=2)
+        return functional.conv2d(y, self.blur, padding=1, groups=len(w)) + self.bias
+
+
+class StyleGAN2(nn.Module):
+    """The synthesis network of StyleGAN2 up to 64x64, of 256 channels (Karras et al., 2020)."""
+
+    def __init__(self, _: int) -> None:
+        super().__init__()
+        self.start = nn.Parameter(torch.randn(1, 256, 4, 4))
+        pairs = pairwise((256, 256, 256, 256, 128))
+        self.first = Modulated(256, 256, 3)
+        self.stages = nn.ModuleList(
+            [nn.ModuleList([Modulated(a, b, 3, up=True), Modulated(b, b, 3),
+                            Modulated(b, 3, 1, demodulates=False)]) for a, b in pairs]
+        )  # fmt: skip
+
+    def forward(self, style: torch.Tensor) -> torch.Tensor:
+        x = functional.leaky_relu(self.first(self.start, style), 0.2)
+        image = torch.zeros(1, 3, 4, 4)
+        for up, plain, colours in self.stages:
+            x = functional.leaky_relu(up(x, style), 0.2)
+            x = functional.leaky_relu(plain(x, style), 0.2)
+            image = functional.interpolate(image, scale_factor=2.0, mode="bilinear")
+            image = image + colours(x, style)
+        return image
+
+
 def _network(name: str, build: Callable[[int], nn.Module], *shape: int) -> Network:
     return Network(name, build, (shape,), ((),), 1, (shape,))
 
@@ -406,5 +492,7 @@ PUBLISHED = (
     _network("codec-lstm", Codec, 1, 128, 75),
     _network("fsrcnn-x3", fsrcnn, 1, 1, 120, 160),
     _network("vae-decoder", vae, 1, 4, 32, 32),
+    _network("vitpose-s", ViTPose, 1, 3, 256, 192),
+    _network("stylegan2-64", StyleGAN2, 1, 512),
 )
 """Their shapes are those of the publications; there is no smaller size."""
