@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -13,25 +13,26 @@ from tiling.random_networks import Network
 
 import deconv_ir
 from deconv_ir.execute import planner
-from deconv_ir.execute.scratchpad import Grant
+from deconv_ir.execute.scratchpad import Ask, Grant
 from deconv_ir.ir.boxes import whole_box
-from deconv_ir.ir.scratchpad import AlgorithmCandidate
 from deconv_ir.kernels import kernel_info
 
 pytestmark = pytest.mark.skipif(
     not kernel_info().available, reason="Winograd is part of the compiled kernel"
 )
 
-Asks = Mapping[int, Callable[[int], Sequence[AlgorithmCandidate]]]
-
 
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Winograd wherever it is possible, whatever it costs."""
+    """Winograd wherever it is possible, whatever it costs; every other layer keeps no weights."""
 
-    def grant_all(asks: Asks, budget_bytes: int) -> list[Grant]:
-        found = ((layer, ask(1 << 24)) for layer, ask in asks.items())
-        return [Grant(layer, 1 << 24, others[0]) for layer, (_, *others) in found if others]
+    def grant_all(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
+        grants = []
+        for layer, ask in asks.items():
+            made = ask(1 << 24, False)[1:] if layer % 2 else ()
+            for candidate in made or ask(1 << 24, True)[1:]:
+                grants.append(Grant(layer, 1 << 24, candidate))
+        return grants
 
     monkeypatch.setenv("DECONV_IR_KERNEL", "winograd")
     monkeypatch.setattr(planner, "choose_winograd", grant_all)
