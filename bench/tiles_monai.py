@@ -106,7 +106,7 @@ def child(method: str, folder: Path, tile: int, overlap: float, threads: int) ->
 def main() -> None:
     """Print a row a method."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--extent", type=int, default=160)
+    parser.add_argument("--extent", type=int, default=128)
     parser.add_argument("--tile", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--child", nargs=3)
