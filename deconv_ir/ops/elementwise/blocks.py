@@ -74,7 +74,8 @@ def in_blocks(write: Callable[..., None], inputs: Arrays, out: Array, blocks: Bl
     if all(a.size == 1 or (a.shape == out.shape and a.flags.c_contiguous) for a in arrays):
         arrays = [a.reshape(()) if a.size == 1 else a.reshape(-1) for a in arrays]
     else:
-        arrays = [a if a.size == 1 else np.broadcast_to(a, out.shape) for a in inputs] + [out]
+        arrays = [a.reshape(()) if a.size == 1 else np.broadcast_to(a, out.shape) for a in inputs]
+        arrays.append(out)
     boxes = list(_boxes(arrays[-1].shape, blocks.elements))
 
     def make() -> Callable[[int], None]:

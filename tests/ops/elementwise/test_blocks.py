@@ -8,6 +8,7 @@ import pytest
 from operation_forms import make
 
 from deconv_ir.ir.operation import Context
+from deconv_ir.ops.elementwise.blocks import Blocks, in_blocks
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -74,3 +75,11 @@ def test_large_arrays_are_pooled_by_blocks(run, kind: str) -> None:
     )
     expected = windows.mean((3, 5)) if kind == "AvgPool" else windows.max((3, 5))
     np.testing.assert_allclose(found[0] if kind == "MaxPool-8" else found, expected, atol=1e-6)
+
+
+def test_one_element_of_several_axes_beside_rows() -> None:
+    rows = np.arange(6 * 50_000, dtype=np.float32).reshape(2, 3, 50_000)[:, ::2]
+    out = np.empty(rows.shape, np.float32)
+    number = np.full((1, 1, 1), 2, np.float32)
+    in_blocks(lambda a, b, to: np.multiply(a, b, out=to), [rows, number], out, Blocks(4096, 1))
+    np.testing.assert_array_equal(out, 2 * rows)
