@@ -23,7 +23,7 @@ from deconv_ir.formats.volumes import (
 )
 from deconv_ir.ir.boxes import Box, box_shape
 from deconv_ir.ir.shapes import element_count
-from deconv_ir.kernels import set_memory_pool_limit
+from deconv_ir.kernels import kernel_info, set_memory_pool_limit
 from deconv_ir.tiling.grid import Grid, fit_tile
 from deconv_ir.tiling.remote import TiledFiles, compute_tile, measure_box
 from deconv_ir.tiling.stream import (
@@ -211,7 +211,8 @@ class _Here:
     ) -> Iterator[int]:
         """Compute tiles; yield the number of each."""
         stream = Stream(job.run_, self._inputs, open_volume(str(job.partial), "r+"))
-        set_memory_pool_limit(spare_bytes(job.run_, job.grid.tile, self._budget))
+        if kernel_info().available:  # NumPy takes more than is counted
+            set_memory_pool_limit(spare_bytes(job.run_, job.grid.tile, self._budget))
         for number, box in left.items():
             stream.compute(box)
             job.journal.add(number)
