@@ -50,7 +50,7 @@ static double axis_share(const struct axis *a, int64_t box) {
             pairs += (double)(divide_up(seen.end - a->first, box) -
                               (seen.begin - a->first) / box);
     }
-    return taps * tiles ? pairs / ((double)taps * (double)tiles) : 1;
+    return taps && tiles ? pairs / ((double)taps * (double)tiles) : 1;
 }
 
 double taken_share(const struct plan *plan, const struct tiling *t) {
