@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer
+from deconv_ir.ops.base import UnknownOperation
 from deconv_ir.ops.opsets import nearest_operation
 
 _NAMED = 5
@@ -31,11 +32,11 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
         groups.setdefault((layer.type, layer.version), []).append(layer)
     hint = "run(outputs=...) runs what does not need them"
     if len(missing) == 1:
-        hint = nearest_operation(missing[0].type, missing[0].version) or hint
+        hint = _suggestion(missing[0]) or hint
         message = f"operation {_kind(*next(iter(groups)))} is not implemented"
     else:
         listed = "; ".join(
-            f"{_kind(*key)} x{len(layers)}{_suggestion(*key)}: {_places(layers)}"
+            f"{_kind(*key)} x{len(layers)}{_bracketed(_suggestion(layers[0]))}: {_places(layers)}"
             for key, layers in groups.items()
         )
         message = f"{len(missing)} layers that are needed are not implemented: {listed}"
@@ -54,8 +55,13 @@ def _kind(kind: str, version: str | None) -> str:
     return f"{kind} (version {version})" if version else kind
 
 
-def _suggestion(kind: str, version: str | None) -> str:
-    hint = nearest_operation(kind, version)
+def _suggestion(layer: Layer) -> str | None:
+    """Return the hint of the reader, or else OpenVINO's operation that is most like it."""
+    stated = layer.operation.hint if isinstance(layer.operation, UnknownOperation) else None
+    return nearest_operation(layer.type, layer.version) if stated is None else stated
+
+
+def _bracketed(hint: str | None) -> str:
     return f" ({hint})" if hint else ""
 
 

@@ -464,8 +464,12 @@ def declare(
 
 
 class UnknownOperation(Operation):
-    """A layer of a type or version without an implementation: it loads, and cannot run."""
+    """A layer of a type or version without an implementation: it loads, and cannot run.
+
+    `hint` names a type that may be meant; None: one of OpenVINO's that is like it.
+    """
 
     implemented = False
 
     attributes: tuple[tuple[str, str], ...] = field(default=())
+    hint: str | None = field(default=None)

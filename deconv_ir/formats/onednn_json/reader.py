@@ -23,6 +23,7 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops.base import UnknownOperation, attributes_of, parse_attributes
 from deconv_ir.ops.constants.parameter import Parameter, Result
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
+from deconv_ir.suggestions import nearest
 
 _PADS: Final = re.compile(r"-?[0-9]{1,18}(?:,-?[0-9]{1,18})*")
 
@@ -188,7 +189,7 @@ class _Reader(Members):
         operation: Operation
         if row is None:
             written = tuple(given.items())
-            operation = UnknownOperation(attributes=written)
+            operation = UnknownOperation(attributes=written, hint=nearest(kind, KINDS) or "")
         else:
             written, operation = self.make(row, kind, given, inputs, outputs, node)
         line, _ = self.source.position(node.start)

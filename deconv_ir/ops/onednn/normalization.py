@@ -24,6 +24,7 @@ from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import ByChannel
 from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest, Settings
+from deconv_ir.ops.values import rounded
 
 
 @kind("BatchNormInference", ("src", "gamma", "beta", "mean", "variance"))
@@ -258,8 +259,10 @@ def check_sizes(
 
 
 def scaled(extents: Sequence[int], scales: Sequence[float]) -> tuple[int, ...]:
-    """Return extents times scales, rounded down."""
-    return tuple(math.floor(x * s) for x, s in zip(extents, scales, strict=True))
+    """Return extents times scales, in f32 as oneDNN counts, rounded down: 100 by 0.29 is 29."""
+    factors = rounded(scales, F32) or scales
+    products = tuple(x * s for x, s in zip(extents, factors, strict=True))
+    return tuple(map(math.floor, rounded(products, F32) or products))
 
 
 @kind("TypeCast", ("src",))

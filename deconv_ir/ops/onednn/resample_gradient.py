@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -23,6 +23,9 @@ from deconv_ir.ops.onednn.program import kind
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.ir.geometry import Dim
+
+_ROUNDING: Final = 1e-5
+"""The relative rounding of a number that is written with six digits."""
 
 
 @kind("InterpolateBackward", ("src", "diff_dst", "sizes"), 2)
@@ -60,7 +63,11 @@ class InterpolateBackward(Operation):
         return slice(1, rank - 1) if self.data_format is DataFormat.NXC else slice(2, rank)
 
     def _sizes(self, inputs: Infos) -> tuple[Dim, ...]:
-        """Return the spatial extents of dst, by the input, or else by sizes or scales."""
+        """Return the spatial extents of dst, by the input, or else by sizes or scales.
+
+        Files write scales with six digits, 21 / 17 as 1.23529: extents of diff_dst
+        that are the product but for this rounding are taken; oneDNN takes any.
+        """
         shape, grad = inputs[0].shape, inputs[1].shape
         assert shape is not None, "called with a known rank"
         extents = shape[self._spatial(len(shape))]
@@ -69,9 +76,15 @@ class InterpolateBackward(Operation):
         check_sizes(self.sizes, self.scales, len(extents))
         if self.sizes:
             return self.sizes
-        if is_static(extents):
-            return scaled(static(extents), self.scales or ())
-        return extents if grad is None else grad[self._spatial(len(grad))]
+        found = extents if grad is None else grad[self._spatial(len(grad))]
+        if not is_static(extents):
+            return found
+        scales, known = self.scales or (), static(extents)
+        sizes = scaled(known, scales)
+        if not is_static(found) or len(found) != len(sizes):
+            return sizes
+        rows = zip(known, scales, sizes, static(found), strict=True)
+        return tuple(y if abs(x * s - y) <= _ROUNDING * y else size for x, s, size, y in rows)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Add up the taps of each axis, in f32; src gives its shape alone."""

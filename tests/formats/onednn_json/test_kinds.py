@@ -72,6 +72,22 @@ def test_other_kinds_are_refused_by_name(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "meant"),
+    [
+        ("MaxPoolBackprop", r"\(did you mean 'MaxPoolBackward'\?\)"),
+        ("ConvolutionBackpropFilters", r"\(run\("),  # not OpenVINO's ConvolutionBackpropData
+        ("HSwish", r"\(did you mean 'HardSwish'\?\)"),
+    ],
+)
+def test_the_operation_that_may_be_meant_is_one_of_onednn(kind: str, meant: str) -> None:
+    document = graph_of("ReLU")
+    document["graph"][0]["kind"] = kind
+    model = deconv_ir.load(json.dumps(document).encode())
+    with pytest.raises(UnsupportedError, match=f"{kind} is not implemented {meant}"):
+        model.run(np.zeros((1, 4, 3, 3), np.float32))
+
+
+@pytest.mark.parametrize(
     ("kind", "name"), [("Round", "mode"), ("LayerNorm", "output_count"), ("ReLU", "alpha")]
 )
 def test_attributes_of_other_documents_are_unknown(kind: str, name: str) -> None:

@@ -279,6 +279,7 @@ RESIZED: list[tuple[Any, Any, dict[str, Any]]] = [
     ((3, 4), (7, 1), {"mode": "linear", "sizes": [7, 1]}),
     ((3, 1, 2), (2, 3, 5), {"mode": "trilinear", "sizes": [2, 3, 5]}),
     ((17,), (21,), {"mode": "linear", "sizes": [21]}),
+    ((17,), (21,), {"mode": "linear", "scales": [1.23529]}),  # 20.99993, as a public file has it
     ((4,), (8,), {"mode": "nearest", "scales": [2.0]}),
 ]
 

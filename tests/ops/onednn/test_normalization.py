@@ -102,6 +102,18 @@ def test_interpolation(mode: str, coordinates: str) -> None:
         close(found, wanted)
 
 
+@pytest.mark.parametrize(
+    ("extent", "scale", "wanted"),
+    [(100, 0.29, 29), (17, 1.23529, 20), (3, 1.66667, 5), (41, 0.7, 28), (1000, 2.99999998, 3000)],
+)
+def test_extents_are_scaled_in_f32_as_in_onednn(extent: int, scale: float, wanted: int) -> None:
+    """Both factors and the product are rounded to f32, and the product then down."""
+    assert int(np.float32(extent) * np.float32(scale)) == wanted, "the arithmetic of C"
+    sizes = {"mode": "nearest", "data_format": "NCX", "scales": [scale]}
+    graph = op(0, "Interpolate", [tensor(0, [1, 1, extent])], [tensor(1, [1, 1, wanted])], **sizes)
+    assert deconv_ir.load(as_bytes(graph)).infer_shapes()["1"] == (1, 1, wanted)
+
+
 def test_softmax_with_the_logarithm_of_its_sum() -> None:
     """stats = max + log(sum(exp(x - max))); no NaN where inf_as_zero meets only -inf."""
     x = floats(2, 3, 4) * 50
