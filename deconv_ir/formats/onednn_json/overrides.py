@@ -6,7 +6,7 @@ Source: oneDNN, tests/benchdnn/doc/driver_graph.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from deconv_ir.errors import InputError
@@ -20,7 +20,10 @@ from deconv_ir.ir.shapes import Shape
 _REMOVED: Final = "undef"
 _DIMS: Final = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
 _NUMBERS: Final = re.compile(r"-?[0-9][-+0-9.e]*(?:x-?[0-9][-+0-9.e]*)*")
+_AXIS: Final = re.compile(r"-?[0-9]{1,9}")
 _TAG: Final = re.compile(r"[a-z]+")
+_CHANNELS: Final = 2**20
+"""As many scales are repeated for a new number of channels."""
 _WITH_WEIGHTS: Final = frozenset(
     [
         *("BatchNormInference", "BiasAdd", "ConvTranspose", "ConvTransposeBackwardData"),
@@ -139,6 +142,30 @@ class Changes:
                 attributes.pop(name, None)
             else:
                 attributes[name] = value
+
+    def fit_channels(
+        self, operation: int, kind: str, attributes: dict[str, str], inputs: Sequence[Tensor]
+    ) -> None:
+        """Fit parameters per channel to changed data: scales repeat, and further zero points are 0.
+
+        Source: oneDNN, tests/benchdnn/graph/flex_rewrite.cpp.
+        """
+        if kind not in ("Quantize", "Dequantize") or attributes.get("qtype") != "per_channel":
+            return
+        if not inputs or (inputs[0].id not in self.shapes and operation not in self.attributes):
+            return
+        shape, axis = inputs[0].shape, attributes.get("axis", "1")
+        if not shape or not _AXIS.fullmatch(axis) or not -len(shape) <= int(axis) < len(shape):
+            return
+        extent = shape[int(axis)]
+        if not isinstance(extent, int) or extent > _CHANNELS:
+            return
+        for name in ("scales", "zps"):
+            if attributes.get(name):
+                found = attributes[name].split(",")
+                more = found if name == "scales" else ["0"]
+                found += more * -(-max(0, extent - len(found)) // len(more))
+                attributes[name] = ",".join(found[:extent])
 
     def change_batch(self, stated: list[tuple[Layer, Stated]]) -> list[tuple[Layer, Stated]]:
         """Change the batch of the graph's inputs, and of shapes that attributes state.

@@ -186,6 +186,7 @@ class _Reader(Members):
         given = self.attributes(node)
         if self.overrides is not None:
             self.overrides.change_attributes(number, given)
+            self.overrides.fit_channels(number, kind, given, inputs)
         operation: Operation
         if row is None:
             written = tuple(given.items())

@@ -10,6 +10,7 @@ from onednn_forms import as_bytes, attention, deconvolution, op, tensor
 
 import deconv_ir
 from deconv_ir import InputError, Overrides
+from deconv_ir.ir.shapes import static
 
 FILE = as_bytes(
     deconvolution(
@@ -107,6 +108,58 @@ def test_the_batch_leaves_scales_and_what_is_broadcast_alone() -> None:
 def test_the_batch_leaves_the_second_matrix_alone() -> None:
     data = as_bytes(op(0, "MatMul", [tensor(0, [4, 4]), tensor(1, [4, 4])], [tensor(2, [4, 4])]))
     assert shapes(data, mb=7) == (7, 4)
+
+
+def dequantized(axis: int, **members: Any) -> bytes:
+    """Return a Dequantize of [2, 3], per channel."""
+    scales = [0.5, 2.0, 4.0][: (2, 3)[axis]]
+    zps = [1, 0, -1][: (2, 3)[axis]]
+    given = {"qtype": "per_channel", "axis": axis, "scales": scales, "zps": zps, **members}
+    data = tensor(0, [2, 3], "s8")
+    return as_bytes(op(0, "Dequantize", [data], [tensor(1, [2, 3])], **given))
+
+
+@pytest.mark.parametrize(
+    ("axis", "options", "scales", "zps"),
+    [
+        (1, {"in_shapes": "0:2x7"}, [0.5, 2, 4, 0.5, 2, 4, 0.5], [1, 0, -1, 0, 0, 0, 0]),
+        (-1, {"in_shapes": "0:4x2"}, [0.5, 2], [1, 0]),
+        (0, {"in_shapes": "0:5x3"}, [0.5, 2, 0.5, 2, 0.5], [1, 0, 0, 0, 0]),
+        (1, {"in_shapes": "0:2x0"}, [], []),
+        (1, {"op_attrs": "0:scales:2"}, [2, 2, 2], [1, 0, -1]),
+        (1, {"op_attrs": "0:axis:0"}, [0.5, 2], [1, 0]),
+        (1, {"in_shapes": "0:1x4", "op_attrs": "0:zps:3"}, [0.5, 2, 4, 0.5], [3, 0, 0, 0]),
+        (1, {"in_shapes": "0:1x4", "op_attrs": "0:zps:undef"}, [0.5, 2, 4, 0.5], [0] * 4),
+    ],
+)
+def test_parameters_per_channel_fit_the_new_shape(
+    axis: int, options: Any, scales: list[float], zps: list[int]
+) -> None:
+    """Scales repeat and zero points end in 0, which benchdnn's sources say."""
+    model = deconv_ir.load(dequantized(axis), overrides=Overrides(**options))
+    shape = static(model.inputs["0"].shape)
+    data = np.arange(-5, np.prod(shape) - 5, dtype=np.int8).reshape(shape)
+    (found,) = model.run({"0": data}).values()
+    along = 0 if axis == 0 or options.get("op_attrs") == "0:axis:0" else 1
+    wide = [-1 if d == along else 1 for d in range(2)]
+    wanted = (data - np.array(zps, float).reshape(wide)) * np.array(scales, float).reshape(wide)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"in_shapes": "0:1x99999999999999"}, "scales must have 99999999999999 elements"),
+        ({"op_attrs": "0:axis:2"}, "axis"),
+        ({"mb": 2}, "scales must have 3 elements"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(options: Any, message: str) -> None:
+    """More of them than memory should hold; and those of a file that is wrong unchanged."""
+    with pytest.raises(deconv_ir.DeconvError, match=message):
+        deconv_ir.load(
+            dequantized(1, scales=[1.0, 2.0]), overrides=Overrides(**options)
+        ).infer_shapes()
 
 
 @pytest.mark.parametrize(
