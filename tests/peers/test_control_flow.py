@@ -36,8 +36,14 @@ def check(model: Any, runs: Sequence[Sequence[np.ndarray]], folder: Path, kind: 
         found = list(ours.run(inputs, state=state).values())
         expected = list(request.infer(list(inputs)).values())
         for mine, theirs in zip(found, expected, strict=True):
-            assert mine.shape == theirs.shape
-            compare(mine, np.array(theirs).astype(mine.dtype), TOLERANCES[kind])
+            # Without an iteration OpenVINO leaves extents that it does not know at 0.
+            known = [
+                b or (a if mine.size == 0 else 0)
+                for a, b in zip(mine.shape, theirs.shape, strict=True)
+            ]
+            assert list(mine.shape) == known
+            theirs = np.array(theirs).reshape(mine.shape)
+            compare(mine, theirs.astype(mine.dtype), TOLERANCES[kind])
 
 
 def shape_of(*dims: int, dynamic: bool) -> Any:

@@ -9,7 +9,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
-from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims
+from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims, is_static
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import correction_fix, dims_fix, type_fix
 from deconv_ir.linter.report import Report
@@ -101,12 +101,14 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
     """Look for dims that the computed ones allow, where an attribute says others.
 
     Assign passes on its input.  Elsewhere a dim that is declared unknown must not be computed as
-    0: the output is always empty.
+    0 from static inputs: the output is always empty.  From others OpenVINO leaves it unknown, as
+    after a Loop without an iteration.
     """
     for index, layer in enumerate(context.graph.layers):
         name = _SHAPES.get(layer.type, "")
-        says = f"the attribute {name} says" if hasattr(layer.operation, name) else "computed is"
         exact = hasattr(layer.operation, name)
+        says = f"the attribute {name} says" if exact else "computed is"
+        from_static = all(is_static(port.shape) for port in layer.inputs)
         for port, (declared, info) in enumerate(
             zip(layer.outputs, context.outputs(index), strict=False)
         ):
@@ -116,7 +118,7 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
             if not stated or not computed or len(stated) != len(computed):
                 continue
             for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
-                wrong = dim_text(a) != dim_text(b) and (b == 0 or exact)
+                wrong = dim_text(a) != dim_text(b) and (exact or (b == 0 and from_static))
                 if wrong and intersect_dims(a, b) is not None:
                     yield Report(
                         f"output {port}, axis {axis}: declared {a}, {says} {b}",
