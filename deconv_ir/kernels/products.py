@@ -76,9 +76,15 @@ class PackedMatrix(NamedTuple):
 
 
 def pack_matrix(matrix: Array) -> PackedMatrix | None:
-    """Pack ``[K, N]``; None where the extension was not built, or it is small or not of f32."""
+    """Pack ``[K, N]``.
+
+    None where the extension was not built, where the matrix is small or not of f32, or where so
+    few columns would fill vectors that the zeros beside them take more than a quarter of it.
+    """
     module = compiled_module()
     if module is None or matrix.dtype != np.float32 or matrix.size < _LEAST_COMPILED // _LEAST_ROWS:
+        return None
+    if 4 * (-matrix.shape[1] % _LANES) > matrix.shape[1]:
         return None
     isa = INSTRUCTION_SETS.index(instruction_set())
     matrix = matrix if matrix.flags.aligned else matrix.copy()
