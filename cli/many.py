@@ -447,13 +447,17 @@ class _Runner:
         return bound.run(profile=self.profile)
 
 
+_STATUSES = ("done", "differs", "skipped", "failed", "not run")
+"""The order of the summary, whatever the order in which workers end."""
+
+
 def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> None:
     counts = Counter(outcome.status for outcome in outcomes)
     if request.as_json:
         _report_json(outcomes, counts, seconds)
         return
     if not request.quiet:
-        parts = ", ".join(f"{count} {status}" for status, count in counts.items())
+        parts = ", ".join(f"{counts[status]} {status}" for status in _STATUSES if counts[status])
         click.echo(f"{len(outcomes)} files: {parts}  {seconds:.1f} s", err=True)
         if request.output is not None:
             click.echo(request.output)

@@ -106,7 +106,7 @@ def test_an_interrupted_run_of_files_is_resumed_where_it_was(network: Path) -> N
     _, errors = process.communicate(timeout=90)
     assert process.returncode == 0, errors
     kept = len(complete)
-    assert errors.startswith(f"{count} files: {kept} skipped, {count - kept} done"), errors
+    assert errors.startswith(f"{count} files: {count - kept} done, {kept} skipped"), errors
     for path, before in complete.items():
         after = path.stat()
         assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
