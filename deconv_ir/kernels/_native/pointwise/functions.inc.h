@@ -31,9 +31,16 @@ typedef float NAME(loose_f) __attribute__((vector_size(LANES * 4), aligned(4), m
 
 INLINE VF NAME(larger)(VF a, VF b) { return PICK((a > b) | (a != a), a, b); }
 INLINE VF NAME(smaller)(VF a, VF b) { return PICK((a < b) | (a != a), a, b); }
+/* NaN stays NaN: the instructions return their second operand where one is. */
 INLINE VF NAME(clamped)(VF x, VF low, VF high) {
+#if defined(__AVX512F__) && LANES == 16
+    return (VF)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
+#elif defined(__AVX__) && LANES == 8
+    return (VF)_mm256_min_ps((__m256)high, _mm256_max_ps((__m256)low, (__m256)x));
+#else
     x = PICK(x < low, low, x);
     return PICK(x > high, high, x);
+#endif
 }
 
 INLINE VF NAME(root)(VF x) {
@@ -90,9 +97,13 @@ INLINE VF NAME(reduced_exp)(VF x, VI *n) {
 INLINE VF NAME(exponential)(VF x) {
     VI n;
     const VF p = NAME(reduced_exp)(NAME(clamped)(x, ALL(-104.0f), ALL(89.0f)), &n) + 1.0f;
+#if defined(__AVX512F__) && LANES == 16
+    return (VF)_mm512_scalef_ps((__m512)p, _mm512_cvtepi32_ps((__m512i)n));
+#else
     /* In two steps; only the last rounds, since results may be subnormal. */
     const VI half = n >> 1;
     return p * NAME(power_of_two)(half) * NAME(power_of_two)(n - half);
+#endif
 }
 
 /* exp(x) - 1 for x <= 0. */
