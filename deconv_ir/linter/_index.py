@@ -92,7 +92,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR703", "strides-do-not-cover-shape", ERROR, (), (), "onednn", False),
     ("IR704", "dtype-not-allowed", ERROR, (), (), "onednn", False),
     ("IR705", "scales-do-not-fit", ERROR, ("quantization",), (), None, False),
-    ("IR706", "port-names-no-tensor", ERROR, (), (), "onednn", False),
+    ("IR706", "port-names-no-tensor", WARNING, (), (), "onednn", False),
     ("IR707", "unknown-kind", ERROR, (), (), "onednn", False),
     ("IR801", "uneven-overlap", INFO, (), ANY_DECONVOLUTION, "", False),
     ("IR802", "same-without-output-shape", INFO, (), DECONVOLUTION, "", False),

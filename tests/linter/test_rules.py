@@ -103,7 +103,7 @@ IR702 tensor-produced-twice error
 IR703 strides-do-not-cover-shape error
 IR704 dtype-not-allowed error
 IR705 scales-do-not-fit error
-IR706 port-names-no-tensor error
+IR706 port-names-no-tensor warning
 IR707 unknown-kind error
 IR801 uneven-overlap info
 IR802 same-without-output-shape info

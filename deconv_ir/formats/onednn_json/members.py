@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from deconv_ir.errors import IRError
 from deconv_ir.formats.onednn_json.document import Document, Tensor
-from deconv_ir.formats.onednn_json.kinds import DTYPES
+from deconv_ir.formats.onednn_json.kinds import DTYPES, SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Text
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import UNKNOWN
@@ -114,6 +114,16 @@ class Members:
                 )
                 continue
             found[name] = text
+        names = [name for name in found if name in SPELLINGS]
+        if len({found[name] for name in names}) > 1:
+            first, last = names
+            self.problem(
+                "attribute-value",
+                f"{first!r} and {last!r} are names of one attribute, and must be equal: "
+                f"found {found[first][:40]!r} and {found[last][:40]!r}",
+                section.value[last].get("value"),
+                attribute=last,
+            )
         return found
 
     def tensors(self, node: Node, name: str) -> list[Tensor]:

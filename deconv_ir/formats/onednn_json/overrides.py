@@ -6,21 +6,22 @@ Source: oneDNN, tests/benchdnn/doc/driver_graph.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.onednn_json.document import Stated, Tensor
-from deconv_ir.formats.onednn_json.kinds import DTYPES
+from deconv_ir.formats.onednn_json.kinds import DTYPES, KINDS, SPELLINGS
 from deconv_ir.formats.onednn_json.layout import dense_strides
 from deconv_ir.ir.dtypes import parse_element_type
-from deconv_ir.ir.graph import Layer
+from deconv_ir.ir.graph import Graph, Layer
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context
 from deconv_ir.ir.shapes import Shape
 
 _REMOVED: Final = "undef"
 _DIMS: Final = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
 _NUMBERS: Final = re.compile(r"-?[0-9][-+0-9.e]*(?:x-?[0-9][-+0-9.e]*)*")
-_AXIS: Final = re.compile(r"-?[0-9]{1,9}")
 _TAG: Final = re.compile(r"[a-z]+")
 _CHANNELS: Final = 2**20
 """As many scales are repeated for a new number of channels."""
@@ -31,6 +32,18 @@ _WITH_WEIGHTS: Final = frozenset(
     ]
 )
 """Kinds whose first input alone has a batch."""
+_FLOATS: Final = ("f32", "bf16", "f16")
+_CONVERSIONS: Final = frozenset(
+    ["TypeCast", "Quantize", "Dequantize", "DynamicQuantize", "DynamicDequantize"]
+)
+"""Kinds that exist to join several element types."""
+_NORMALIZATIONS: Final = {
+    **dict.fromkeys(
+        ("BatchNormForwardTraining", "BatchNormInference", "GroupNorm", "LayerNorm"), 1
+    ),
+    **dict.fromkeys(("BatchNormTrainingBackward", "LayerNormBackward"), 2),
+}
+"""Kinds whose parameters and statistics keep their element type -> their inputs that are data."""
 _Value = TypeVar("_Value")
 
 
@@ -63,7 +76,8 @@ class Overrides:
     mb : int
         First dim of the inputs; 0: as it is.
     dt : str
-        An element type for all floating-point tensors, or ``ID:DTYPE`` joined by ``+``.
+        f32, bf16 or f16 for all floating-point tensors but parameters and statistics of
+        normalizations, or ``ID:DTYPE`` joined by ``+``.
     op_kind : str
         ``ID:KIND`` joined by ``+``.
 
@@ -108,6 +122,12 @@ class Changes:
             self.dtypes = _entries("dt", dt, _dtype)
         elif dt and dt != _REMOVED:
             self.dtype = _dtype(dt)
+            if dt not in _FLOATS:
+                raise InputError(
+                    f"dt: expected f32, bf16 or f16 for all tensors, found {dt!r} "
+                    "(ID:DTYPE changes one tensor)"
+                )
+        self.kept: set[int] = set()
         self.kinds = _entries("op-kind", overrides.op_kind, str)
         self.used: set[int] = set()
         self.changed: set[int] = set()
@@ -120,7 +140,7 @@ class Changes:
         if change is not None:
             shape, strides = _changed(tensor, change)
         dtype = self.dtypes.get(tensor.id, tensor.dtype)
-        if self.dtype and tensor.dtype in ("f32", "bf16", "f16"):
+        if self.dtype and tensor.dtype in _FLOATS and tensor.id not in self.kept:
             dtype = self.dtype
         element_type = tensor.element_type
         if dtype != tensor.dtype:
@@ -138,34 +158,70 @@ class Changes:
         """Change the attributes of an operation."""
         self.changed.add(operation)
         for name, value in self.attributes.get(operation, {}).items():
+            attributes.pop(SPELLINGS.get(name, ""), None)
             if value == _REMOVED:
                 attributes.pop(name, None)
             else:
                 attributes[name] = value
 
-    def fit_channels(
-        self, operation: int, kind: str, attributes: dict[str, str], inputs: Sequence[Tensor]
-    ) -> None:
-        """Fit parameters per channel to changed data: scales repeat, and further zero points are 0.
+    def keep_types(self, stated: list[tuple[Layer, Stated]]) -> None:
+        """Find the tensors that keep their element type when all others get another.
+
+        Source: oneDNN, tests/benchdnn/graph/flex_rewrite.cpp.
+
+        Raises
+        ------
+        InputError
+            The graph has conversions between element types.
+        """
+        for layer, facts in stated:
+            if layer.type in _CONVERSIONS:
+                raise InputError(
+                    f"dt: the graph converts element types in {layer.label}, so that one for all "
+                    "tensors does not fit (ID:DTYPE changes one tensor)"
+                )
+            kind = KINDS.get(layer.type)
+            if kind is None:
+                continue
+            inputs = _NORMALIZATIONS.get(layer.type)
+            outputs = None if inputs is None else 1
+            for tensors, lists, data in (
+                (facts.inputs, kind.inputs, inputs),
+                (facts.outputs, kind.outputs, outputs),
+            ):
+                for index, tensor in enumerate(tensors):
+                    allowed = lists[min(index, len(lists) - 1)]
+                    if self.dtype not in allowed or (data is not None and index >= data):
+                        self.kept.add(tensor.id)
+
+    def fit_channels(self, graph: Graph) -> Graph:
+        """Fit parameters per channel to the data: scales repeat, and further zero points are 0.
 
         Source: oneDNN, tests/benchdnn/graph/flex_rewrite.cpp.
         """
-        if kind not in ("Quantize", "Dequantize") or attributes.get("qtype") != "per_channel":
-            return
-        if not inputs or (inputs[0].id not in self.shapes and operation not in self.attributes):
-            return
-        shape, axis = inputs[0].shape, attributes.get("axis", "1")
-        if not shape or not _AXIS.fullmatch(axis) or not -len(shape) <= int(axis) < len(shape):
-            return
-        extent = shape[int(axis)]
-        if not isinstance(extent, int) or extent > _CHANNELS:
-            return
-        for name in ("scales", "zps"):
-            if attributes.get(name):
-                found = attributes[name].split(",")
-                more = found if name == "scales" else ["0"]
-                found += more * -(-max(0, extent - len(found)) // len(more))
-                attributes[name] = ",".join(found[:extent])
+        if not (self.shapes or self.attributes):
+            return graph
+        from deconv_ir.ops.onednn.quantization import QuantizationType, StaticQuantization
+
+        layers = list(graph.layers)
+        found = [
+            (index, layer, layer.operation)
+            for index, layer in enumerate(layers)
+            if isinstance(layer.operation, StaticQuantization)
+            and layer.operation.qtype is QuantizationType.PER_CHANNEL
+        ]
+        for index, layer, operation in found:  # shapes do not depend on the parameters
+            plain = operation.replace(qtype=QuantizationType.PER_TENSOR, scales=(1.0,), zps=())
+            layers[index] = layer._replace(operation=plain)
+        known = infer(graph.replace(layers=tuple(layers)), Context(), collect=True).outputs
+        for index, layer, operation in found:
+            shape = known[index][0].shape
+            rank = 0 if shape is None else len(shape)
+            extent = shape[operation.axis] if shape and -rank <= operation.axis < rank else None
+            if isinstance(extent, int) and extent <= _CHANNELS:
+                operation = operation.fitted(extent)
+            layers[index] = layer._replace(operation=operation)
+        return graph.replace(layers=tuple(layers))
 
     def change_batch(self, stated: list[tuple[Layer, Stated]]) -> list[tuple[Layer, Stated]]:
         """Change the batch of the graph's inputs, and of shapes that attributes state.

@@ -113,14 +113,10 @@ class _Reader(Members):
                 line=self.source.position(operations.start)[0],
                 rule="oversize",
             )
-        stated = []
-        for position, node in enumerate(elements(operations)):
-            self.label = f"graph[{position}]"
-            try:
-                stated.append(self.operation(node, position))
-            except UnusableError:
-                continue
-        self.label = None
+        if self.overrides is not None and self.overrides.dtype:
+            unchanged = _Reader(Document(self.document.file), self.source, self.limits, None)
+            self.overrides.keep_types(unchanged.operations(operations))
+        stated = self.operations(operations)
         if self.overrides is not None and not self.document.problems:
             self.overrides.require_used()
             stated = self.overrides.change_batch(stated)
@@ -138,6 +134,20 @@ class _Reader(Members):
             extras=tuple(self.settings(root)),
             file=self.document.file,
         )
+        if self.overrides is not None and not self.document.problems:
+            self.document.graph = self.overrides.fit_channels(self.document.graph)
+
+    def operations(self, section: Node) -> list[tuple[Layer, Stated]]:
+        """Read the operations that can be used."""
+        found = []
+        for position, node in enumerate(elements(section)):
+            self.label = f"graph[{position}]"
+            try:
+                found.append(self.operation(node, position))
+            except UnusableError:
+                continue
+        self.label = None
+        return found
 
     def _name(self) -> str:
         file = self.document.file or "graph"
@@ -186,7 +196,6 @@ class _Reader(Members):
         given = self.attributes(node)
         if self.overrides is not None:
             self.overrides.change_attributes(number, given)
-            self.overrides.fit_channels(number, kind, given, inputs)
         operation: Operation
         if row is None:
             written = tuple(given.items())

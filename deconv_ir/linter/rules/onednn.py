@@ -12,7 +12,7 @@ from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import ERROR, rule
+from deconv_ir.linter.rule import ERROR, WARNING, rule
 from deconv_ir.suggestions import nearest
 
 _MADE: Final = ("Parameter", "Result")
@@ -96,11 +96,12 @@ def _either(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-@rule("IR706", "port-names-no-tensor", ERROR, when="onednn")
+@rule("IR706", "port-names-no-tensor", WARNING, when="onednn")
 def missing_ports(context: LintContext) -> Iterator[Report]:
     """input_ports or output_ports names a tensor that is not an input or output.
 
-    Inputs are the tensors that no operation produces; outputs must be produced.
+    Inputs are the tensors that no operation produces; outputs must be produced.  oneDNN reads
+    the lists and goes by the operations, so that such a port has no effect.
 
         {"input_ports": [0], "output_ports": [7], "graph": [
           {"id": 0, "kind": "ReLU",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
@@ -164,7 +164,9 @@ def dequantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -
     return found if to.name == "f32" else found.astype(to.numpy())
 
 
-class _Static(Quantization):
+class StaticQuantization(Quantization):
+    """The base of Quantize and Dequantize: scales and zero points are attributes."""
+
     scales: tuple[float, ...] = attribute(numbers())
     zps: tuple[int, ...] = attribute(integers(), ())
 
@@ -178,6 +180,12 @@ class _Static(Quantization):
             self.check_count("zps", len(self.zps), shape)
         return (TensorInfo(shape, self.output_type),)
 
+    def fitted(self, channels: int) -> Self:
+        """Return the operation for a number of channels: scales repeat, zero points end in 0."""
+        times = -(-channels // max(1, len(self.scales)))
+        zps = (*self.zps, *(0,) * channels)[:channels] if self.zps else ()
+        return self.replace(scales=(self.scales * times)[:channels], zps=zps)
+
     def parameters(self, shape: tuple[int, ...]) -> tuple[Array, Array | int]:
         """Return scales, as f32 holds them, and zero points."""
         import numpy as np
@@ -188,7 +196,7 @@ class _Static(Quantization):
 
 
 @kind("Quantize", ("src",))
-class Quantize(_Static):
+class Quantize(StaticQuantization):
     """round(src / scale + zp), with scales and zero points as attributes."""
 
     family = "float"
@@ -200,7 +208,7 @@ class Quantize(_Static):
 
 
 @kind("Dequantize", ("src",))
-class Dequantize(_Static):
+class Dequantize(StaticQuantization):
     """(src - zp) * scale, with scales and zero points as attributes."""
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:

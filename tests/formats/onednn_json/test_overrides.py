@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,107 @@ def test_element_types_change() -> None:
     for dt, wanted in (("bf16", ["bf16"] * 2), ("0:f16+1:f16+2:f16", ["f16"] * 2)):
         model = deconv_ir.load(FILE, overrides=Overrides(dt=dt))
         assert [str(port.element_type) for port in model.inputs.values()] == wanted
+
+
+def types(data: bytes, dt: str) -> dict[str, str]:
+    """Return the element types of all tensors by their ids."""
+    graph = deconv_ir.load(data, overrides=Overrides(dt=dt)).graph
+    return {
+        name: str(port.element_type)
+        for layer in graph.layers
+        for port in layer.outputs
+        for name in port.names
+    }
+
+
+def ids(first: int, *shapes: list[int], dtypes: str = "") -> list[Any]:
+    """Return tensors with ids from `first`."""
+    found = dtypes.split() or ["f32"] * len(shapes)
+    pairs = zip(shapes, found, strict=True)
+    return [tensor(first + i, shape, dtype) for i, (shape, dtype) in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "outputs", "attributes", "changed"),
+    [
+        # Which tensors change is that of benchdnn's flex_rewrite.cpp, and the documents.
+        ("Add", [[2], [2]], [[2]], {}, "0 1 2"),
+        (
+            "BatchNormInference",
+            [[1, 2, 3], *[[2]] * 4],
+            [[1, 2, 3]],
+            {"epsilon": 1e-5, "data_format": "NCX"},
+            "0 5",
+        ),
+        (
+            "BatchNormForwardTraining",
+            [[1, 2, 3], *[[2]] * 4],
+            [[1, 2, 3], *[[2]] * 4],
+            {"epsilon": 1e-5, "data_format": "NCX"},
+            "0 5",
+        ),
+        (
+            "BatchNormTrainingBackward",
+            [[1, 2, 3], [1, 2, 3], *[[2]] * 3],
+            [[1, 2, 3], [2], [2]],
+            {"epsilon": 1e-5, "data_format": "NCX"},
+            "0 1 5",
+        ),
+        ("LayerNorm", [[2, 3], [3], [3]], [[2, 3], [2], [2]], {}, "0 3"),
+        (
+            "LayerNormBackward",
+            [[2, 3]] * 2 + [[2]] * 2 + [[3]] * 2,
+            [[2, 3], [3], [3]],
+            {},
+            "0 1 6",
+        ),
+        (
+            "GroupNorm",
+            [[1, 2, 3], [2], [2]],
+            [[1, 2, 3], [1], [1]],
+            {"groups": 1, "data_format": "NCX"},
+            "0 3",
+        ),
+        ("RMSNorm", [[2, 3], [3]], [[2, 3]], {}, "0 1 2"),
+        ("SoftMax", [[2, 3]], [[2, 3], [2, 1]], {"axis": 1}, "0 1"),
+    ],
+)
+@pytest.mark.parametrize("dt", ["bf16", "f16"])
+def test_parameters_of_normalizations_stay_f32(
+    kind: str, inputs: Any, outputs: Any, attributes: Any, changed: str, dt: str
+) -> None:
+    """As oneDNN requires, and benchdnn keeps them; the linter has nothing to add."""
+    operation = op(0, kind, ids(0, *inputs), ids(len(inputs), *outputs), **attributes)
+    found = types(as_bytes(operation), dt)
+    assert " ".join(name for name, dtype in found.items() if dtype == dt) == changed
+    assert {dtype for name, dtype in found.items() if name not in changed.split()} <= {"f32"}
+
+
+def test_a_tensor_that_is_a_statistic_somewhere_stays_f32() -> None:
+    """Its other operations take it as it is; and integers are no floating-point tensors."""
+    norm = op(0, "LayerNorm", ids(0, [2, 3], [3], [3]), ids(3, [2, 3]), keep_stats=False)
+    double = op(1, "Multiply", ids(1, [3], [3]), ids(7, [3]))
+    index = op(2, "GenIndex", ids(3, [2, 3]), ids(8, [2, 3], dtypes="s32"), axis=0)
+    found = types(as_bytes(norm, double, index), "bf16")
+    assert found == {"0": "bf16", "1": "f32", "2": "f32", "3": "bf16", "7": "bf16", "8": "i32"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtypes", "attributes"),
+    [
+        ("TypeCast", ("f32", "bf16"), {}),
+        ("Quantize", ("f32", "u8"), {"scales": [1.0], "zps": [0]}),
+        ("Dequantize", ("u8", "f32"), {"scales": [1.0], "zps": [0]}),
+    ],
+)
+def test_one_type_for_all_does_not_fit_conversions(kind: str, dtypes: Any, attributes: Any) -> None:
+    """benchdnn refuses them; single tensors can be changed."""
+    one = op(4, kind, [tensor(0, [2], dtypes[0])], [tensor(1, [2], dtypes[1])], **attributes)
+    with pytest.raises(InputError, match=rf"dt: the graph converts .* \({kind}, id 4\)"):
+        deconv_ir.load(as_bytes(one), overrides=Overrides(dt="f16"))
+    changed = 0 if dtypes[0] == "f32" and kind == "TypeCast" else 1
+    if kind != "Quantize":
+        assert types(as_bytes(one), f"{changed}:f16")[str(changed)] == "f16"
 
 
 def test_kinds_change() -> None:
@@ -147,6 +249,52 @@ def test_parameters_per_channel_fit_the_new_shape(
 
 
 @pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        ({}, [1, 3, 2]),
+        ({"in_shapes": "1:5x4"}, [1, 5, 2]),
+        ({"in_shapes": "1:2x4"}, [1, 2, 2]),
+        ({"op_attrs": "0:shape:1x6x1"}, [1, 6, 1]),
+    ],
+)
+@pytest.mark.parametrize("direct", [True, False])
+def test_parameters_per_channel_fit_inner_tensors(
+    options: Any, shape: list[int], direct: bool, tmp_path: Path
+) -> None:
+    """Two quantizations, of which the second is known once the first is."""
+    given = {"qtype": "per_channel", "axis": -2, "scales": [0.5, 2.0, 4.0], "zps": [1, 0, -1]}
+    data = as_bytes(
+        op(3, "MatMul", ids(1, [3, 4], [4, 2]), ids(3, [3, 2])),
+        op(
+            0,
+            "StaticReshape",
+            ids(3, [3, 2]),
+            ids(4, [1, 3, 2]),
+            shape=[1, -1, 2],
+            special_zero=False,
+        ),
+        op(1, "Quantize", ids(4, [1, 3, 2]), ids(5, [1, 3, 2], dtypes="s8"), **given),
+        op(2, "Dequantize", ids(5, [1, 3, 2], dtypes="s8"), ids(6, [1, 3, 2]), **given),
+    )
+    model = deconv_ir.load(data, overrides=Overrides(**options))
+    if not direct:
+        deconv_ir.save(model, tmp_path / "saved.xml")
+        model = deconv_ir.load(tmp_path / "saved.xml")
+    rng = np.random.default_rng(5)
+    arrays = {
+        name: rng.integers(-9, 9, static(port.shape)).astype(np.float32)
+        for name, port in model.inputs.items()
+    }
+    channels = shape[1]
+    scales = np.resize([0.5, 2.0, 4.0], channels)[:, None]
+    zps = np.pad([1, 0, -1], (0, 9))[:channels, None]
+    product = (arrays["1"] @ arrays["2"]).reshape(shape)
+    wanted = (np.clip(np.rint(product / scales + zps), -128, 127) - zps) * scales
+    (found,) = model.run(arrays).values()
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"in_shapes": "0:1x99999999999999"}, "scales must have 99999999999999 elements"),
@@ -177,6 +325,7 @@ def test_parameters_that_do_not_fit_are_refused(options: Any, message: str) -> N
         ({"in_shapes": "0:1+0:2"}, "0 stands twice"),
         ({"op_attrs": "0:strides"}, "expected ID:NAME:VALUE"),
         ({"dt": "f33"}, "unknown element type 'f33'"),
+        ({"dt": "s8"}, "dt: expected f32, bf16 or f16 for all tensors, found 's8'"),
         ({"mb": -1}, "mb: expected a batch size, found -1"),
         ({"mb": "4"}, "mb: expected a batch size, found '4'"),
     ],

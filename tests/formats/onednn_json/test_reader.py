@@ -301,6 +301,30 @@ def test_both_names_of_the_layout_of_weights_are_read(
     assert "IXO" in as_bytes(one).decode().splitlines()[(finding.line or 0) - 1]
 
 
+def test_two_names_of_one_attribute_must_agree() -> None:
+    """A reader that takes the last one would compute with a layout that half the file denies."""
+    tensors = [tensor(0, [1, 2, 5]), tensor(1, [2, 2, 2])], [tensor(2, [1, 2, 4])]
+    names = {"weights_format": "OIX", "filter_format": "OIX"}
+    one = op(0, "Convolution", *tensors, **windows([1], [0], [0], **names))
+    assert deconv_ir.load(as_bytes(one)).infer_shapes() == {"2": (1, 2, 4)}
+    one["attrs"]["filter_format"]["value"] = "XIO"
+    error = error_of(as_bytes(one))
+    assert (error.rule, error.attribute) == ("attribute-value", "filter_format")
+    assert "must be equal: found 'OIX' and 'XIO'" in str(error)
+    (finding,) = check_bytes(as_bytes(one), "g.json", choose()).findings
+    assert finding.code == "IR306"
+    assert "XIO" in as_bytes(one).decode().splitlines()[(finding.line or 0) - 1]
+
+
+@pytest.mark.parametrize("name", ["weights_format", "filter_format"])
+def test_an_override_replaces_both_names(name: str) -> None:
+    """Of the layout of weights."""
+    tensors = [tensor(0, [1, 4, 7]), tensor(1, [3, 4, 2])], [tensor(2, [1, 2, 5])]
+    one = op(0, "Convolution", *tensors, **windows([1], [0], [0], weights_format="OIX"))
+    changes = deconv_ir.Overrides(op_attrs=f"0:{name}:XIO")
+    assert deconv_ir.load(as_bytes(one), overrides=changes).infer_shapes() == {"2": (1, 2, 5)}
+
+
 def test_a_byte_order_mark_and_escapes_are_read() -> None:
     """As other JSON readers do."""
     one = simple(name="caf\u00e9 \U0001f600")
