@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import signal
 import sys
@@ -205,13 +204,7 @@ def run_command(command: click.Command) -> NoReturn:
 
 
 def run_and_leave(command: click.Command) -> NoReturn:
-    """Run a command, and end the process.
-
-    They are mostly run on one small file.  So they do without the
-    garbage collector while they load (what is made then stays anyway), and
-    leave without taking the interpreter apart.
-    """
-    gc.disable()
+    """Run a command, and end the process without taking the interpreter apart."""
     try:
         run_command(command)
     except SystemExit as done:

@@ -188,7 +188,14 @@ def _check(
 
     named = [file for file in files if file != STREAM]
     jobs = [
-        Job(file, settings.options(file), request.weights, cache, request.limits) for file in named
+        Job(
+            file=file,
+            options=settings.options(file),
+            weights=request.weights,
+            cache=cache,
+            limits=request.limits,
+        )
+        for file in named
     ]
     checked = check_all(jobs, request.jobs)
     if len(jobs) > 1 and not request.quiet and sys.stderr.isatty():

@@ -41,5 +41,5 @@ def apply(
             for i, fix in result.fixes
             if id(result.findings[i]) in moved
         ]
-        left.append(result._replace(findings=fresh, fixes=fixes))
+        left.append(result.replace(findings=fresh, fixes=fixes))
     return left, known

@@ -45,7 +45,7 @@ def fix_files(
         fixed_data, fixed, result = fix_bytes(
             data, file, chosen, beside, limits, unsafe=request.unsafe_fixes
         )
-        results.append(result._replace(document=None))
+        results.append(result.replace(document=None))
         total += fixed
         if fixed_data == data:
             continue

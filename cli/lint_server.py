@@ -9,6 +9,7 @@ import asyncio
 import gc
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsprotocol import types as lsp
@@ -57,7 +58,7 @@ class Checked(NamedTuple):
 
     text: str
     diagnostics: list[lsp.Diagnostic]
-    fixes: list[tuple[int, Fix]]
+    fixes: Sequence[tuple[int, Fix]]
     findings: list[Finding]
 
 
@@ -119,7 +120,7 @@ class Linter:
             start = positions.range(0, 0)
             return Checked(text, [lsp.Diagnostic(start, str(error), source="deconv-lint")], [], [])
         if is_other_xml(result) or (is_json(text[:64].encode()) and not looks_like_graph(text)):
-            result = result._replace(findings=[], fixes=[])
+            result = result.replace(findings=[], fixes=[])
         config = Settings(self.request).config(to_fs_path(uri) or "")
         page = config.docs_url or rules_page()
         diagnostics = [_diagnostic(finding, positions, page) for finding in result.findings]

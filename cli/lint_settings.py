@@ -12,7 +12,6 @@ from deconv_ir.linter.config import Config, find_config, matches, read_config
 from deconv_ir.linter.options import Options, choose
 
 from .common import Mistake
-from .shapes import OPTION, parse_named_shape
 
 if TYPE_CHECKING:
     from .lint_request import LintRequest
@@ -61,7 +60,7 @@ class Settings:
             except DeconvError as error:
                 self._choose(Config())  # where the command line is at fault, it has no file
                 raise error.locate(file=config.file) from None
-            found = found._replace(rules=found.rules - silent, hidden=found.hidden - silent)
+            found = found.replace(rules=found.rules - silent, hidden=found.hidden - silent)
             self._options[config, ignored] = found
         return found
 
@@ -95,6 +94,8 @@ def _split(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _parse_shape(text: str) -> tuple[str, Shape]:
+    from .shapes import OPTION, parse_named_shape
+
     if not text.rpartition("=")[0]:
         raise Mistake(f"{OPTION} {text}: expected NAME=SHAPE, for example data=1,3,64,64")
     return parse_named_shape(text)

@@ -125,9 +125,9 @@ def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
     )
     numbers = {f.line for f in findings if f.line is not None}
     return Result(
-        document.name,
-        findings,
-        len(judgements),
+        file=document.name,
+        findings=findings,
+        layers=len(judgements),
         fixes=[
             (i, Fix(safe=True))
             for i, f in enumerate(findings)

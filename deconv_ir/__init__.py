@@ -29,10 +29,6 @@ from deconv_ir.errors import (
     UnsupportedError,
     WeightsError,
 )
-from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.geometry import Interval, PadMode
-from deconv_ir.ir.options import Accuracy, Semantics
-from deconv_ir.linter import lint
 from deconv_ir.version import __version__
 
 if TYPE_CHECKING:
@@ -48,11 +44,14 @@ if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.functional import conv_transpose
     from deconv_ir.ir.dtypes import ElementType
-    from deconv_ir.ir.findings import IRWarning
+    from deconv_ir.ir.findings import Finding, IRWarning, Severity
+    from deconv_ir.ir.geometry import Interval, PadMode
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
+    from deconv_ir.ir.options import Accuracy, Semantics
     from deconv_ir.ir.regions import Blocker
     from deconv_ir.kernels import get_threads, set_memory_pool_limit, set_threads
     from deconv_ir.limits import Limits
+    from deconv_ir.linter import lint
     from deconv_ir.loading import load, save
     from deconv_ir.model import Model
     from deconv_ir.state import State
@@ -87,8 +86,9 @@ __all__ += [
 ]
 __all__ += ["__version__"]
 
-# Modules that the linter does not need are imported on first use.
+# Imported on first use: the commands start faster.
 _LATER = {
+    "Accuracy": "ir.options",
     "Aspect": "compare.structure",
     "Blocker": "ir.regions",
     "BoundModel": "bound",
@@ -96,19 +96,24 @@ _LATER = {
     "Difference": "compare.structure",
     "Edge": "ir.graph",
     "ElementType": "ir.dtypes",
+    "Finding": "ir.findings",
     "Graph": "ir.graph",
     "IRWarning": "ir.findings",
     "Info": "ir.graph",
+    "Interval": "ir.geometry",
     "Layer": "ir.graph",
     "LayerTime": "execute.profile",
     "Limits": "limits",
     "Model": "model",
     "ModelDifference": "compare.diff",
     "Overrides": "formats.onednn_json.overrides",
+    "PadMode": "ir.geometry",
     "Part": "compare.cut",
     "Plan": "execute.plan",
     "Port": "ir.graph",
     "Profile": "execute.profile",
+    "Semantics": "ir.options",
+    "Severity": "ir.findings",
     "State": "state",
     "Step": "execute.plan",
     "TensorDifference": "compare.tensors",
@@ -120,6 +125,7 @@ _LATER = {
     "cut": "compare.cut",
     "diff": "compare.diff",
     "get_threads": "kernels",
+    "lint": "linter",
     "load": "loading",
     "save": "loading",
     "set_memory_pool_limit": "kernels",

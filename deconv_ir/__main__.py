@@ -3,4 +3,4 @@
 import importlib
 
 # The folder of the package is `cli`; type checkers see it by that name.
-importlib.import_module("deconv_cli.group").main()
+importlib.import_module("deconv_cli.start").group()

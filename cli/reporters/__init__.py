@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,12 +37,12 @@ _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write the findings to a file.")
 
 
-class Tool(NamedTuple):
+class Tool(Record):
     """The command that reports."""
 
-    name: str
-    rule: Callable[[str], AnyRule]  # the rule of a code
-    mime_type: Callable[[str], str]  # of a file, by its path
+    name: str = field()
+    rule: Callable[[str], AnyRule] = field()  # the rule of a code
+    mime_type: Callable[[str], str] = field()  # of a file, by its path
 
 
 def _lint_rule(code: str) -> AnyRule:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -101,7 +102,7 @@ def rules_page() -> str | None:
     return f"{url.removesuffix('/').removesuffix('.git')}/blob/{commit}/docs/rules.md"
 
 
-def _result(finding: Finding, index: int, lines: dict[int, str], tool: str) -> dict[str, Any]:
+def _result(finding: Finding, index: int, lines: Mapping[int, str], tool: str) -> dict[str, Any]:
     message = finding.message + (f" ({finding.hint})" if finding.hint else "")
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": {"uri": _uri(finding.file or "")}}

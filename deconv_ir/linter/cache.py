@@ -47,7 +47,7 @@ class Cache:
     ) -> str:
         """Return the name of the entry for a file's bytes; messages name the .bin."""
         name = "" if weights is None else os.path.basename(weights)
-        rest = options._replace(rules=frozenset(), hidden=frozenset())
+        rest = options.replace(rules=frozenset(), hidden=frozenset())
         chosen = [repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)]
         settings = f"{' '.join(chosen)} {limits}"
         digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {settings}\0".encode())
@@ -143,15 +143,15 @@ def _encode(result: Result) -> dict[str, Any]:
 
 def _decode(entry: dict[str, Any], file: str) -> Result:
     return Result(
-        file,
-        [
+        file=file,
+        findings=[
             Finding(rule, Severity(severity), message, file, *rest)
             for rule, severity, message, _, *rest in entry["findings"]
         ],
-        entry["layers"],
-        tuple((kind, count) for kind, count in entry["passed_over"]),
-        entry["suppressed"],
-        tuple((Severity(severity), count) for severity, count in entry["hidden"]),
-        [(index, Fix(safe=safe)) for index, safe in entry["fixable"]],
+        layers=entry["layers"],
+        passed_over=tuple((kind, count) for kind, count in entry["passed_over"]),
+        suppressed=entry["suppressed"],
+        hidden=tuple((Severity(severity), count) for severity, count in entry["hidden"]),
+        fixes=[(index, Fix(safe=safe)) for index, safe in entry["fixable"]],
         lines={int(number): text for number, text in entry["lines"].items()},
     )

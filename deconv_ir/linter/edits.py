@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deconv_ir.formats.edits import Edit
 from deconv_ir.formats.openvino_xml.locations import trimmed
 from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.dtypes import ElementType
@@ -13,6 +12,7 @@ from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Fix
 
 if TYPE_CHECKING:
+    from deconv_ir.formats.edits import Edit
     from deconv_ir.linter.diagnosis import Correction
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.formats.files import is_json
@@ -17,6 +18,7 @@ from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, is_claimed, load_rule, rule_for
@@ -24,12 +26,12 @@ from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.options import Options
 from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import Rule
-from deconv_ir.linter.weights import WeightsView
 
 if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.suppress import Suppressions
+    from deconv_ir.linter.weights import WeightsView
 
 MAX_SHOWN = 1000
 """Characters of a line that are kept to be shown."""
@@ -43,25 +45,25 @@ DECLARED_DIMS = ("IR401", "IR402")
 """Rules that compare declared dims with computed ones."""
 
 
-class Result(NamedTuple):
+class Result(Record):
     """The result of checking one file."""
 
-    file: str
-    findings: list[Finding]
+    file: str = field()
+    findings: list[Finding] = field()
     """In the order of the file."""
-    layers: int = 0
-    passed_over: tuple[tuple[str, int], ...] = ()
+    layers: int = field(default=0)
+    passed_over: tuple[tuple[str, int], ...] = field(default=())
     """Types without a shape rule, and how many layers are of them."""
-    suppressed: int = 0
+    suppressed: int = field(default=0)
     """Findings that comments in the file silence."""
-    hidden: tuple[tuple[Severity, int], ...] = ()
+    hidden: tuple[tuple[Severity, int], ...] = field(default=())
     """Findings that were not asked for, by severity; see `Options.hidden`."""
-    fixes: list[tuple[int, Fix]] = []  # noqa: RUF012 - never changed in place
+    fixes: Sequence[tuple[int, Fix]] = field(default=())
     """Index of a finding, and what would put it right."""
-    document: Document | OneDNNDocument | None = None
-    reads: tuple[tuple[int, int], ...] | None = None
+    document: Document | OneDNNDocument | None = field(default=None)
+    reads: tuple[tuple[int, int], ...] | None = field(default=None)
     """Which bytes of the .bin the findings rest on; None: none was opened."""
-    lines: dict[int, str] = {}  # noqa: RUF012 - never changed in place
+    lines: Mapping[int, str] = field(default=MappingProxyType({}))
     """Line number -> text, of the lines that findings are in."""
 
 
@@ -150,16 +152,16 @@ def check_document(
             found.append((key, finding, report.fix))
     found.sort(key=lambda item: item[0])
     return Result(
-        document.file or "",
-        [finding for _, finding, _ in found],
-        0 if graph is None else len(graph.layers),
-        () if graph is None else _passed_over(contexts[0]),
-        suppressed,
-        tuple(hidden.items()),
-        [(i, fix) for i, (_, _, fix) in enumerate(found) if fix.edits],
-        document,
-        None if view is None else tuple(view.reads),
-        _lines(document, [finding for _, finding, _ in found]),
+        file=document.file or "",
+        findings=[finding for _, finding, _ in found],
+        layers=0 if graph is None else len(graph.layers),
+        passed_over=() if graph is None else _passed_over(contexts[0]),
+        suppressed=suppressed,
+        hidden=tuple(hidden.items()),
+        fixes=[(i, fix) for i, (_, _, fix) in enumerate(found) if fix.edits],
+        document=document,
+        reads=None if view is None else tuple(view.reads),
+        lines=_lines(document, [finding for _, finding, _ in found]),
     )
 
 
@@ -304,6 +306,8 @@ def _open_weights(
     """Open the .bin; where constants need it and it cannot be read, file an error."""
     filled = next((i for i, layer in enumerate(graph.layers) if _is_filled(layer)), None)
     if path is not None and (filled is not None or os.path.exists(path)):
+        from deconv_ir.linter.weights import WeightsView
+
         try:
             view = WeightsView(path)
         except WeightsError as error:

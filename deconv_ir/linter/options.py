@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import RULES, select_rules
 
@@ -15,21 +15,21 @@ RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 """Severities by weight."""
 
 
-class Options(NamedTuple):
+class Options(Record):
     """The options of a check."""
 
-    rules: frozenset[str]
+    rules: frozenset[str] = field()
     """Codes of the rules that are run."""
-    severities: tuple[tuple[str, Severity], ...] = ()
+    severities: tuple[tuple[str, Severity], ...] = field(default=())
     """Code -> severity, where it is not the rule's own."""
-    semantics: Semantics = Semantics.SPEC
-    reshape: tuple[tuple[str, Shape], ...] = ()
+    semantics: Semantics = field(default=Semantics.SPEC)
+    reshape: tuple[tuple[str, Shape], ...] = field(default=())
     """Input name -> shape to check at, in place of the file's."""
-    deep: bool = False
+    deep: bool = field(default=False)
     """Read all weights."""
-    hidden: frozenset[str] = frozenset()
+    hidden: frozenset[str] = field(default=frozenset())
     """Codes of the rules that are left out for their severity alone: what they find is counted."""
-    selected: bool = False
+    selected: bool = field(default=False)
     """Only rules that `select` names are run."""
 
     def severity_of(self, code: str) -> Severity:
@@ -104,11 +104,11 @@ def choose(
     if not deep:
         left_out |= {code for code, entry in RULES.items() if entry.deep}
     return Options(
-        rules - left_out,
-        tuple(sorted(changed.items())),
-        chosen_semantics,
-        tuple((reshape or {}).items()),
-        deep,
-        frozenset(hidden - left_out),
-        not all_of_a_weight,
+        rules=rules - left_out,
+        severities=tuple(sorted(changed.items())),
+        semantics=chosen_semantics,
+        reshape=tuple((reshape or {}).items()),
+        deep=deep,
+        hidden=frozenset(hidden - left_out),
+        selected=not all_of_a_weight,
     )

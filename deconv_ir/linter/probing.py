@@ -17,6 +17,7 @@ from deconv_ir.ir.geometry import Dim, Interval, bounds
 from deconv_ir.ir.graph import GraphLocation, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import compatible
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ MAX_SIZE = 1 << 12
 """Further sizes are not put into a layer that fits at none of those tried."""
 
 
-class Way(NamedTuple):
+class Way(Record):
     """How a size becomes extents."""
 
-    batch: int = 1
+    batch: int = field(default=1)
     """Extent of axis 0; 2: as large as the others."""
-    factors: tuple[int, int] = (1, 1)
+    factors: tuple[int, int] = field(default=(1, 1))
     """Of the other axes in turn."""
-    last: int | None = None
+    last: int | None = field(default=None)
     """Extent of the last axis, if it is no size."""
 
 

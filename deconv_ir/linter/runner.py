@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from deconv_ir.errors import ResourceError
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import plain
+from deconv_ir.ir.record import Record, field
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes, read_or_check
 from deconv_ir.linter.options import Options
@@ -18,17 +18,17 @@ PARALLEL_BYTES = 4 << 20
 """With fewer files, or less to read, starting processes takes longer than it saves."""
 
 
-class Job(NamedTuple):
+class Job(Record):
     """One file to check."""
 
-    file: str
+    file: str = field()
     """The .xml, as messages name it."""
-    options: Options
-    weights: str | None = None
+    options: Options = field()
+    weights: str | None = field(default=None)
     """The .bin, where it is not beside the .xml."""
-    cache: str | None = None
+    cache: str | None = field(default=None)
     """Folder of the cache; None: none is used."""
-    limits: Limits = DEFAULT_LIMITS
+    limits: Limits = field(default=DEFAULT_LIMITS)
 
     @property
     def weights_path(self) -> str:
@@ -63,7 +63,7 @@ def _light(result: Result) -> Result:
         for f in result.findings
     ]
     fixes = [(i, fix._replace(edits=())) for i, fix in result.fixes]
-    return result._replace(findings=findings, document=None, fixes=fixes)
+    return result.replace(findings=findings, document=None, fixes=fixes)
 
 
 def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Result]:

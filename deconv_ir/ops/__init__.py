@@ -11,7 +11,6 @@ import importlib
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops._index import MODULES
 from deconv_ir.ops.base import REGISTRY
-from deconv_ir.ops.plugins import load_plugin
 
 __all__ = ["all_operations", "find_operation"]
 
@@ -42,6 +41,8 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
         if module is not None:
             importlib.import_module(f".{module}", __name__)
         else:
+            from deconv_ir.ops.plugins import load_plugin
+
             load_plugin(kind)
     versions = REGISTRY.get(kind)
     if versions is None:

@@ -31,7 +31,6 @@ from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import Limits
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import UnknownOperation, parse_attributes
-from deconv_ir.ops.single_layer import wrap_layer
 
 if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
@@ -438,6 +437,8 @@ class Reader:
         if head is None:
             raise self.out.problems.pop()
         layer, _ = self._layer(head, None, match.start())
+        from deconv_ir.ops.single_layer import wrap_layer
+
         graph = wrap_layer(layer, self.file)
         index = next(i for i, found in enumerate(graph.layers) if found.id == layer.id)
         for remark in self.out.remarks:

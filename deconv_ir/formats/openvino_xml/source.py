@@ -13,12 +13,14 @@ import codecs
 import re
 from bisect import bisect_left
 from itertools import accumulate
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lxml import etree
 
 from deconv_ir.errors import IRError
-from deconv_ir.formats.edits import Edit, apply_edits
+
+if TYPE_CHECKING:
+    from deconv_ir.formats.edits import Edit
 
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -149,6 +151,8 @@ class Source:
         A ValueError says that edits overlap, or that the encoding does not lead back to the
         same bytes.
         """
+        from deconv_ir.formats.edits import apply_edits
+
         if self.text.encode(self.encoding) != self.data:
             raise ValueError(f"{self.encoding} text does not lead back to the same bytes")
         return apply_edits(self.text, edits).encode(self.encoding)

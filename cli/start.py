@@ -1,0 +1,26 @@
+"""The entry points of the commands."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+
+
+def _start(module: str) -> None:
+    """Run a command, at first without the garbage collector.
+
+    Commands are mostly run on one small file, and what is made while they load stays anyway;
+    those that do more enable it.
+    """
+    gc.disable()
+    importlib.import_module(f".{module}", __package__).main()
+
+
+cut = functools.partial(_start, "cut")
+diff = functools.partial(_start, "diff")
+group = functools.partial(_start, "group")
+lint = functools.partial(_start, "lint")
+run = functools.partial(_start, "run")
+show = functools.partial(_start, "show")
+spec = functools.partial(_start, "spec")
