@@ -64,6 +64,8 @@ class ScratchpadBudget(NamedTuple):
 
 UNLIMITED = ScratchpadBudget(1 << 40, 1 << 40)
 """No limit."""
+ONE_RUN = UNLIMITED._replace(keeps_weights=False)
+"""No limit, for a filter that the network computes."""
 
 
 class AlgorithmCandidate(NamedTuple):

@@ -207,14 +207,18 @@ class CompiledKernel:
         self._lock = ForkSafeLock()
         self.pack()
         if not isinstance(weights, LazyTensor):
-            self._kernel.fill(_packable(weights), 0)
+            # Networks that compute their filters exchange these axes by a view.
+            swapped = weights.swapaxes(0, 1)
+            is_swapped = swapped.flags.c_contiguous and not weights.flags.c_contiguous
+            given = _packable(swapped if is_swapped else weights)
+            self._kernel.fill(given, 0, is_swapped, get_threads())
 
     def pack(self) -> None:
         """Read and pack the weights that are not packed, at first or since `release`."""
         with self._lock:
             if self._lazy is not None and not self._kernel.is_filled:
                 for first, part in self._lazy.parts():
-                    self._kernel.fill(_packable(part), first)
+                    self._kernel.fill(_packable(part), first, False, get_threads())
 
     def release(self) -> None:
         """Free packed weights that can be read again, unless a run uses them."""

@@ -55,7 +55,7 @@ class Packed:
             (0, 0.0, 0.0, 0.0),
             tuple(self.machine.values()),
         )
-        kernel.fill(self.filter, self.first)
+        kernel.fill(self.filter, self.first, False, 2)
         return kernel
 
     def run(self) -> Any:

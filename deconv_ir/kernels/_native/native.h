@@ -265,9 +265,10 @@ static inline int64_t packing_channel(const struct packing *p, int64_t block) {
 static inline int64_t filter_rows(const struct layer *layer) {
     return layer->forward ? layer->channels_out : layer->channels_in;
 }
-/* Pack `count` of the rows of all groups.  Returns 0, or 1 if a weight of theirs is infinite
- * or NaN. */
-int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows);
+/* Pack `count` of the rows of all groups; where the first two axes of the filter are `swapped`, all
+ * of them.  Returns 0, 1 if a weight of theirs is infinite or NaN, or what parallel_run() does. */
+int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
+              int64_t threads);
 /* Whether `count` f32 or f64 are finite. */
 int all_finite(const void *values, int64_t count, int size);
 /* The inverse: the filter as it was, in the accumulator's type. */

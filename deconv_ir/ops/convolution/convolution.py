@@ -20,6 +20,7 @@ from deconv_ir.ir.geometry import (
 )
 from deconv_ir.ir.lazy_tensor import joined
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
+from deconv_ir.ir.scratchpad import ONE_RUN
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, integers, operation
 from deconv_ir.ops.checks import check_least, check_least_rank, merged_type, product
@@ -202,9 +203,16 @@ class _Convolution(Operation, abc.ABC):
         return tile_convolution(self, boxes[0], inputs, outputs, axes, kernel, pads)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (self._pack_and_run(inputs, context, None),)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        """Compute the output into an array, where the filter is not constant."""
+        self._pack_and_run(inputs, context, out)
+
+    def _pack_and_run(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         data, filter_ = inputs
         packed = self.kernel_of(inputs, context)
-        return (self.apply(packed, filter_.shape[self.leading :], data),)
+        return self.apply(packed, filter_.shape[self.leading :], data, out, ONE_RUN)
 
     def kernel_of(self, inputs: Arrays, context: Context) -> ConvolutionKernel:
         """Pack the filter among the inputs."""

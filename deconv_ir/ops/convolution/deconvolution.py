@@ -17,6 +17,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bou
 from deconv_ir.ir.lazy_tensor import whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.scratchpad import ONE_RUN
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, choice, integers
 from deconv_ir.ops.checks import check_least_rank, product
@@ -391,7 +392,12 @@ class Deconvolution(Operation, abc.ABC):
 
     def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
         packed = self.kernel_of(inputs, context)
-        return (self.apply(packed, inputs[1].shape, inputs, context),)
+        return (self.apply(packed, inputs[1].shape, inputs, context, None, ONE_RUN),)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        """Compute the output into an array, channels first."""
+        packed = self.kernel_of(inputs, context)
+        self.apply(packed, inputs[1].shape, inputs, context, out, ONE_RUN)
 
     def kernel_of(self, inputs: Arrays, context: Context) -> DeconvolutionKernel:
         """Pack filter and bias among the inputs."""

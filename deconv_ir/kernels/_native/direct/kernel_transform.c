@@ -5,7 +5,7 @@
  */
 #include "native.h"
 
-#include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,16 +90,50 @@ void packing_free(struct packing *packing) {
     memset(packing, 0, sizeof *packing);
 }
 
-/* Some rows of the filter as it is given, along its first axis: input channels of a
- * deconvolution's [g][in][out][K], output channels of a convolution's [g][out][in][K]. */
-struct part {
-    int64_t first, count; /* of a group */
-    char *rows;           /* the first of them */
+/* Where a tap is packed in a block of rows, in elements: the first channel's weights, and from one
+ * channel to the next. */
+struct place {
+    int64_t first, step;
+};
+/* Taps whose places are found at once. */
+#define MOST_PLACES 64
+
+/* Weights of one block of rows: some taps of some input channels. */
+struct weights {
+    int64_t rows, channels;
+    int64_t row_step, channel_step; /* elements, as the filter is given */
+    int64_t first_tap, taps;
+    struct place places[MOST_PLACES];
 };
 
-/* The transpose of 4 x 4 elements of 4 bytes, from rows `step` elements apart to columns `pitch`
- * apart. */
-static void transpose(const uint32_t *from, int64_t step, uint32_t *to, int64_t pitch) {
+static void find_places(const struct kernel *k, int64_t block, struct weights *w) {
+    const struct packing *p = &k->packing;
+    const struct layer *layer = &k->layer;
+    for (int64_t i = 0; i < w->taps; i++) {
+        int64_t rest = w->first_tap + i, tap[AXES], sub = 0, before = 0, count = 1;
+        for (int a = AXES - 1; a >= 0; rest /= layer->kernel[a--]) tap[a] = rest % layer->kernel[a];
+        for (int a = 0; a < AXES; a++) {
+            const struct subs *subs = &p->subs[a];
+            const int64_t q = layer->dilations[a] * tap[a] % subs->count;
+            const struct tap *first = subs->taps + subs->first[q];
+            const int64_t taps = subs->first[q + 1] - subs->first[q];
+            /* The taps of a sub-convolution are equally far apart. */
+            const int64_t at =
+                taps > 1 ? (tap[a] - first->kernel) / (first[1].kernel - first->kernel) : 0;
+            sub = sub * subs->count + q;
+            before = before * taps + at;
+            count *= taps;
+        }
+        const int64_t of_channel = (p->sub_start[sub + 1] - p->sub_start[sub]) / layer->channels_out;
+        const int64_t rows = packing_rows(p, block);
+        w->places[i] = (struct place){
+            p->sub_start[sub] + of_channel * packing_channel(p, block) + before * rows,
+            count * rows};
+    }
+}
+
+/* The transpose of 4 x 4 elements of 4 bytes, from rows `step` elements apart to some columns. */
+static inline void transpose(const uint32_t *from, int64_t step, uint32_t *const *to) {
     typedef uint32_t four __attribute__((vector_size(16)));
     four a, b, c, d;
     memcpy(&a, from, sizeof a);
@@ -114,128 +148,49 @@ static void transpose(const uint32_t *from, int64_t step, uint32_t *to, int64_t 
     b = __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7);
     c = __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5);
     d = __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7);
-    memcpy(to, &a, sizeof a);
-    memcpy(to + pitch, &b, sizeof b);
-    memcpy(to + 2 * pitch, &c, sizeof c);
-    memcpy(to + 3 * pitch, &d, sizeof d);
+    memcpy(to[0], &a, sizeof a);
+    memcpy(to[1], &b, sizeof b);
+    memcpy(to[2], &c, sizeof c);
+    memcpy(to[3], &d, sizeof d);
 }
 
-/* Weights of some output channels, at some taps or input channels. */
-struct weights {
-    int64_t rows, columns;
-    int64_t row_step, column_step; /* elements, as the filter is given */
-    int64_t pitch;                 /* elements from column to column as it is packed */
-};
-
-static inline void copy_elements(const struct weights *w, int64_t first_row, int64_t rows,
-                                 int64_t first, size_t size, char *filter, char *packed,
-                                 int unpack) {
-    for (int64_t column = first; column < w->columns; column++) {
-        char *given = filter + (column * w->column_step + first_row * w->row_step) * (int64_t)size;
-        char *to = packed + (column * w->pitch + first_row) * (int64_t)size;
-        for (int64_t row = 0; row < rows; row++, to += size, given += w->row_step * (int64_t)size)
-            if (unpack) memcpy(given, to, size);
-            else memcpy(to, given, size);
-    }
-}
-
-/* Copy the weights, from or to where they are packed. */
-static void copy_weights(const struct weights *w, int size, char *filter, char *packed,
-                         int unpack) {
-    if (size == 8) {
-        copy_elements(w, 0, w->rows, 0, 8, filter, packed, unpack);
-    } else if (unpack) {
-        copy_elements(w, 0, w->rows, 0, 4, filter, packed, 1);
-    } else if (w->column_step > 1) {
-        if (w->rows == MAX_ROWS) copy_elements(w, 0, MAX_ROWS, 0, 4, filter, packed, 0);
-        else copy_elements(w, 0, w->rows, 0, 4, filter, packed, 0);
-    } else {
-        int64_t row = 0;
-        for (; row + 4 <= w->rows; row += 4) {
-            int64_t column = 0;
-            for (; column + 4 <= w->columns; column += 4)
-                transpose((const uint32_t *)filter + row * w->row_step + column, w->row_step,
-                          (uint32_t *)packed + column * w->pitch + row, w->pitch);
-            copy_elements(w, row, 4, column, 4, filter, packed, 0);
-        }
-        for (; row < w->rows; row++) copy_elements(w, row, 1, 0, 4, filter, packed, 0);
-    }
-}
-
-/* Copy what one block of rows of one sub-convolution, [channel][tap][row] as it is packed, has of
- * some input channels of a part, from or to it. */
-static void copy_block(const struct kernel *k, const struct part *part, const int64_t sub[AXES],
-                       int64_t block, int64_t in_first, int64_t in_end, char *packed,
-                       int unpack) {
-    const struct layer *layer = &k->layer;
-    const int size = k->kernels->size;
-    const int64_t channel = packing_channel(&k->packing, block);
-    const int64_t rows = packing_rows(&k->packing, block), *kernel = layer->kernel;
-    const int64_t taps = kernel[0] * kernel[1] * kernel[2];
-    const struct tap *begin[AXES], *end[AXES];
-    int64_t row_first = 0, row_end = rows, tap_count = 1;
-    if (layer->forward) {
-        row_first = most(part->first - channel, 0);
-        row_end = least(part->first + part->count - channel, rows);
-    }
-    for (int a = 0; a < AXES; a++) {
-        const struct subs *subs = &k->packing.subs[a];
-        begin[a] = subs->taps + subs->first[sub[a]];
-        end[a] = subs->taps + subs->first[sub[a] + 1];
-        tap_count *= end[a] - begin[a];
-    }
-    if (row_end <= row_first || tap_count == 0) return;
-    /* Of the part, not of the filter. */
-    const int64_t row_step = (layer->forward ? layer->channels_in : 1) * taps;
-    const int64_t in_step = (layer->forward ? 1 : layer->channels_out) * taps;
-    const int64_t first = (layer->forward ? (channel - part->first) * row_step
-                                          : channel * row_step - part->first * in_step) +
-                          row_first * row_step;
-    const int64_t columns = end[2] - begin[2];
-    struct weights w = {row_end - row_first, columns, row_step,
-                        columns > 1 ? begin[2][1].kernel - begin[2]->kernel : 1, rows};
-    char *to = packed + (in_first * tap_count * rows + row_first) * (int64_t)size;
-    if (layer->forward) {
-        /* The taps of all channels, one after the other. */
-        w.columns = (in_end - in_first) * taps;
-        copy_weights(&w, size, part->rows + (first + in_first * taps) * size, to, unpack);
-        return;
-    }
-    for (int64_t i = in_first; i < in_end; i++)
-        for (const struct tap *z = begin[0]; z < end[0]; z++)
-            for (const struct tap *y = begin[1]; y < end[1]; y++, to += columns * rows * size) {
-                const int64_t at = first + i * in_step +
-                                   (z->kernel * kernel[1] + y->kernel) * kernel[2] +
-                                   begin[2]->kernel;
-                copy_weights(&w, size, part->rows + at * size, to, unpack);
+/* Pack weights of 4 bytes.  A channel's taps that follow those of the one before are columns of the
+ * same rows. */
+static void pack_words(const struct weights *w, const uint32_t *filter, uint32_t *packed) {
+    const int joined = w->channel_step == w->taps;
+    const int64_t columns = joined ? w->channels * w->taps : w->taps;
+    int64_t channel = 0, tap = 0;
+    for (int64_t run = 0; run < (joined ? 1 : w->channels); run++, filter += w->channel_step) {
+        for (int64_t column = 0, count; column < columns; column += count) {
+            uint32_t *to[4];
+            count = least(columns - column, 4);
+            for (int64_t i = 0; i < count; i++) {
+                to[i] = packed + w->places[tap].first + channel * w->places[tap].step;
+                if (++tap == w->taps) tap = 0, channel++;
             }
+            const uint32_t *from = filter + column;
+            int64_t row = 0;
+            for (; count == 4 && row + 4 <= w->rows; row += 4, from += 4 * w->row_step) {
+                transpose(from, w->row_step, to);
+                for (int i = 0; i < 4; i++) to[i] += 4;
+            }
+            for (; row < w->rows; row++, from += w->row_step)
+                for (int64_t i = 0; i < count; i++) *to[i]++ = from[i];
+        }
+    }
 }
 
-/* Input channels whose weights stay in the first-level cache while each sub-convolution takes its
- * own. */
-#define CHANNELS_TOGETHER 8
-
-/* Copy what one block of rows has of a part of a group's filter. */
-static void copy_part(const struct kernel *k, const struct part *part, int64_t block, char *packed,
-                      int unpack) {
-    const struct packing *p = &k->packing;
-    const int forward = (int)k->layer.forward;
-    const int64_t begin = forward ? 0 : part->first;
-    const int64_t end = forward ? k->layer.channels_in : part->first + part->count;
-    const int64_t together = forward ? most(end, 1) : CHANNELS_TOGETHER;
-    for (int64_t i = begin; i < end; i += together) {
-        int64_t sub[AXES], r = 0;
-        for (sub[0] = 0; sub[0] < p->subs[0].count; sub[0]++)
-            for (sub[1] = 0; sub[1] < p->subs[1].count; sub[1]++)
-                for (sub[2] = 0; sub[2] < p->subs[2].count; sub[2]++, r++) {
-                    /* Blocks before this one hold `channel` rows of the sub-convolution. */
-                    const int64_t at = p->sub_start[r] + (p->sub_start[r + 1] - p->sub_start[r]) /
-                                                             k->layer.channels_out *
-                                                             packing_channel(p, block);
-                    copy_block(k, part, sub, block, i, least(i + together, end),
-                               packed + at * k->kernels->size, unpack);
-                }
-    }
+/* Copy weights of `size` bytes to where they are packed, or from there. */
+static inline void copy_elements(const struct weights *w, int64_t size, char *filter, char *packed,
+                                 int unpack) {
+    for (int64_t i = 0; i < w->channels; i++)
+        for (int64_t tap = 0; tap < w->taps; tap++) {
+            char *given = filter + (i * w->channel_step + tap) * size;
+            char *to = packed + (w->places[tap].first + i * w->places[tap].step) * size;
+            for (int64_t row = 0; row < w->rows; row++, to += size, given += w->row_step * size)
+                if (unpack) memcpy(given, to, (size_t)size);
+                else memcpy(to, given, (size_t)size);
+        }
 }
 
 int all_finite(const void *values, int64_t count, int size) {
@@ -250,30 +205,94 @@ int all_finite(const void *values, int64_t count, int size) {
     return !bad;
 }
 
-/* Copy some rows of the filter to where all of them are packed, or from there. */
-static void copy_rows(const struct kernel *k, int64_t first, int64_t count, char *rows,
-                      int unpack) {
-    const struct packing *p = &k->packing;
+/* Some rows of the filter along its first axis, those of all groups counted through, that are
+ * copied to where all of them are packed, or from there. */
+struct copy {
+    const struct kernel *k;
+    int64_t first, count;
+    char *rows;
+    int64_t steps[2]; /* elements along the first two axes of the filter as it is given */
+    int unpack;
+    int64_t jobs;
+    atomic_int not_finite; /* whether a weight is infinite or NaN */
+};
+
+/* Copy what one block of rows of one group has of them. */
+static void copy_block(const struct copy *c, int64_t group, int64_t block) {
+    const struct kernel *k = c->k;
+    const int forward = (int)k->layer.forward;
     const int64_t size = k->kernels->size, of_group = filter_rows(&k->layer);
-    if (!p->group_size) return;
-    for (struct part part; count > 0; first += part.count, count -= part.count) {
-        const int64_t group = first / of_group;
-        part = (struct part){first - group * of_group, least(count, (group + 1) * of_group - first),
-                             rows};
-        for (int64_t block = 0; block < p->blocks; block++)
-            copy_part(k, &part, block, (char *)k->packed + group * p->group_size * size, unpack);
-        rows += part.count * (p->group_size / of_group) * size;
+    const int64_t channel = packing_channel(&k->packing, block);
+    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    const int64_t begin = most(c->first - group * of_group, 0);
+    const int64_t end = least(c->first + c->count - group * of_group, of_group);
+    /* Of the block and of the input channels, those that are among the rows. */
+    const int64_t row = forward ? most(begin - channel, 0) : 0, in = forward ? 0 : begin;
+    struct weights w = {.rows = packing_rows(&k->packing, block) - row,
+                        .channels = forward ? k->layer.channels_in : end - begin,
+                        .row_step = c->steps[!forward],
+                        .channel_step = c->steps[forward]};
+    if (forward) w.rows = least(w.rows, end - channel - row);
+    if (w.rows <= 0) return;
+    char *filter = c->rows + ((group * of_group - c->first) * c->steps[0] +
+                              (channel + row) * w.row_step + in * w.channel_step) * size;
+    char *packed = (char *)k->packed + (group * k->packing.group_size + row) * size;
+    for (; w.first_tap < taps; w.first_tap += w.taps) {
+        w.taps = least(taps - w.first_tap, MOST_PLACES);
+        find_places(k, block, &w);
+        for (int64_t i = 0; i < w.taps; i++) w.places[i].first += in * w.places[i].step;
+        char *from = filter + w.first_tap * size;
+        if (size == 8) copy_elements(&w, 8, from, packed, c->unpack);
+        else if (c->unpack) copy_elements(&w, 4, from, packed, 1);
+        else pack_words(&w, (const uint32_t *)from, (uint32_t *)packed);
     }
 }
 
-int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows) {
-    copy_rows(k, first, count, (char *)rows, 0);
-    const enum accumulator accumulator = accumulator_of((enum element)k->layer.element);
-    const int64_t row_size = k->packing.group_size / most(filter_rows(&k->layer), 1);
-    return (accumulator == ACC_F32 || accumulator == ACC_F64) &&
-           !all_finite(rows, count * row_size, k->kernels->size);
+static void copy_job(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    struct copy *c = context;
+    const struct packing *p = &c->k->packing;
+    const int64_t of_group = filter_rows(&c->k->layer), size = c->k->kernels->size;
+    copy_block(c, c->first / of_group + job / p->blocks, job % p->blocks);
+    const enum accumulator accumulator = accumulator_of((enum element)c->k->layer.element);
+    if (c->unpack || (accumulator != ACC_F32 && accumulator != ACC_F64)) return;
+    /* Looks at its part of all weights, which have no gaps. */
+    const int64_t total = c->count * (p->group_size / of_group), part = divide_up(total, c->jobs);
+    const int64_t first = least(job * part, total);
+    if (!all_finite(c->rows + first * size, least(part, total - first), (int)size))
+        c->not_finite = 1;
+}
+
+/* Weights from which on several threads pack them. */
+#define FEWEST_SHARED (1 << 16)
+
+static int copy_rows(struct copy *c, int64_t threads) {
+    const struct packing *p = &c->k->packing;
+    const int64_t of_group = filter_rows(&c->k->layer);
+    if (!p->group_size || c->count < 1) return 0;
+    const int64_t groups = (c->first + c->count - 1) / of_group - c->first / of_group + 1;
+    c->jobs = groups * p->blocks;
+    if (c->count * (p->group_size / of_group) < FEWEST_SHARED) threads = 1;
+    return parallel_run(copy_job, c, c->jobs, threads, 0);
+}
+
+/* Elements from row to row along the first axis. */
+static int64_t row_size(const struct kernel *k) {
+    return k->packing.group_size / most(filter_rows(&k->layer), 1);
+}
+
+int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
+              int64_t threads) {
+    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    struct copy copy = {.k = k, .first = first, .count = count, .rows = (char *)rows,
+                        .steps = {swapped ? taps : row_size(k), swapped ? count * taps : taps}};
+    const int failed = copy_rows(&copy, threads);
+    return failed ? failed : copy.not_finite;
 }
 
 void unpack_filter(const struct kernel *k, void *filter) {
-    copy_rows(k, 0, k->layer.groups * filter_rows(&k->layer), filter, 1);
+    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    struct copy copy = {.k = k, .count = k->layer.groups * filter_rows(&k->layer), .rows = filter,
+                        .steps = {row_size(k), taps}, .unpack = 1};
+    copy_rows(&copy, 1); /* needs no memory, and no signal ends it under the interpreter lock */
 }

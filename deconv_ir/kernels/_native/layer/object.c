@@ -109,7 +109,8 @@ static int is_filled(const Kernel *self) {
     return self->filled == rows_of(self) || !self->k.packing.group_size;
 }
 
-/* fill(buffer, first): pack the next rows of the filter, or begin anew with the first. */
+/* fill(buffer, first, swapped, threads): pack the next rows of the filter, or begin anew with the
+ * first; all of them where its first two axes are swapped. */
 static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     const enum element element = (enum element)self->k.layer.element;
@@ -117,12 +118,13 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     const int64_t weights = self->k.layer.groups * self->k.packing.group_size / most(rows, 1);
     const int64_t row_bytes = weights * element_size(element);
     Py_buffer part;
-    long long first;
-    if (!PyArg_ParseTuple(arguments, "y*L", &part, &first)) return NULL;
+    long long first, threads;
+    int swapped;
+    if (!PyArg_ParseTuple(arguments, "y*LpL", &part, &first, &swapped, &threads)) return NULL;
     const int64_t count = row_bytes ? part.len / row_bytes : 0;
     int failed = self->users || (self->filled == rows && rows > 0); /* runs may have begun */
     if (failed || count * row_bytes != part.len || (first != 0 && first != self->filled) ||
-        first > rows - count) {
+        first > rows - count || (swapped && count != rows)) {
         PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is no part of the filter", part.len);
         failed = 1;
     } else {
@@ -136,14 +138,14 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
         if (failed) {
             PyErr_NoMemory();
         } else {
-            int finite;
             self->users++;
-            Py_BEGIN_ALLOW_THREADS
-            finite = !pack_rows(&self->k, first, count, wide);
-            Py_END_ALLOW_THREADS
+            begin_unlocked();
+            const int found = pack_rows(&self->k, first, count, wide, swapped, threads);
+            end_unlocked();
             self->users--;
-            self->finite &= finite;
-            self->filled = first + count;
+            failed = found < 0;
+            self->finite &= !found;
+            if (!failed) self->filled = first + count;
         }
         if (wide != part.buf) free(wide);
     }
@@ -411,7 +413,8 @@ static PyObject *kernel_step(PyObject *object, void *unused) {
 
 static PyMethodDef kernel_methods[] = {
     {"fill", kernel_fill, METH_VARARGS,
-     "fill(buffer, first): pack rows of the filter, along its first axis, in their order"},
+     "fill(buffer, first, swapped, threads): pack rows of the filter, along its first axis, in "
+     "their order; with its first two axes swapped, all of them"},
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,

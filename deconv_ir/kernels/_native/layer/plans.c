@@ -22,7 +22,7 @@ void plan_release(struct shared_plan *shared) {
 
 #define FEWEST_CHANNELS 8
 
-/* The batch that the choice of an algorithm has in mind. */
+/* The batch that the choice of an algorithm has in mind; with weights made in each run, one image. */
 #define JUDGED_BATCH 4
 
 /* Whether weights are ever transformed: known once all of them were packed. */
@@ -49,16 +49,16 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
     /* Of one position every result is a product: none are saved. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
-    if (weights_judge(self)) return OUT_OF_MEMORY;
-    if (!self->takes_weights) return 1;
     double cycles;
     int failed = wino_choose(&self->k, judged, choice, &cycles);
-    if (failed || forced) return failed;
+    if (failed) return failed;
     struct plan direct;
     failed = plan_make(&self->k, judged, &direct);
-    const int faster = cycles < direct.tiling.cycles;
+    const int faster = forced || cycles < direct.tiling.cycles;
     plan_free(&direct);
-    return failed ? OUT_OF_MEMORY : !faster;
+    if (failed) return OUT_OF_MEMORY;
+    if (!faster) return 1;
+    return weights_judge(self) ? OUT_OF_MEMORY : !self->takes_weights;
 }
 
 /* Whether images like the whole of a run are filtered, whatever their number, that of threads, the
@@ -67,7 +67,8 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
     struct run image;
     memset(&image, 0, sizeof image); /* it is compared byte by byte */
-    image.batch = JUDGED_BATCH;
+    image.transient = run->transient;
+    image.batch = run->transient ? 1 : JUDGED_BATCH;
     for (int a = 0; a < AXES; a++) {
         image.data[a] = run->whole.data[a];
         image.output[a] = run->whole.output[a];
@@ -127,8 +128,6 @@ static int choose_and_plan(Kernel *self, const struct run *run, int pack, struct
     if (!run->winograd_bytes || run->batch < 1) return 0;
     const int failed = choose_algorithm(self, run, &choice);
     if (failed) return failed < 0 ? failed : 0;
-    if (run->transient && !wino_makes_quickly(&self->k, &choice)) return 0;
-    choice.transient = run->transient;
     int place = find_form(self, &choice);
     struct form *form = place < 0 ? form_make(self, run, choice) : self->forms[place];
     if (!form) return OUT_OF_MEMORY;

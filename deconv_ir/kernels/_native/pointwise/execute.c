@@ -67,7 +67,7 @@ static struct cursor cursor_at(const struct pointwise_arrays *a, int input, int6
 }
 
 /* Go on to the beginning of the next run. */
-static void next_run(struct cursor *c, const struct pointwise_arrays *a, int input) {
+static inline void next_run(struct cursor *c, const struct pointwise_arrays *a, int input) {
     int d = a->dims - 1;
     c->offset -= c->index[d] * a->steps[input][d];
     c->index[d] = 0;
@@ -77,6 +77,25 @@ static void next_run(struct cursor *c, const struct pointwise_arrays *a, int inp
         c->offset -= c->index[d] * a->steps[input][d];
         c->index[d] = 0;
     }
+}
+
+/* Elements of a run that are spread at once. */
+#define SHORT_RUN 16
+
+/* Spread f32 over the short runs of a block: one vector, of which the next run overwrites what is
+ * too much.  Return the elements that are done: all but the last runs. */
+static int64_t spread_short(const struct pointwise_arrays *a, int input, int64_t count,
+                            struct cursor *c, float *out) {
+    const int64_t extent = a->shape[a->dims - 1];
+    int64_t done = 0;
+    for (int64_t length = extent - c->index[a->dims - 1]; done + SHORT_RUN + length <= count;
+         length = extent) {
+        const float value = element_at(PW_F32, a->inputs[input] + c->offset * 4);
+        for (int i = 0; i < SHORT_RUN; i++) out[done + i] = value;
+        done += length;
+        next_run(c, a, input);
+    }
+    return done;
 }
 
 /* Return the elements of a block of an input: where they lie, or in `into`.  `spread_from` is what
@@ -99,7 +118,10 @@ static const float *fetch(const struct pointwise_run *run, int input, int64_t be
         return into;
     }
     *spread_from = NULL;
-    for (int64_t done = 0; done < count;) {
+    int64_t done = 0;
+    if (step == 0 && element == PW_F32 && extent <= SHORT_RUN)
+        done = spread_short(a, input, count, &c, into);
+    while (done < count) {
         const int64_t length = least(count - done, extent - c.index[last]);
         const char *in = a->inputs[input] + c.offset * size;
         if (step == 0) spread(element_at(element, in), length, into + done);

@@ -399,6 +399,11 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
     }
     if (run->batch < 1) return 1;
     if (improve(k, run, choice, cycles)) return OUT_OF_MEMORY;
+    if (run->transient) {
+        choice->transient = 1;
+        if (!wino_makes_quickly(k, choice)) return 1;
+        if (choice_cycles(k, run, choice, cycles)) return OUT_OF_MEMORY;
+    }
     return *cycles == HUGE_VAL;
 }
 

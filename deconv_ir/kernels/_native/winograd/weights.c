@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Raise each row's value to the largest magnitude of some taps' weights. */
+static inline void raise(const float *from, int64_t taps, int64_t rows, float *restrict to) {
+    for (int64_t i = 0; i < taps; i++, from += rows)
+        for (int64_t row = 0; row < rows; row++)
+            to[row] = fabsf(from[row]) > to[row] ? fabsf(from[row]) : to[row];
+}
+
 /* The largest magnitude of a weight of each row of the packed filter, [channel in][channel out],
  * of one group. */
 static void magnitudes(const struct kernel *k, const float *from, float *largest) {
@@ -17,14 +24,13 @@ static void magnitudes(const struct kernel *k, const float *from, float *largest
     const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
     for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
         const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
-        for (int64_t block = 0; block < d->blocks; block++)
-            for (int64_t tap = 0; tap < ins * taps; tap++) {
-                float *restrict to = largest + tap / taps * outs + packing_channel(d, block);
-                const int64_t rows = packing_rows(d, block);
-                for (int64_t row = 0; row < rows; row++)
-                    to[row] = fabsf(from[row]) > to[row] ? fabsf(from[row]) : to[row];
-                from += rows;
-            }
+        for (int64_t block = 0; block < d->blocks; block++) {
+            const int64_t rows = packing_rows(d, block);
+            float *to = largest + packing_channel(d, block);
+            for (int64_t i = 0; i < ins; i++, from += taps * rows, to += outs)
+                if (rows == MAX_ROWS) raise(from, taps, MAX_ROWS, to);
+                else raise(from, taps, rows, to);
+        }
     }
 }
 
@@ -43,9 +49,12 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
         for (int64_t i = 0; i < ins; i++) scales[i] = 1;
         for (int64_t o = 0; o < outs; o++) {
             float whole = 0;
-            for (int64_t i = 0; i < ins; i++) whole = fmaxf(whole, largest[i * outs + o]);
-            for (int64_t i = 0; i < ins && whole > 0; i++)
-                scales[i] = fmaxf(scales[i], largest[i * outs + o] / whole * LARGEST_SCALE);
+            for (int64_t i = 0; i < ins; i++)
+                whole = largest[i * outs + o] > whole ? largest[i * outs + o] : whole;
+            for (int64_t i = 0; i < ins && whole > 0; i++) {
+                const float scale = largest[i * outs + o] / whole * LARGEST_SCALE;
+                scales[i] = scale > scales[i] ? scale : scales[i];
+            }
         }
     }
     free(largest);
@@ -77,6 +86,13 @@ static void largest_of_channels(const struct kernel *k, const float *from, int64
         }
 }
 
+/* Add the magnitudes of some taps' weights, each row's to its sum. */
+static inline void add_taps(const float *from, int64_t taps, int64_t rows, float factor,
+                            float *restrict to, int64_t step) {
+    for (int64_t i = 0; i < taps; i++, from += rows, to += step)
+        for (int64_t row = 0; row < rows; row++) to[row] += fabsf(from[row]) * factor;
+}
+
 /* The sum of magnitudes of each tap of a packed sub-convolution over the input channels,
  * [tap][channel out]: each channel's are parts of its largest. */
 static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
@@ -86,12 +102,11 @@ static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
     memset(sums, 0, (size_t)(taps * outs) * sizeof *sums);
     for (int64_t block = 0; block < d->blocks; block++) {
         const int64_t rows = packing_rows(d, block);
-        for (int64_t i = 0; i < k->layer.channels_in; i++) {
+        float *to = sums + packing_channel(d, block);
+        for (int64_t i = 0; i < k->layer.channels_in; i++, from += taps * rows) {
             const float factor = 1 / fmaxf(largest[i], FLT_MIN);
-            for (int64_t tap = 0; tap < taps; tap++, from += rows) {
-                float *restrict to = sums + tap * outs + packing_channel(d, block);
-                for (int64_t row = 0; row < rows; row++) to[row] += fabsf(from[row]) * factor;
-            }
+            if (rows == MAX_ROWS) add_taps(from, taps, MAX_ROWS, factor, to, outs);
+            else add_taps(from, taps, rows, factor, to, outs);
         }
     }
 }
