@@ -49,12 +49,12 @@ def test_the_last_size_is_used_again():
 def test_nothing_is_kept_where_that_is_said():
     memory.set_memory_pool_limit(0)
     for _ in range(2):
-        resident = pages()
-        array = memory.empty((130 * MIB,), np.dtype(np.uint8))
+        between = pages() + 130 * MIB  # far from both: an emulator gives back memory of its own
+        array = memory.empty((260 * MIB,), np.dtype(np.uint8))
         array[::4096] = 1
-        assert pages() > resident + 100 * MIB
+        assert pages() > between
         del array
-        assert pages() < resident + 30 * MIB
+        assert pages() < between
 
 
 def test_limits_that_do_not_exist_are_refused() -> None:
