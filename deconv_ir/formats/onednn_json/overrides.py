@@ -147,12 +147,17 @@ class Changes:
             element_type = parse_element_type(DTYPES[dtype])
         return tensor._replace(shape=shape, strides=strides, dtype=dtype, element_type=element_type)
 
-    def inferred(self, tensor: Tensor) -> Tensor:
-        """Return an output with its changes: unless it has a new shape, that is inferred."""
+    def output(self, tensor: Tensor) -> Tensor:
+        """Return an output with its changes; without its shape, where that is inferred again."""
         found = self.tensor(tensor)
-        if tensor.id in self.shapes and self.shapes[tensor.id].shape is not None:
-            return found
-        return found._replace(shape=None, strides=None)
+        again = self.shapes or self.attributes or self.kinds
+        return self._inferred(found) if again else found
+
+    def _inferred(self, tensor: Tensor) -> Tensor:
+        change = self.shapes.get(tensor.id)
+        if change is not None and change.shape is not None:
+            return tensor
+        return tensor._replace(shape=None, strides=None)
 
     def change_attributes(self, operation: int, attributes: dict[str, str]) -> None:
         """Change the attributes of an operation."""
@@ -255,11 +260,20 @@ class Changes:
                 for t in facts.inputs
             )
             operation = layer.operation
-            for name in ("dst_shape", "shape"):
+            names: tuple[str, ...] = ("dst_shape", "shape", "src_shape")
+            if layer.type == "AvgPoolBackward":
+                names += ("declared_shape",)
+            for name in names:
                 dims = getattr(operation, name, None)
                 if dims and dims[0] == old:
                     operation = operation.replace(**{name: (self.mb, *dims[1:])})
-            changed.append((layer._replace(operation=operation), facts._replace(inputs=inputs)))
+            outputs = tuple(map(self._inferred, facts.outputs))
+            ports = tuple(
+                port._replace(shape=tensor.shape)
+                for port, tensor in zip(layer.outputs, outputs, strict=True)
+            )
+            layer = layer._replace(operation=operation, outputs=ports)
+            changed.append((layer, facts._replace(inputs=inputs, outputs=outputs)))
         return changed
 
     def require_used(self) -> None:

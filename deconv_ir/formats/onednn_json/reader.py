@@ -191,7 +191,7 @@ class _Reader(Members):
         if self.overrides is not None:
             kind = self.overrides.kinds.get(number, kind)
             inputs = tuple(map(self.overrides.tensor, inputs))
-            outputs = tuple(map(self.overrides.inferred, outputs))
+            outputs = tuple(map(self.overrides.output, outputs))
         row = KINDS.get(kind)
         given = self.attributes(node)
         if self.overrides is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onednn_forms import as_bytes, attention, deconvolution, op, tensor
+from onednn_forms import as_bytes, attention, deconvolution, op, tensor, windows
 
 import deconv_ir
 from deconv_ir import InputError, Overrides
@@ -125,7 +125,7 @@ def ids(first: int, *shapes: list[int], dtypes: str = "") -> list[Any]:
         (
             "GroupNorm",
             [[1, 2, 3], [2], [2]],
-            [[1, 2, 3], [1], [1]],
+            [[1, 2, 3], [1, 1], [1, 1]],
             {"groups": 1, "data_format": "NCX"},
             "0 3",
         ),
@@ -210,6 +210,32 @@ def test_the_batch_leaves_scales_and_what_is_broadcast_alone() -> None:
 def test_the_batch_leaves_the_second_matrix_alone() -> None:
     data = as_bytes(op(0, "MatMul", [tensor(0, [4, 4]), tensor(1, [4, 4])], [tensor(2, [4, 4])]))
     assert shapes(data, mb=7) == (7, 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "output", "wanted"),
+    [
+        ("ConvolutionBackwardData", [[2, 3, 5], [3, 4, 2]], [2, 4, 6], [5, 4, 6]),
+        ("ConvolutionBackwardWeights", [[2, 3, 5], [2, 4, 4]], [4, 3, 2], [4, 3, 2]),
+        ("AvgPoolBackward", [[2, 3, 4]], [2, 3, 5], [5, 3, 5]),
+    ],
+)
+@pytest.mark.parametrize("stated", [True, False])
+def test_shapes_that_only_the_output_states_hold_under_other_types_and_batches(
+    kind: str, inputs: Any, output: Any, wanted: Any, stated: bool
+) -> None:
+    """Such files are public; batches are the first dim of what is no weights."""
+    settings = windows([1], [0], [0], weights_format="OIX")
+    if kind == "AvgPoolBackward":
+        del settings["dilations"], settings["groups"], settings["weights_format"]
+        settings |= {"kernel": [2], "exclude_pad": False}
+    if stated:
+        name = {"AvgPoolBackward": "src_shape", "ConvolutionBackwardData": "dst_shape"}
+        settings[name.get(kind, "weights_shape")] = output
+    data = as_bytes(op(0, kind, ids(0, *inputs), ids(9, output), **settings))
+    assert shapes(data, dt="bf16") == tuple(output)
+    assert shapes(data, mb=5) == tuple(wanted)
+    assert not deconv_ir.load(data, overrides=Overrides(mb=5)).findings
 
 
 def dequantized(axis: int, **members: Any) -> bytes:
