@@ -181,10 +181,12 @@ class Changes:
         """
         for layer, facts in stated:
             if layer.type in _CONVERSIONS:
-                raise InputError(
-                    f"dt: the graph converts element types in {layer.label}, so that one for all "
-                    "tensors does not fit (ID:DTYPE changes one tensor)"
+                error = InputError(
+                    "dt: one element type for all tensors does not fit a graph with conversions "
+                    "(ID:DTYPE changes one tensor)"
                 )
+                error.locate(line=layer.line, layer=layer.label)
+                raise error
             kind = KINDS.get(layer.type)
             if kind is None:
                 continue

@@ -67,6 +67,7 @@ def read_document(
         root = parse(document.source, limits)
         _Reader(document, document.source, limits, overrides).read(root)
     except DeconvError as error:
+        error.locate(file=file)
         document.problems.append(error)
     return document
 
