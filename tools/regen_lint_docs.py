@@ -40,8 +40,9 @@ IR801, since its kernel is 3 and its stride 2:
 | 6 | y/sink_port_0 | Result | |
 
 A `<layer>` changes the layer with its id, an `<edge>` the edge to the same port; `<data>`,
-`<input>` and `<output>` alone are those of `deconv`. Layers and edges with other ids are added. A
-fragment of JSON is a whole oneDNN Graph file. The tests run all fragments.
+`<input>` and `<output>` alone are those of `deconv`. Layers and edges with other ids are added;
+an added layer has the ports that its edges name. A fragment of JSON is a whole oneDNN Graph file.
+The tests run all fragments.
 
 """
 

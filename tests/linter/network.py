@@ -4,7 +4,8 @@ A fragment is a few lines of XML.  Each element takes the place of the one with 
 network.xml: an empty ``<net/>`` has the attributes of the root; a ``<layer>`` changes the
 attributes and the children that it has; ``<data>``, ``<input>`` and ``<output>`` alone are those
 of the transposed convolution; an ``<edge>`` replaces the edge that ends at the same port.  What
-has no counterpart is added.  A single layer with an id of its own, and everything with another
+has no counterpart is added, and so are the ports that edges of added layers name, without dims,
+where the fragment has none.  A single layer with an id of its own, and everything with another
 root, is a whole file.
 """
 
@@ -79,6 +80,26 @@ def complete(fragment: str) -> str:
             )
         elif piece[1] == "layer":
             text = text.replace("</layers>", f"{piece[0]}\n</layers>")
+    for piece in pieces:
+        if piece[1] == "edge":
+            text = _with_ports(text, dict(_ATTRIBUTE.findall(piece[2])), ids - known)
+    return text
+
+
+def _with_ports(text: str, edge: dict[str, str], added: set[str | None]) -> str:
+    """Give the ends of an edge of an added layer their ports."""
+    ends = [("output", "from"), ("input", "to")]
+    if not added.intersection(edge.get(f"{end}-layer") for _, end in ends):
+        return text
+    for side, end in ends:
+        number, port = edge[f"{end}-layer"], f'<port id="{edge[f"{end}-port"]}"'
+        text = re.sub(rf'(<layer id="{number}"[^>]*[^>/])/>', r"\1></layer>", text)
+        found = next(match for match in _LAYER.finditer(text) if match[1] == number)
+        ports = re.search(rf"(?s)<{side}>.*?(?=</{side}>)", found[3])
+        if port in (ports[0] if ports else ""):
+            continue
+        before = f"{ports[0] if ports else f'<{side}>'}{port}/></{side}>"
+        text = _changed_layer(text, number, {}, before)
     return text
 
 

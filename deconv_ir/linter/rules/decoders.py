@@ -90,22 +90,9 @@ def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
 
         <layer id="7" name="scale" type="Const" version="opset1">
             <data element_type="f32" shape="4,1,1,1" offset="888" size="16"/>
-            <output>
-                <port id="0" precision="FP32">
-                    <dim>4</dim><dim>1</dim><dim>1</dim><dim>1</dim>
-                </port>
-            </output>
         </layer>
         <layer id="8" name="quantized" type="FakeQuantize" version="opset1">
             <data levels="255"/>
-            <input>
-                <port id="0"/> <port id="1"/> <port id="2"/> <port id="3"/> <port id="4"/>
-            </input>
-            <output>
-                <port id="5" precision="FP32">
-                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
-                </port>
-            </output>
         </layer>
         <edge from-layer="1" from-port="0" to-layer="8" to-port="0"/>
         <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
@@ -316,20 +303,9 @@ def constant_batch(
         </layer>
         <layer id="7" name="shape" type="Const" version="opset1">
             <data element_type="i64" shape="4" offset="888" size="32"/>
-            <output>
-                <port id="0" precision="I64"><dim>4</dim></port>
-            </output>
         </layer>
         <layer id="8" name="reshape" type="Reshape" version="opset1">
             <data special_zero="true"/>
-            <input>
-                <port id="0"/> <port id="1"/>
-            </input>
-            <output>
-                <port id="2" precision="FP32">
-                    <dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim>
-                </port>
-            </output>
         </layer>
         <edge from-layer="0" from-port="0" to-layer="8" to-port="0"/>
         <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 
-def output_shape(
-    extents: int = 2, *, precision: str = "I64", element_type: str = "i64", size: int = 16
-) -> str:
+def output_shape(extents: int = 2, element_type: str = "i64", size: int = 16) -> str:
     """Return the lines that give the transposed convolution an output_shape input."""
     return f"""
-        <input>
-            <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
-            <port id="1"><dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim></port>
-            <port id="3" precision="{precision}"><dim>{extents}</dim></port>
-        </input>
         <layer id="7" name="output_shape" type="Const" version="opset1">
             <data element_type="{element_type}" shape="{extents}" offset="888" size="{size}"/>
-            <output>
-                <port id="0" precision="{precision}"><dim>{extents}</dim></port>
-            </output>
         </layer>
         <edge from-layer="7" from-port="0" to-layer="2" to-port="3"/>
         """
@@ -34,18 +24,12 @@ def fake_quantize(low: int, high: int, output_low: int, output_high: int) -> str
     return f"""
         <layer id="7" name="a" type="Const" version="opset1">
             <data element_type="f32" shape="" offset="888" size="4"/>
-            <output><port id="0" precision="FP32"/></output>
         </layer>
         <layer id="8" name="b" type="Const" version="opset1">
             <data element_type="f32" shape="" offset="892" size="4"/>
-            <output><port id="0" precision="FP32"/></output>
         </layer>
         <layer id="9" name="quantized" type="FakeQuantize" version="opset1">
             <data levels="256"/>
-            <input>
-                <port id="0"/> <port id="1"/> <port id="2"/> <port id="3"/> <port id="4"/>
-            </input>
-            <output><port id="5" precision="FP32"/></output>
         </layer>
         <edge from-layer="5" from-port="1" to-layer="9" to-port="0"/>{edges}
         <edge from-layer="9" from-port="5" to-layer="6" to-port="0"/>

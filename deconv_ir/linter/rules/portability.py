@@ -112,22 +112,9 @@ def pads_before_strides(context: LintContext) -> Iterator[Report]:
 
         <layer id="7" name="pads" type="Const" version="opset1">
             <data element_type="i64" shape="4" offset="888" size="32"/>
-            <output>
-                <port id="0" precision="I64"><dim>4</dim></port>
-            </output>
         </layer>
         <layer id="8" name="pad" type="Pad" version="opset1">
             <data pad_mode="constant"/>
-            <input>
-                <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
-                <port id="1" precision="I64"><dim>4</dim></port>
-                <port id="2" precision="I64"><dim>4</dim></port>
-            </input>
-            <output>
-                <port id="3" precision="FP32">
-                    <dim>1</dim> <dim>4</dim> <dim>7</dim> <dim>8</dim>
-                </port>
-            </output>
         </layer>
         <edge from-layer="0" from-port="0" to-layer="8" to-port="0"/>
         <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>

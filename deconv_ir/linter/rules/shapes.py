@@ -345,7 +345,7 @@ def output_shape_length() -> None:
     "IR408",
     "output-shape-type",
     ERROR,
-    fails=output_shape(precision="FP32", element_type="f32", size=8),
+    fails=output_shape(element_type="f32", size=8),
     weights="ones 888, f32 9 11",
     takes="output-shape-type",
     present=at_the_requested_shape,

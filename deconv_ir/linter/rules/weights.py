@@ -370,22 +370,9 @@ def saturated_weights(context: LintContext) -> Iterator[Report]:
 
         <layer id="7" name="half" type="Const" version="opset1">
             <data element_type="f16" shape="4,6,3,3" offset="888" size="432"/>
-            <output>
-                <port id="0" precision="FP16">
-                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
-                </port>
-            </output>
         </layer>
         <layer id="8" name="decompress" type="Convert" version="opset1">
             <data destination_type="f32"/>
-            <input>
-                <port id="0"><dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim></port>
-            </input>
-            <output>
-                <port id="1" precision="FP32">
-                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
-                </port>
-            </output>
         </layer>
         <edge from-layer="7" from-port="0" to-layer="8" to-port="0"/>
         <edge from-layer="8" from-port="1" to-layer="2" to-port="1"/>
