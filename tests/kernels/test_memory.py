@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -55,6 +56,16 @@ def test_nothing_is_kept_where_that_is_said():
         assert pages() > between
         del array
         assert pages() < between
+
+
+def test_memory_that_is_not_there_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extension: nothing is given back that was never taken."""
+    ignored: list[object] = []
+    monkeypatch.setattr(memory, "compiled_module", lambda: None)
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    with pytest.raises(MemoryError):
+        memory.empty((1 << 60,), np.dtype(np.uint8))
+    assert not ignored
 
 
 def test_limits_that_do_not_exist_are_refused() -> None:

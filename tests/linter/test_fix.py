@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -180,6 +181,7 @@ def test_fix_follows_links(folder: Path) -> None:
     assert run(folder, "m.xml").returncode == 0
 
 
+@pytest.mark.skipif(not shutil.which("patch"), reason="needs the command patch")
 def test_diff_changes_nothing_and_can_be_applied(folder: Path) -> None:
     before = (folder / "m.xml").read_bytes()
     done = run(folder, "m.xml", "--diff")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -202,6 +203,7 @@ def test_fix_in_place_keeps_links_and_permissions(tmp_path: Path, doc: Path) -> 
     assert invoke("fix", link).stdout == ""
 
 
+@pytest.mark.skipif(not shutil.which("patch"), reason="needs the command patch")
 def test_fix_diff_shows_a_patch_and_changes_nothing(tmp_path: Path, doc: Path) -> None:
     before = doc.read_bytes()
     with doc.open("ab") as stream:

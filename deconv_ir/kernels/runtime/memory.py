@@ -33,8 +33,8 @@ _kept: dict[int, Array] = {}
 class _Block:
     """Memory that goes back to the pool when the last array that shows it is gone."""
 
-    def __init__(self, size: int) -> None:
-        self.memory = _take(size)
+    def __init__(self, memory: Array, size: int) -> None:
+        self.memory = memory
         self.__array_interface__ = self.memory[:size].__array_interface__
 
     def __del__(self) -> None:
@@ -79,7 +79,7 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         return np.empty(shape, dtype)
     module = compiled_module()
     if module is None:
-        return np.asarray(_Block(size)).view(dtype).reshape(shape)
+        return np.asarray(_Block(_take(size), size)).view(dtype).reshape(shape)
     return np.frombuffer(module.Block(size), dtype).reshape(shape)
 
 
