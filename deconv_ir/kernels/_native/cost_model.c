@@ -58,6 +58,15 @@ static double row_cycles(const struct machine *machine, const struct kernels *ke
     return cycles;
 }
 
+/* The same of rows that are rows of the output: what fills no vector is summed beside it. */
+static double straight_cycles(const struct machine *machine, const struct kernels *kernels,
+                              int rows, int64_t positions, double taps) {
+    const int64_t rest = positions % kernels->lanes;
+    double cycles = row_cycles(machine, kernels, rows, positions - rest, taps);
+    if (rest > 0) cycles += row_cycles(machine, kernels, rows, rest, taps);
+    return cycles;
+}
+
 /* --------------------------------------------------------------- threads -- */
 
 /* Threads that run dry wait for the last tile, and something always disturbs one of them: many
@@ -172,12 +181,13 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     const int64_t planes = t->images * t->box[0];
     const double goes = (double)divide_up(most(k->layer.channels_in, 1), t->channels);
     const double blocks = (double)t->blocks * k->packing.rows;
+    const int64_t positions = (t->box[1] - 1) * t->pitch + t->box[2];
     double sums = t->compact
                       ? row_cycles(machine, k->kernels, k->packing.rows,
                                    planes * t->box[1] * t->box[2], depth / goes)
-                      : (double)planes * row_cycles(machine, k->kernels, k->packing.rows,
-                                                    (t->box[1] - 1) * t->pitch + t->box[2],
-                                                    depth / goes);
+                      : (double)planes * (t->straight ? straight_cycles : row_cycles)(
+                                             machine, k->kernels, k->packing.rows, positions,
+                                             depth / goes);
     sums *= goes * (double)t->blocks * all_subs;
     sums += blocks * depth * all_subs * k->kernels->size /
             weight_bytes_per_cycle(machine, (double)k->layer.groups *
@@ -275,7 +285,8 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
  * as much faster than this. */
 #define VOLUME_FACTOR 1.3
 #define WINO_FACTOR 0.89
-#define ONE_POINT_FACTOR 0.92
+#define ONE_POINT_FACTOR 0.92 /* of taps that see every so many positions, */
+#define ONE_TAP_FACTOR 1.05   /* and of a single tap, whose direct sums are a product as well */
 
 /* Cycles of one chunk's products at all points and of fetching their weights. */
 static double product_cycles(const struct kernel *k, const struct wino_packing *p,
@@ -391,5 +402,7 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
         sums += fill;
     }
     cycles += scheduled_cycles(sums, t->jobs, t->threads);
-    return cycles * WINO_FACTOR * (p->points > 1 ? 1 : ONE_POINT_FACTOR);
+    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    return cycles * WINO_FACTOR *
+           (p->points > 1 ? 1 : taps > 1 ? ONE_POINT_FACTOR : ONE_TAP_FACTOR);
 }
