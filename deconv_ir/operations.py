@@ -17,7 +17,6 @@ from deconv_ir.ir.body import Body, Joint, Slices
 from deconv_ir.ir.boxes import LayerTile, Statistic
 from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
-    AlgorithmChoice,
     ConstantSource,
     Context,
     Epilogue,
@@ -29,7 +28,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, AlgorithmChoice, ScratchpadBudget, Whole
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
     Kind,

@@ -113,7 +113,6 @@ class Executor:
             try:
                 prepared = self.prepare(infos, once)
                 plan = make_plan(
-                    prepared.graph,
                     prepared,
                     self.wanted,
                     infos,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import AlgorithmChoice, Call, Infos
+from deconv_ir.ir.operation import Call, Infos
+from deconv_ir.ir.scratchpad import AlgorithmChoice
 
 if TYPE_CHECKING:
     import numpy as np

@@ -28,7 +28,7 @@ from deconv_ir.execute.scratchpad import (
     fit_grants,
     missing_bytes,
 )
-from deconv_ir.ir.graph import Graph, Layer, Source
+from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import (
     Call,
     Context,
@@ -55,7 +55,6 @@ NOWHERE = -1
 
 
 def make_plan(
-    graph: Graph,
     prepared: Prepared,
     wanted: Sequence[Source],
     infos: Sequence[Infos],
@@ -69,9 +68,8 @@ def make_plan(
 
     Parameters
     ----------
-    graph : Graph
     prepared : Prepared
-        Folded constants and prepared kernels.
+        The graph of the steps, folded constants and prepared kernels.
     wanted : sequence of Source
         The tensors asked for.
     infos : sequence
@@ -89,15 +87,10 @@ def make_plan(
     grants : sequence of Grant, optional
         The layers that use Winograd, as `judge_whole` returns them, for a tile.
     """
-    planner = _Planner(graph, prepared, wanted, infos, context, memory_limit)
+    planner = _Planner(prepared, wanted, infos, context, memory_limit)
     if plan_bodies is not None:
         planner.plan_bodies(plan_bodies)
-    if grants is None:
-        judge = planner
-        if image is not None:
-            judge = _Planner(graph, prepared, wanted, image, context, memory_limit)
-        grants = judge.choose_winograd()
-    return planner.plan(grants)
+    return planner.plan(planner.choose_winograd(image) if grants is None else grants)
 
 
 def judge_whole(
@@ -111,11 +104,8 @@ def judge_whole(
 
     Parameters are those of `make_plan`.
     """
-    planner = _Planner(prepared.graph, prepared, wanted, infos, context, None)
-    judge = planner
-    if image is not None:
-        judge = _Planner(prepared.graph, prepared, wanted, image, context, None)
-    grants = {grant.layer: grant for grant in judge.choose_winograd()}
+    planner = _Planner(prepared, wanted, infos, context, None)
+    grants = {grant.layer: grant for grant in planner.choose_winograd(image)}
     found = []
     for step, (kernel, inputs) in planner.choosers().items():
         grant = grants.get(planner.layers[step])
@@ -142,14 +132,13 @@ class _Draft(NamedTuple):
 class _Planner:
     def __init__(
         self,
-        graph: Graph,
         prepared: Prepared,
         wanted: Sequence[Source],
         infos: Sequence[Infos],
         context: Context,
         memory_limit: int | None,
     ) -> None:
-        self.graph = graph
+        self.graph = graph = prepared.graph
         self.context = context
         self.memory_limit = memory_limit
         self.fits = True
@@ -170,7 +159,7 @@ class _Planner:
         self.wanted = wanted
         self.layers = self._layers()
         self.rows = [self._row(index) for index in self.layers]
-        self.last_use = self._last_uses(wanted)
+        self.last_use = self._last_uses()
         self.drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
         self.placed = list(dict.fromkeys(g for g in self.groups if not g.external))
         self.live = live_bytes(self.placed, len(self.drafts))
@@ -224,14 +213,9 @@ class _Planner:
         outputs = 1 if index in self.prepared.first_only else len(self.infos[index])
         return tuple((index, i) for i in range(outputs))
 
-    def _last_uses(self, wanted: Sequence[Source]) -> dict[Source, int]:
-        last: dict[Source, int] = {}
-        for step, row in enumerate(self.rows):
-            for source in row:
-                last[source] = step
-        for source in wanted:
-            last[source] = len(self.rows)
-        return last
+    def _last_uses(self) -> dict[Source, int]:
+        last = {source: step for step, row in enumerate(self.rows) for source in row}
+        return last | dict.fromkeys(self.wanted, len(self.rows))
 
     def plan(self, grants: Sequence[Grant]) -> Plan:
         capacities = assign_buffers(self.placed, self.live, self.bound)
@@ -278,11 +262,15 @@ class _Planner:
         lowest = self.bound + self.prepared.constant_bytes
         return lowest + extra_bytes(lowest, len(self.graph.layers))
 
-    def choose_winograd(self) -> list[Grant]:
-        """Choose the layers that use Winograd, for shapes of one image.
+    def choose_winograd(self, image: Sequence[Infos] | None) -> list[Grant]:
+        """Choose the layers that use Winograd, for the shapes of one image.
 
-        Neither the memory limit nor weights that were packed for other shapes matter.
+        None: those of the plan.  Neither the memory limit nor weights that were packed for
+        other shapes matter.
         """
+        if image is not None:
+            judge = _Planner(self.prepared, self.wanted, image, self.context, self.memory_limit)
+            return judge.choose_winograd(None)
         asks = {
             self.layers[step]: functools.partial(candidates_for, kernel, inputs)
             for step, (kernel, inputs) in self.choosers().items()

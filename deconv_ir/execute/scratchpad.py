@@ -47,7 +47,7 @@ of a layer for these, the first of which packs no further weights."""
 class Grant(NamedTuple):
     """A layer that uses Winograd, as chosen for one image with a scratchpad of `judged_bytes`.
 
-    For tiles, `whole` is what it was chosen for, and `spatial` the first spatial axis.
+    For tiles, `whole` is the run that it was chosen for, and `spatial` the first spatial axis.
     """
 
     layer: int

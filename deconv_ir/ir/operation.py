@@ -22,45 +22,11 @@ if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
     from deconv_ir.ir.findings import Finding
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
-    from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
+    from deconv_ir.ir.scratchpad import AlgorithmChoice, ScratchpadBudget
 
 
 Call = Callable[[Sequence[Any], Any], Sequence[Any]]
 """A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
-
-
-class AlgorithmChoice(Protocol):
-    """A plan that chooses its algorithm by its scratchpad budget.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from deconv_ir.ir.scratchpad import UNLIMITED
-    >>> from deconv_ir.operations import AlgorithmChoice, Context, ConvolutionBackpropData
-    >>> from deconv_ir.operations import TensorInfo
-    >>> up = ConvolutionBackpropData(
-    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
-    ... )
-    >>> kernel = up.prepare([None, np.array([[[1.0, 10.0]]])], Context())
-    >>> choice: AlgorithmChoice = kernel.plan([TensorInfo((1, 1, 2))], UNLIMITED).choice
-    >>> choice.algorithm.weight_bytes  # it packs no further weights
-    0
-    """
-
-    @property
-    def algorithm(self) -> AlgorithmCandidate:
-        """The algorithm of runs."""
-        ...
-
-    @property
-    def whole(self) -> Whole | None:
-        """The run that decides the bits of tiles; None: they depend on nothing."""
-        ...
-
-    @property
-    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
-        """The algorithms for one image; the first packs no further weights."""
-        ...
 
 
 class LayerPlan(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Whole(NamedTuple):
@@ -93,3 +93,37 @@ class AlgorithmCandidate(NamedTuple):
     scratch_bytes: int
     weight_bytes: int
     packed: bool = False
+
+
+class AlgorithmChoice(Protocol):
+    """A plan that chooses its algorithm by its scratchpad budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.ir.scratchpad import UNLIMITED
+    >>> from deconv_ir.operations import AlgorithmChoice, Context, ConvolutionBackpropData
+    >>> from deconv_ir.operations import TensorInfo
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> kernel = up.prepare([None, np.array([[[1.0, 10.0]]])], Context())
+    >>> choice: AlgorithmChoice = kernel.plan([TensorInfo((1, 1, 2))], UNLIMITED).choice
+    >>> choice.algorithm.weight_bytes  # it packs no further weights
+    0
+    """
+
+    @property
+    def algorithm(self) -> AlgorithmCandidate:
+        """The algorithm of runs."""
+        ...
+
+    @property
+    def whole(self) -> Whole | None:
+        """The run that decides the bits of tiles; None: they depend on nothing."""
+        ...
+
+    @property
+    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
+        """The algorithms for one image; the first packs no further weights."""
+        ...

@@ -156,12 +156,4 @@ def plan_tile(
     tiled = graph.replace(layers=tuple(layers))
     tiled.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
     part = prepared._replace(graph=tiled, steps=tile.steps, kernels=kernels)
-    return make_plan(
-        tiled,
-        part,
-        tile.wanted,
-        infos,
-        walk.context,
-        plan_bodies=plan_bodies,
-        grants=grants,
-    )
+    return make_plan(part, tile.wanted, infos, walk.context, plan_bodies=plan_bodies, grants=grants)

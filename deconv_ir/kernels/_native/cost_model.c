@@ -235,7 +235,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     return scheduled_cycles(tile, t->jobs, t->threads);
 }
 
-double point_cycles(const struct kernel *k, const struct plan *plan) {
+double point_cycles(const struct kernel *k) {
     double taps = 1;
     for (int a = 0; a < AXES; a++) taps *= (double)k->layer.kernel[a];
     const double values = taps * k->packing.rows * (double)k->layer.channels_in;

@@ -24,7 +24,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
                          const struct tiling *tiling, int64_t tiles);
 
 /* Cycles of a block of rows of one image whose data are one position. */
-double point_cycles(const struct kernel *k, const struct plan *plan);
+double point_cycles(const struct kernel *k);
 /* Cycles until all of some tiles of equal cycles are done. */
 double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 

@@ -152,7 +152,7 @@ int plan_point(const struct kernel *k, const struct run *run, struct plan *plan)
         return 0;
     struct tiling t = {.point = 1, .images = 1, .box = {1, 1, 1}, .vectors = 1, .groups = 1,
                        .channels = layer->channels_in, .image_groups = 1};
-    const double block = (double)run->batch * point_cycles(k, plan);
+    const double block = (double)run->batch * point_cycles(k);
     const int64_t blocks = most(k->packing.blocks, 1);
     t.blocks = most(1, (int64_t)(JOB_CYCLES / block));
     if (depth == 1) t.blocks = round_up(t.blocks, MAX_ROWS);

@@ -81,7 +81,7 @@ static struct range take_axis(const struct axis *a, int64_t first, int64_t box) 
     return taken;
 }
 
-/* Copy what a tile takes of all taps of each channel; `size` bytes each. */
+/* Copy the taps of each channel that a tile takes; `size` bytes each. */
 static void copy_taken(const struct taken *taken, const char *from, int64_t channels, int64_t size,
                        char *to) {
     const int64_t bytes = taken->run * size;

@@ -20,7 +20,7 @@
  * small layers take. */
 #define KEPT_BYTES ((int64_t)8 << 20)
 /* How long a worker looks out for more work before it sleeps: as long as waking it takes, and
- * as what Python does between two layers. */
+ * as Python's work between two layers. */
 #define SPIN_NANOSECONDS 200000
 /* How often a run looks for signals. */
 #define SIGNAL_NANOSECONDS 50000000
@@ -36,7 +36,7 @@ struct pieces {
 } __attribute__((aligned(2 * LINE)));
 
 /* The jobs of a thread, which others take when they have done theirs.  Layers of a network have jobs
- * for parts of tensors in the same order, so that most of what a thread reads it has written. */
+ * for parts of tensors in the same order, so that a thread has written most of its input. */
 struct share {
     atomic_llong next;
     int64_t end;
@@ -44,7 +44,7 @@ struct share {
 
 struct pool {
     pthread_mutex_t gate;  /* held by the thread whose jobs the pool runs */
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* of the fields below */
     pthread_cond_t wake;
     pthread_t threads[MOST_WORKERS];
     int workers, placed; /* started; of these, kept off `caller` */
@@ -101,7 +101,7 @@ static void after_fork(void) {
 }
 
 static void initialise(void) {
-    pthread_key_create(&kept_key, free); /* frees what a thread keeps when it ends */
+    pthread_key_create(&kept_key, free); /* frees the scratch of a thread that ends */
     pthread_atfork(NULL, NULL, after_fork);
 }
 
@@ -117,7 +117,7 @@ void *allocate_huge(int64_t bytes) {
     return block;
 }
 
-/* Scratch behind what is shared. */
+/* Scratch behind the shared bytes. */
 static void *scratch_of_thread(int64_t bytes) {
     if (shared_bytes + bytes <= kept_bytes) return (char *)kept + shared_bytes;
     void *block = allocate_huge(bytes);
@@ -168,8 +168,8 @@ static int64_t nanoseconds(void) {
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Look for signals.  What one's handler computes is a run within this one: it finds the pool taken,
- * and what the thread has put away. */
+/* Look for signals.  A handler that computes starts a run within this one: it finds the pool taken,
+ * and the thread's scratch put away. */
 static int look_for_signals(void) {
     atomic_int *const outer = stopped;
     void *const block = kept;
@@ -208,7 +208,7 @@ static void take_pieces(struct pieces *p, void *scratch) {
 }
 
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch) {
-    /* With a job for everybody left nobody will help; and what is atomic waits for all stores. */
+    /* With a job for everybody left nobody will help; and atomics wait for all stores. */
     if (place < 0 || count < 2 || pool.count - pool.taken >= pool.wanted) {
         for (int64_t piece = 0; piece < count && !is_stopped(); piece++)
             function(context, piece, scratch);
