@@ -22,8 +22,7 @@ from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.operation import Context, Infos, Operation
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import is_static, static
-from deconv_ir.ops.convolution.convolution import Convolution, GroupConvolution
-from deconv_ir.ops.convolution.deconvolution import Deconvolution
+from deconv_ir.ops.convolution.base import AnyConvolution
 from deconv_ir.ops.onednn.program import Composite
 from deconv_ir.ops.pooling.pooling import Pooling
 
@@ -33,7 +32,7 @@ MAX_TAPS = 512
 
 def is_transposed(operation: Operation) -> bool:
     """Whether an operation spreads each input over a window of outputs."""
-    return isinstance(operation, Deconvolution)
+    return isinstance(operation, AnyConvolution) and operation.transposed
 
 
 def windows_of(
@@ -58,7 +57,7 @@ def _geometry(operation: Operation, inputs: Infos, context: Context) -> _Found |
     if isinstance(operation, Composite):
         program, _ = operation.build(inputs, context)
         for step in program.steps:
-            if isinstance(step.operation, Pooling | Convolution | GroupConvolution):
+            if isinstance(step.operation, Pooling | AnyConvolution):
                 infos = [program.infos[i] for i in step.inputs]
                 return _geometry(step.operation, infos, context)
         return None
@@ -66,23 +65,15 @@ def _geometry(operation: Operation, inputs: Infos, context: Context) -> _Found |
     if isinstance(operation, Pooling):
         axes: Sequence[Axis] = operation.axes()
         return axes, operation.geometry(shape[2:]), shape[2:], operation.kernel
-    if len(inputs) < 2 or not is_static(inputs[1].shape):
+    if not isinstance(operation, AnyConvolution) or len(inputs) < 2:
         return None
-    filter_ = static(inputs[1].shape)
-    if isinstance(operation, Deconvolution):
-        spatial = operation.spatial_count(inputs)
-        geometry = operation.geometry(inputs, context)
-        if spatial is None or geometry is None:
-            return None
-        data, view = operation.views(inputs, spatial)
-        extents = [bounds(x)[0] for x in data.spatial]
-        return operation.axes(spatial), geometry, extents, [bounds(k)[0] for k in view.kernel]
-    if isinstance(operation, Convolution | GroupConvolution):
-        kernel = filter_[operation.leading :]
-        axes = operation.axes(len(kernel))
-        rules = [operation.rule(a, x, k) for a, x, k in zip(axes, shape[2:], kernel, strict=True)]
-        return axes, rules, shape[2:], kernel
-    return None
+    spatial = operation.spatial_count(inputs)
+    geometry = operation.geometry(inputs, context)
+    if spatial is None or geometry is None:
+        return None
+    data, view = operation.views(inputs, spatial)
+    extents = [bounds(x)[0] for x in data.spatial]
+    return operation.axes(spatial), geometry, extents, [bounds(k)[0] for k in view.kernel]
 
 
 # Taps

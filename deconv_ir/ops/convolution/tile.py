@@ -56,8 +56,7 @@ def tile_convolution(
     Channels are needed whole, and are computed whole.
     """
     assert box is not None, "a convolution has one output"
-    transposed = hasattr(layer, "groups_of")
-    last = transposed and layer.channels_last
+    transposed, last = layer.transposed, layer.channels_last
     shape = static(inputs[0].shape)
     first = 1 if last else 2
     channel = len(shape) - 1 if last else 1

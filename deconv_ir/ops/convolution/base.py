@@ -1,0 +1,366 @@
+"""The base of all convolutions: dims by role, shape rule, packing of filters, execution.
+
+Each operation says how its data and filter are laid out and how an axis finds
+its pads; the rest is one computation.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deconv_ir.errors import ShapeError, UnsupportedError
+from deconv_ir.ir.dtypes import Array, ElementType
+from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds
+from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.scratchpad import ONE_RUN
+from deconv_ir.ir.shapes import format_shape, intersect_dims, static
+from deconv_ir.ops.base import attribute, integers
+from deconv_ir.ops.checks import check_least_rank, product
+from deconv_ir.ops.convolution.views import (
+    DataView,
+    FilterView,
+    Requested,
+    channel_misfit,
+    describe_requested,
+    merge_request,
+    quotient,
+)
+from deconv_ir.ops.numeric import np
+from deconv_ir.ops.windows import AUTO_PAD, window_axes
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Boxes, LayerTile
+    from deconv_ir.ir.lazy_tensor import Constant
+    from deconv_ir.ir.scratchpad import ScratchpadBudget
+    from deconv_ir.kernels import Activation
+    from deconv_ir.kernels import Convolution as ConvolutionKernel
+    from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
+    from deconv_ir.ops.convolution.packed import Placement
+
+    PackedFilter = ConvolutionKernel | DeconvolutionKernel
+
+
+class AnyConvolution(Operation, abc.ABC):
+    """Attributes and behaviour of convolutions and transposed convolutions."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+
+    transposed: ClassVar[bool]
+    bias_at: ClassVar[int] = 0
+    """Where the bias is among the inputs; 0: it takes none."""
+
+    # Defined by each operation
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether data and output are laid out [N, spatial..., C]."""
+        return False
+
+    @abc.abstractmethod
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read the dims of the filter by role."""
+
+    @abc.abstractmethod
+    def canonical_filter(self, weights: Constant) -> Constant:
+        """Lay out a filter as the kernel takes it: see `kernels.Deconvolution`."""
+
+    @abc.abstractmethod
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        """Tell the number of groups, given the shape of the filter as the IR has it."""
+
+    @abc.abstractmethod
+    def check_types(self, inputs: Infos) -> ElementType | None:
+        """Return the element type of the output."""
+
+    @abc.abstractmethod
+    def check_kernel(self, filter_: FilterView) -> None:
+        """Require that the filter has taps."""
+
+    @abc.abstractmethod
+    def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
+        """Compute the output extent of an axis whose pads decide."""
+
+    @abc.abstractmethod
+    def geometry(self, inputs: Infos, context: Context) -> tuple[AxisGeometry, ...] | None:
+        """Return pads and extents of all axes; None where something is not known yet."""
+
+    @abc.abstractmethod
+    def explain_axis(
+        self, inputs: Infos, context: Context, data: DataView, filter_: FilterView, index: int
+    ) -> str:
+        """Return the formula of a spatial axis of the output."""
+
+    def filter_rank(self, spatial: int) -> int:
+        """Rank of the filter for a number of spatial axes."""
+        return spatial + 2
+
+    def requested_output(self, inputs: Infos, spatial: int) -> Requested:
+        """Return the extents, and all dims, that the model asks for; None where pads decide."""
+        return None, None
+
+    # Shared by all
+
+    def spatial_count(self, inputs: Infos) -> int | None:
+        """Tell the number of spatial axes; None where nothing determines it."""
+        data, filter_ = inputs[0].shape, inputs[1].shape
+        check_least_rank(inputs[0], self.inputs[0], 3)
+        check_least_rank(inputs[1], self.inputs[1], self.filter_rank(1))
+        if data is not None:
+            spatial = len(data) - 2
+            if filter_ is not None and len(filter_) != self.filter_rank(spatial):
+                raise ShapeError(
+                    f"ranks do not fit: {self.inputs[0]} {format_shape(data)} has {spatial} "
+                    f"spatial axes, so {self.inputs[1]} must have rank "
+                    f"{self.filter_rank(spatial)}, found {format_shape(filter_)}",
+                    expected=self.filter_rank(spatial),
+                    actual=len(filter_),
+                    rule="rank",
+                )
+            return spatial
+        if filter_ is not None:
+            return len(filter_) - self.filter_rank(0)
+        lists = (self.strides, self.dilations, self.pads_begin, self.pads_end)
+        return next((len(v) for v in lists if v), None)
+
+    def axes(self, spatial: int) -> tuple[Axis, ...]:
+        """Return the attributes, axis by axis."""
+        return window_axes(self, spatial)
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        """Compute the shape of the output; see `geometry` for an axis's formula."""
+        element_type = self.check_types(inputs)
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return (TensorInfo(None, element_type),)
+        axes = self.axes(spatial)
+        data, filter_ = self.views(inputs, spatial)
+        groups = self.resolve_groups(data, filter_)
+        self.check_kernel(filter_)
+        channels = product(groups, filter_.outputs)
+        requested, full = self.requested_output(inputs, spatial)
+        if requested is None:
+            extents = tuple(
+                self.extent(i, *each, context.semantics)
+                for i, each in enumerate(zip(axes, data.spatial, filter_.kernel, strict=True))
+            )
+        else:
+            extents = requested
+        view = DataView(data.batch, channels, extents)
+        if full is not None:
+            view = merge_request(view, full)
+        return (TensorInfo(self.lay_out(view), element_type),)
+
+    def data_view(self, shape: tuple[Dim, ...]) -> DataView:
+        """Read the dims of the data, or of the output, by role."""
+        if self.channels_last:
+            return DataView(shape[0], shape[-1], shape[1:-1])
+        return DataView(shape[0], shape[1], shape[2:])
+
+    def lay_out(self, view: DataView) -> tuple[Dim, ...]:
+        """Put the dims in the order of the layout; the inverse of `data_view`."""
+        if self.channels_last:
+            return (view.batch, *view.spatial, view.channels)
+        return (view.batch, view.channels, *view.spatial)
+
+    def views(self, inputs: Infos, spatial: int) -> tuple[DataView, FilterView]:
+        """Read the dims of data and filter by role; unknown ranks are filled in."""
+        data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
+        filter_ = inputs[1].shape or (UNKNOWN,) * self.filter_rank(spatial)
+        return self.data_view(data), self.filter_view(filter_)
+
+    def resolve_groups(self, data: DataView, filter_: FilterView) -> Dim:
+        """Find the number of groups, from the filter and from the data's channels."""
+        wanted = product(filter_.groups, filter_.inputs)
+        groups: Dim | None = filter_.groups
+        if intersect_dims(data.channels, wanted) is None:
+            groups = None
+        elif isinstance(filter_.inputs, int) and filter_.inputs > 0:
+            # Channels are whole groups, which narrows what is not known.
+            share = quotient(data.channels, filter_.inputs)
+            groups = None if share is None else intersect_dims(filter_.groups, share)
+        if groups is not None:
+            return groups
+        raise channel_misfit(self.inputs, data.channels, filter_)
+
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return None
+        data, filter_ = self.views(inputs, spatial)
+        rank = spatial + 2
+        channel_axis = rank - 1 if self.channels_last else 1
+        if axis == 0:
+            return f"N of {self.inputs[0]} = {data.batch}"
+        if axis == channel_axis:
+            total = product(filter_.groups, filter_.outputs)
+            if filter_.groups == 1:
+                return f"C_OUTPUT of {self.inputs[1]} = {total}"
+            return f"GROUPS * C_OUTPUT = {filter_.groups} * {filter_.outputs} = {total}"
+        role = axis - 1 if self.channels_last else axis - 2
+        return self.explain_axis(inputs, context, data, filter_, role)
+
+    # Execution
+
+    def kernel(
+        self,
+        filter: Constant,  # noqa: A002
+        bias: Array | None,
+        context: Context,
+        activation: Activation | None = None,
+    ) -> PackedFilter:
+        """Pack a filter."""
+        from deconv_ir.kernels import Convolution, Deconvolution
+
+        canonical = self.canonical_filter(filter)
+        axes = self.axes(canonical.ndim - 2)
+        try:
+            return (Deconvolution if self.transposed else Convolution)(
+                canonical,
+                strides=tuple(a.stride for a in axes),
+                dilations=tuple(a.dilation for a in axes),
+                groups=self.groups_of(filter.shape),
+                bias=bias,
+                activation=activation,
+                scratch_bytes=context.scratch_bytes,
+                accuracy=context.accuracy,
+            )
+        except TypeError as error:
+            raise UnsupportedError(str(error), rule="unsupported-type") from error
+
+    def bias_of(self, inputs: Sequence[Any]) -> Any:
+        """Pick the bias among the inputs; None where there is none."""
+        return inputs[self.bias_at] if self.has_bias(len(inputs)) else None
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Pack the filter when it (and the bias, if any) is constant."""
+        bias = self.bias_of(constants)
+        if bias is None and self.has_bias(len(constants)):
+            return None
+        return self._packed(constants, bias, None, context)
+
+    def prepare_fused(
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Pack the filter, with what is added to each channel and an activation."""
+        from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
+
+        filter_ = constants[1]
+        own = self.bias_of(constants)
+        if filter_ is None or (own is None and self.has_bias(len(constants))):
+            return None
+        view = self.filter_view(filter_.shape)
+        channels = self.groups_of(filter_.shape) * bounds(view.outputs)[0]
+        axis = -1 if self.channels_last else 1
+        found = as_kernel_epilogue(epilogue, len(view.kernel) + 2, axis, channels, filter_.dtype)
+        if found is None:
+            return None
+        bias, activation = found
+        if bias is not None and own is not None:
+            return None
+        return self._packed(constants, bias if own is None else own, activation, context)
+
+    def _packed(
+        self,
+        constants: Sequence[Constant | None],
+        bias: Array | None,
+        activation: Activation | None,
+        context: Context,
+    ) -> Kernel | None:
+        from deconv_ir.ops.convolution.packed import PackedLayer
+
+        data, filter_ = constants[:2]
+        # A call gets no constants, and the data may be one where the output shape is not.
+        if filter_ is None or data is not None:
+            return None
+        shape = filter_.shape
+        packed = self.kernel(filter_, bias, context, activation)
+        # Of the constants, only the small ones are needed again: the filter is packed.
+        kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
+
+        def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
+            present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
+            return self.apply(packed, shape, present, context, out, budget)
+
+        def place(inputs: Infos) -> Placement | None:
+            data = static(inputs[0].shape)
+            placed = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
+            if placed is None:  # the requested extents are not known before
+                return None
+            if self.channels_last:
+                data = (data[0], data[-1], *data[1:-1])
+            return data, *placed
+
+        return PackedLayer(run, place, packed, channels_last=self.channels_last)
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return not self.channels_last
+
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        from deconv_ir.ops.convolution.tile import tile_convolution
+
+        shapes = (static(inputs[0].shape), static(inputs[1].shape))
+        placed = _placed(self, shapes, tuple(inputs[2:]), context.semantics)
+        if placed is None:  # the requested extents depend on values of the run
+            return super().tile(boxes, inputs, outputs, context)
+        kernel = tuple(bounds(k)[0] for k in self.filter_view(shapes[1]).kernel)
+        axes = self.axes(len(kernel))
+        return tile_convolution(self, boxes[0], inputs, outputs, axes, kernel, placed[0])
+
+    def has_bias(self, inputs: int) -> bool:
+        """Whether there is a bias among this many inputs."""
+        return 0 < self.bias_at < inputs
+
+    def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
+        packed = self.kernel_of(inputs, context)
+        return (self.apply(packed, inputs[1].shape, inputs, context, None, ONE_RUN),)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        """Compute the output into an array, channels first."""
+        packed = self.kernel_of(inputs, context)
+        self.apply(packed, inputs[1].shape, inputs, context, out, ONE_RUN)
+
+    def kernel_of(self, inputs: Arrays, context: Context) -> PackedFilter:
+        """Pack filter and bias among the inputs."""
+        return self.kernel(inputs[1], self.bias_of(inputs), context)
+
+    def apply(
+        self,
+        packed: PackedFilter,
+        filter_shape: tuple[int, ...],
+        inputs: Arrays,
+        context: Context,
+        out: Array | None = None,
+        budget: ScratchpadBudget | None = None,
+    ) -> Array:
+        """Run a packed kernel; `out` and `budget` as of the kernel, `out` channels first only."""
+        data = inputs[0]
+        others = tuple(map(describe_requested, inputs[2:]))
+        placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
+        assert placed is not None, "actual arrays have static shapes"
+        pads, extents = placed
+        given = np.moveaxis(data, -1, 1) if self.channels_last else data
+        result = packed.run(given, pads, extents, out, budget)
+        return np.moveaxis(result, 1, -1) if self.channels_last else result
+
+
+@functools.lru_cache(maxsize=512)
+def _placed(
+    operation: AnyConvolution,
+    shapes: tuple[tuple[int, ...], ...],
+    others: tuple[TensorInfo, ...],
+    semantics: Semantics,
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return pad_begin and extent of each axis, for actual shapes of data and filter."""
+    geometry = operation.geometry((*map(TensorInfo, shapes), *others), Context(semantics))
+    if geometry is None:
+        return None
+    return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)
