@@ -6,7 +6,7 @@ Names of axes are those of `recurrence.py`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
@@ -16,7 +16,6 @@ from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, choices, operation
 from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
-from deconv_ir.ops.recurrent.lstm import PackedLSTM, lstm, lstm_bytes, moments_at_once, pack, unpack
 from deconv_ir.ops.recurrent.recurrence import (
     SIGMOID,
     TANH,
@@ -53,7 +52,74 @@ class _RNN(Recurrent):
         return [self.activate(0, x + states[0] @ r.T + b)]
 
 
-class _GRU(Recurrent):
+class _Compiled(Recurrent):
+    """A cell that is compiled over time, with the functions that nearly all have."""
+
+    def is_usual(self) -> bool:
+        """Whether its functions are those of the compiled cell."""
+        return self.functions == self.usual and not self.clip
+
+    def run_whole(
+        self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+    ) -> list[Any]:
+        from deconv_ir.kernels.recurrent import pack
+
+        packed = pack(*weights) if self.is_usual() else None
+        if packed is None:
+            return super().run_whole(x, first, weights, scratch_bytes)
+        return self.run_packed(x, first, packed, scratch_bytes)
+
+    def run_packed(
+        self, x: Any, first: list[Any], packed: PackedCells, scratch_bytes: int
+    ) -> list[Any]:
+        """Run over time, where every sequence takes all of it."""
+        from deconv_ir.kernels.recurrent import recur
+
+        at_once = _moments_at_once(x.shape[1], first[0].nbytes, scratch_bytes)
+        return recur(x, first, packed, self.reads_backwards, at_once)
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Arrange the weights of a sequence, where they are constant."""
+        from deconv_ir.kernels.recurrent import pack
+
+        names = {n: whole(a) for n, a in zip(self.inputs, constants, strict=False) if a is not None}
+        if not self.sequence or not self.is_usual() or not names.keys() >= set("WRB"):
+            return None
+        packed = pack(*(self.ordered(widen(names.pop(name))) for name in "WRB"))
+        return None if packed is None else _PackedSequence(self, context, packed, names)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count some moments of all gates where these are computed at once."""
+        from deconv_ir.kernels.runtime.extension import compiled_module
+
+        dtype = None if inputs[0].element_type is None else inputs[0].element_type.numpy()
+        compiled = self.sequence and self.is_usual() and compiled_module() is not None
+        if dtype is None or not compiled or working_dtype(dtype) != np.float32:
+            return super().scratch(inputs, outputs, context)
+        batch, time, _ = static(inputs[0].shape)
+        moment = self.directions * batch * self.hidden_size * 4
+        weights = [i for i, n in zip(inputs, self.inputs, strict=False) if n in "WRB"]
+        counts = [element_count(static(i.shape)) for i in weights if i.shape is not None]
+        # Weights that are not constant are arranged in each run, as they are and widened.
+        copies = (2 if dtype == np.float32 else 3) * sum(counts)
+        if dtype != np.float32:
+            copies += sum(element_count(static(i.shape)) for i in (inputs[0], *outputs))
+        at_once = _moments_at_once(time, moment, context.scratch_bytes)
+        return 4 * copies + (_MOMENT * at_once + 7) * moment
+
+
+# Moments at once, below which products are too small; and states that a moment takes, at most: what
+# goes into four gates, before and after it is put in order, and the hidden one.
+_LEAST_MOMENTS, _MOMENT = 16, 9
+
+
+def _moments_at_once(time: int, moment_bytes: int, scratch_bytes: int) -> int:
+    """Return how many moments' inputs are multiplied by W at once."""
+    fitting = scratch_bytes // max(1, _MOMENT * moment_bytes)
+    return max(1, min(time, max(_LEAST_MOMENTS, fitting)))
+
+
+class _GRU(_Compiled):
     """Gates z (update), r (reset) and h, in this order."""
 
     gates = 3
@@ -79,12 +145,11 @@ class _GRU(Recurrent):
         candidate = self.activate(1, x[:, 2 * h :] + inner + b[2 * h : 3 * h])
         return [(1 - update) * candidate + update * hidden]
 
-    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        usual = self.functions == self.usual and not self.clip and self.linear_before_reset
-        return _prepare(self, constants, context, _compiled) if usual else None
+    def is_usual(self) -> bool:
+        return super().is_usual() and self.linear_before_reset
 
 
-class _LSTM(Recurrent):
+class _LSTM(_Compiled):
     """Gates f (forget), i (input), c (cell) and o (output), in this order."""
 
     gates = 4
@@ -104,62 +169,7 @@ class _LSTM(Recurrent):
         return [self.activate(0, leave) * self.activate(2, cell, clip=False), cell]
 
     def is_usual(self) -> bool:
-        """Whether its functions are those that nearly all LSTMs have."""
-        return self.functions == self.usual and not self.clip and not self.input_forget
-
-    def run_whole(
-        self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
-    ) -> list[Any]:
-        """Run over time; with the usual functions, all directions and gates at once."""
-        if not self.is_usual():
-            return Recurrent.run_whole(self, x, first, weights, scratch_bytes)
-        return lstm(x, first, pack(*weights), self.reads_backwards, scratch_bytes)
-
-    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        if not self.is_usual():
-            return None
-        compiled = _prepare(self, constants, context, _compiled)
-        return compiled or _prepare(self, constants, context, pack)
-
-    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count some moments of all gates where these are computed at once."""
-        if not self.sequence or not self.is_usual() or inputs[0].element_type is None:
-            return Recurrent.scratch(self, inputs, outputs, context)
-        dtype = inputs[0].element_type.numpy()
-        width = int(working_dtype(dtype).itemsize)
-        batch, time, _ = static(inputs[0].shape)
-        moment = self.directions * batch * self.hidden_size * width
-        counts = [element_count(static(i.shape)) for i in inputs[4:7] if i.shape is not None]
-        # Weights that are not constant are arranged in each run, as they are and widened.
-        copies = (2 if width == dtype.itemsize else 3) * sum(counts)
-        if width != dtype.itemsize:
-            copies += sum(element_count(static(i.shape)) for i in (inputs[0], *outputs))
-        return width * copies + lstm_bytes(time, moment, context.scratch_bytes)
-
-
-def _compiled(*weights: Array) -> PackedCells | None:
-    from deconv_ir.kernels import recurrent as cells
-
-    return cells.pack(*weights)
-
-
-def _prepare(
-    operation: Recurrent,
-    constants: Sequence[Constant | None],
-    context: Context,
-    pack: Callable[..., PackedLSTM | PackedCells | None],
-) -> Kernel | None:
-    """Arrange the weights of a sequence; None where they are not constant or not packed so."""
-    names = dict(zip(operation.inputs, constants, strict=False))
-    given = [names.get(name) for name in "WRB"]
-    if not operation.sequence or any(array is None for array in given):
-        return None
-    arrays = (widen(whole(array)) for array in given if array is not None)
-    packed = pack(*(operation.ordered(array) for array in arrays))
-    if packed is None:
-        return None
-    kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
-    return _PackedSequence(operation, context, packed, kept)
+        return super().is_usual() and not self.input_forget
 
 
 class _PackedSequence(Kernel):
@@ -167,9 +177,9 @@ class _PackedSequence(Kernel):
 
     def __init__(
         self,
-        operation: Recurrent,
+        operation: _Compiled,
         context: Context,
-        packed: PackedLSTM | PackedCells,
+        packed: PackedCells,
         kept: dict[str, Array],
     ) -> None:
         self._operation = operation
@@ -179,7 +189,7 @@ class _PackedSequence(Kernel):
 
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same weights, with states and lengths of the sequences of a tile."""
-        assert isinstance(operation, Recurrent), "a tile of one is one"
+        assert isinstance(operation, _Compiled), "a tile of one is one"
         if operation.batch is None:
             return self
         part = slice(*operation.batch)
@@ -190,7 +200,7 @@ class _PackedSequence(Kernel):
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
     ) -> Arrays:
         """Compute the outputs."""
-        from deconv_ir.kernels import recurrent as cells
+        from deconv_ir.kernels.recurrent import unpack
 
         operation, packed = self._operation, self._packed
         named = dict(zip(operation.inputs, inputs, strict=False)) | self._kept
@@ -200,14 +210,11 @@ class _PackedSequence(Kernel):
         first = [widen(named[name]) for name in names]
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         with np.errstate(all="ignore"):
-            if not takes_all(named["sequence_lengths"], x.shape[1]):
-                weights = unpack(packed) if isinstance(packed, PackedLSTM) else cells.unpack(packed)
-                found = operation.run(x, first, named["sequence_lengths"], weights, bound)
-            elif isinstance(packed, PackedLSTM):
-                found = lstm(x, first, packed, operation.reads_backwards, bound)
+            if takes_all(named["sequence_lengths"], x.shape[1]):
+                found = operation.run_packed(x, first, packed, bound)
             else:
-                at_once = moments_at_once(x.shape[1], first[0].nbytes, bound)
-                found = cells.recur(x, first, packed, operation.reads_backwards, at_once)
+                weights = unpack(packed)
+                found = operation.run(x, first, named["sequence_lengths"], weights, bound)
         return tuple(narrow(array, named["X"].dtype) for array in found)
 
 

@@ -11,7 +11,6 @@ from support import IR
 
 import deconv_ir
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.ops.recurrent.lstm import pack, unpack
 
 RNG = np.random.default_rng(0)
 DIRECTIONS = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}
@@ -121,12 +120,6 @@ def test_constant_weights_are_arranged_once_and_time_is_cut(
     model = deconv_ir.load(ir.save(tmp_path), scratch_bytes=1, warn=False)
     found = model.run([x, h0, c0])
     check(found.values(), by_cell(run, "LSTMCell-4", inputs, direction, lengths))
-
-
-def test_arranged_weights_can_be_had_back() -> None:
-    weights = [normal(2, 16, 3), normal(2, 16, 4), normal(2, 16)]
-    for before, after in zip(weights, unpack(pack(*weights)), strict=True):
-        np.testing.assert_array_equal(before, after)
 
 
 def test_peepholes_of_a_sequence_are_refused(run: Any) -> None:
