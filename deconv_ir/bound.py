@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.arrays.fitting import own
 from deconv_ir.errors import InputError
+from deconv_ir.execute import Executor
+from deconv_ir.execute.executor import Observer
 from deconv_ir.execute.memory import out_of_memory
+from deconv_ir.execute.plan import Plan
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.infer import Inference
+from deconv_ir.ir.operation import TensorInfo
 
 if TYPE_CHECKING:
-    from deconv_ir.execute import Executor
-    from deconv_ir.execute.executor import Observer
-    from deconv_ir.execute.plan import Plan
     from deconv_ir.execute.profile import Profile
-    from deconv_ir.ir.dtypes import Array
-    from deconv_ir.ir.findings import Finding
-    from deconv_ir.ir.infer import Inference
-    from deconv_ir.ir.operation import TensorInfo
 
     MakeExecutor = Callable[[], Executor]
     InferFrom = Callable[[Mapping[int, TensorInfo]], Inference]

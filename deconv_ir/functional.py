@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.arrays.foreign import as_array
 from deconv_ir.errors import InputError, ResourceError, one_line
 from deconv_ir.execute.memory import out_of_memory, require_memory
-from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.dtypes import Array, from_numpy
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics
@@ -24,7 +24,6 @@ from deconv_ir.ops.convolution.views import describe_requested
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from deconv_ir.ir.dtypes import Array
 
 _VALUE_SHOWN = 200
 

@@ -16,6 +16,7 @@ from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.graph import Graph, Port, Source, needed_layers
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from deconv_ir.bound import BoundModel
     from deconv_ir.execute.profile import Profile
     from deconv_ir.execute.variables import Variables
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.state import State
 
     Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike

@@ -6,15 +6,12 @@ and booleans, up to rounding for floats (NaN and infinities are preserved).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from deconv_ir.errors import InputError
-from deconv_ir.ir.dtypes import ElementType, float_resolution
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array, ElementType, float_resolution
 
 Cast = bool | Literal["wrap"]
 """How arrays of another element type are converted: never, if every value fits, or

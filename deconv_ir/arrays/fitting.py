@@ -8,7 +8,7 @@ bytes: dtype ``|V2`` or ``|V1``, which loads back, without loss, with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -17,13 +17,10 @@ from numpy.typing import ArrayLike
 from deconv_ir.arrays import foreign
 from deconv_ir.arrays.casting import Cast, convert
 from deconv_ir.errors import InputError, UnsupportedError
-from deconv_ir.ir.dtypes import ElementType, from_numpy
+from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 VALUE_LIMIT = 64
 # Up to this many arrays, comparing all pairs is faster than sorting their spans.

@@ -10,15 +10,12 @@ Source: DLPack 1.0, ``dlpack.h`` (DLTensor, DLDataTypeCode) and the Python speci
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from deconv_ir.errors import InputError, one_line
-from deconv_ir.ir.dtypes import BF16
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import BF16, Array
 
 _UNSIGNED, _BFLOAT = 1, 4
 

@@ -9,6 +9,7 @@ from operator import index as as_index
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError, InputError, UnsupportedError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval
 from deconv_ir.ir.graph import Graph, Port
 from deconv_ir.ir.operation import TensorInfo
@@ -16,7 +17,6 @@ from deconv_ir.ir.shapes import MAX_EXTENT, Shape, compatible, format_shape, int
 
 if TYPE_CHECKING:
     from deconv_ir.arrays.casting import Cast
-    from deconv_ir.ir.dtypes import Array
 
 _NAMED = 16
 

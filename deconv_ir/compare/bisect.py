@@ -15,10 +15,10 @@ from deconv_ir.compare.extract_part import extract_part
 from deconv_ir.compare.network import Comparable, Network, open_network
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors
 from deconv_ir.errors import InputError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.model import Inputs
 
 Runner = Callable[[Path, Mapping[str, Any]], Mapping[str, Any]]

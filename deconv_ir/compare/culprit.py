@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
 from deconv_ir.compare.tensors import TensorDifference
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Operation, SemanticsDifference, TensorInfo
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class Culprit(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deconv_ir.compare.extract_part import extract_part
 from deconv_ir.compare.network import Network, open_network
@@ -14,16 +14,13 @@ from deconv_ir.formats.conversion import write_lowered
 from deconv_ir.formats.files import output_errors, replace_file
 from deconv_ir.formats.opening import is_onednn
 from deconv_ir.formats.openvino_xml.writer import to_bytes
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import ConstantSource, TensorInfo
 from deconv_ir.ir.tensor_names import find_tensors
 from deconv_ir.model import Model
 from deconv_ir.ops.constants.constant import Const, unpack
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _CHUNK = 1 << 20
 _SMALL = 16

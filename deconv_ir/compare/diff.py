@@ -16,13 +16,13 @@ from deconv_ir.compare.structure import Aspect, Difference, compare_structure
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors
 from deconv_ir.errors import DeconvError, InputError, SettingError
 from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.model import Model
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.model import Inputs
 
 Against = str | Mapping[str, Any]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.memory import require_memory
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import ancestors
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class Evaluator:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deconv_ir.compare.matching import Matching
 from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.weights import largest_difference
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _TOLERANCE = 2e-3
 """Of folded weights relative to the largest: they may have been rounded to f16."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.formats.opening import open_weights, read_model
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
@@ -20,7 +20,6 @@ from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.model import Model
 
 _CHUNK = 1 << 20

@@ -6,7 +6,7 @@ import abc
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
@@ -14,12 +14,9 @@ from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.onednn_json.to_openvino import lower
 from deconv_ir.formats.opening import is_onednn
 from deconv_ir.formats.openvino_xml.writer import to_bytes
-from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.dtypes import Array, parse_element_type
 from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ops.constants.constant import unpack
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _GROUP_BYTES = 256 << 20
 _GROUP_TENSORS = 64

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.tensors import absolute_errors
+from deconv_ir.ir.dtypes import Array
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from deconv_ir.ir.dtypes import Array
 
 _BLOCK = 1 << 18
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.shapes import element_count, is_static, static
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 # Smaller arrays come from the allocator, whose memory is warm.
 _SMALLEST_BUFFER = 1 << 20

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.memory import require_memory
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Call, Context, Infos
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.checks import VALUE_LIMIT
 from deconv_ir.ops.values import actual
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 def require_fit(layer: Layer, inputs: Infos, context: Context, memory_limit: int | None) -> None:

@@ -18,6 +18,8 @@ from deconv_ir.execute.planner import PlanBodies, judge_whole, make_plan
 from deconv_ir.execute.pointwise import join_pointwise
 from deconv_ir.execute.prepare import Preparation, Prepared
 from deconv_ir.execute.scratchpad import Grant
+from deconv_ir.ir.body import Body
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
@@ -27,8 +29,6 @@ from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
     from deconv_ir.execute.variables import Variables
-    from deconv_ir.ir.body import Body
-    from deconv_ir.ir.dtypes import Array
 
 
 class Observer(Protocol):

@@ -28,6 +28,7 @@ from deconv_ir.execute.scratchpad import (
     fit_grants,
     missing_bytes,
 )
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import (
     Call,
@@ -45,7 +46,6 @@ from deconv_ir.ir.shapes import is_static, static
 if TYPE_CHECKING:
     import numpy as np
 
-    from deconv_ir.ir.dtypes import Array
 
 PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 """Takes a layer and what is known of its inputs; returns names and plans of its bodies."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ops.values import actual
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
-    from deconv_ir.ir.lazy_tensor import Constant
 
 
 class Prepared(NamedTuple):

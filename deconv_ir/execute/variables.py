@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import IRError, UnsupportedError
 from deconv_ir.ir.body import walk_graphs
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source
 from deconv_ir.ops.constants.parameter import Parameter
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array, ElementType
 
 
 class Variables:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.files import open_regular, output_errors, replace_file
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.shapes import element_count, size_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deconv_ir.ir.dtypes import Array
 
 _CHUNK = 1 << 20
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.formats import npy
 from deconv_ir.formats.files import open_regular, output_errors, replace_file
+from deconv_ir.ir.dtypes import Array
 
 # zipfile is imported where it is used: most processes read and write .npy files alone.
 if TYPE_CHECKING:
     import zipfile
 
-    from deconv_ir.ir.dtypes import Array
 
 SUFFIX = ".npz"
 _ENTRY = ".npy"

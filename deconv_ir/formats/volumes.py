@@ -9,15 +9,13 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.files import open_regular
 from deconv_ir.formats.npy import read_layout
 from deconv_ir.ir.boxes import Box, as_slices
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array
 
 SUFFIXES = (".npy", ".zarr")
 _MISSING, _DONE = b".", b"#"

@@ -219,12 +219,23 @@ def _from_output(
     )
 
 
-def _floor_half(total: int) -> int:
-    return total // 2
+_Rule = tuple[Callable[[int], int], str]
+"""Maps the total padding to the pad at the start; and how it is written."""
 
 
 def _ceil_half(total: int) -> int:
     return total - total // 2
+
+
+_FLOOR_HALF: _Rule = lambda total: total // 2, "total_padding // 2"
+_CEIL_HALF: _Rule = _ceil_half, "total_padding - total_padding // 2"
+
+
+def _stated(axis: Axis, auto_pad: PadMode) -> _Rule:
+    """Return the rule of pads that do not depend on the total."""
+    if auto_pad is PadMode.VALID:
+        return lambda _: 0, "0 (valid)"
+    return lambda _: axis.pad_begin, "pads_begin"
 
 
 def openvino_axis(
@@ -246,20 +257,16 @@ def openvino_axis(
         if auto_pad is PadMode.EXPLICIT:
             return _from_pads(axis, data, kernel, axis.pad_begin, axis.pad_end)
         return _from_pads(axis, data, kernel, 0, 0)
+    upper, lower = auto_pad is PadMode.SAME_UPPER, auto_pad is PadMode.SAME_LOWER
     if semantics is Semantics.SPEC:
-        if auto_pad is PadMode.SAME_UPPER:
-            rule = "total_padding - total_padding // 2"
-            return _from_output(axis, data, kernel, output, _ceil_half, rule)
-        return _from_output(axis, data, kernel, output, _floor_half, "total_padding // 2")
-    if auto_pad is PadMode.SAME_UPPER:
-        rule = "ceil(max(0, total_padding) / 2)"
-        return _from_output(axis, data, kernel, output, lambda t: _ceil_half(max(0, t)), rule)
-    if auto_pad is PadMode.SAME_LOWER:
-        rule = "max(0, total_padding) // 2"
-        return _from_output(axis, data, kernel, output, lambda t: max(0, t) // 2, rule)
-    if auto_pad is PadMode.VALID:
-        return _from_output(axis, data, kernel, output, lambda _: 0, "0 (valid)")
-    return _from_output(axis, data, kernel, output, lambda _: axis.pad_begin, "pads_begin")
+        begin, rule = _CEIL_HALF if upper else _FLOOR_HALF
+    elif upper:
+        begin, rule = lambda t: _ceil_half(max(0, t)), "ceil(max(0, total_padding) / 2)"
+    elif lower:
+        begin, rule = lambda t: max(0, t) // 2, "max(0, total_padding) // 2"
+    else:
+        begin, rule = _stated(axis, auto_pad)
+    return _from_output(axis, data, kernel, output, begin, rule)
 
 
 def conv_transpose_axis(
@@ -293,13 +300,8 @@ def backward_data_axis(
     axis: Axis, data: int, kernel: int, output: int, auto_pad: PadMode = PadMode.EXPLICIT
 ) -> AxisGeometry:
     """Find pads as oneDNN Graph ConvolutionBackwardData does; `output` is its dst extent."""
-    rules: dict[PadMode, tuple[Callable[[int], int], str]] = {
-        PadMode.EXPLICIT: (lambda _: axis.pad_begin, "pads_begin"),
-        PadMode.VALID: (lambda _: 0, "0 (valid)"),
-        PadMode.SAME_LOWER: (_floor_half, "total_padding // 2"),
-        PadMode.SAME_UPPER: (_ceil_half, "total_padding - total_padding // 2"),
-    }
-    begin, rule = rules[auto_pad]
+    halves = {PadMode.SAME_LOWER: _FLOOR_HALF, PadMode.SAME_UPPER: _CEIL_HALF}
+    begin, rule = halves.get(auto_pad) or _stated(axis, auto_pad)
     return _from_output(axis, data, kernel, output, begin, rule, "dst_shape")
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
-
-    Constant: TypeAlias = Array | "LazyTensor"
+from deconv_ir.ir.dtypes import Array
 
 
 class LazyTensor:
@@ -83,6 +80,10 @@ class LazyTensor:
         for first in range(0, rows, step):
             last = min(first + step, rows)
             yield first, self.read(first * row, last * row)
+
+
+Constant = Array | LazyTensor
+"""A constant input, as it is or read when it is used."""
 
 
 def joined(constant: Constant) -> Constant:

@@ -12,6 +12,7 @@ from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.expression import Expression as Expression
 from deconv_ir.ir.expression import SemanticsDifference as SemanticsDifference
+from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import Record
@@ -20,7 +21,6 @@ from deconv_ir.ir.shapes import Shape, format_shape, static
 if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
-    from deconv_ir.ir.findings import Finding
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.ir.scratchpad import AlgorithmChoice, ScratchpadBudget
 
@@ -289,7 +289,8 @@ class Operation(Record):
     """How often `infer_parameters` and `infer` infer the `bodies` at most."""
     formula: ClassVar[str] = ""
     """The template of `explain`, such as ``data {shape[data]}, k {element[k]}, axis {self.axis}``:
-    the shape of an input, its elements (`value`) or its first one, an attribute.
+    the shape of an input, its elements (`value`) or its first one, an attribute; ``{lists}``: the
+    elements of all inputs but the first.
     """
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -340,14 +341,13 @@ class Operation(Record):
         if not self.formula:
             return None
         named = dict(zip(self.inputs, inputs, strict=False))
+        value = {n: "?" if i.value is None else format_shape(i.value) for n, i in named.items()}
         return self.formula.format(
             self=self,
             output=output,
             shape={name: format_shape(info.shape) for name, info in named.items()},
-            value={
-                name: "?" if info.value is None else format_shape(info.value)
-                for name, info in named.items()
-            },
+            value=value,
+            lists=", ".join(f"{n} {v}" for n, v in value.items() if n != self.inputs[0]),
             element={name: info.value[0] if info.value else "?" for name, info in named.items()},
         )
 

@@ -13,14 +13,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array
 
 __all__ = ["Problem", "accumulator_of", "check_run", "check_vector", "pick"]
 

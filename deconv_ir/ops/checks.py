@@ -130,14 +130,6 @@ def check_axes(info: TensorInfo, data: Shape) -> tuple[int, ...] | None:
     return axes if axes is None or data is None else normalize_axes(axes, len(data))
 
 
-def named_lists(names: Sequence[str], inputs: Infos) -> str:
-    """Show the elements of some inputs, for `explain`."""
-    return ", ".join(
-        f"{name} {'?' if info.value is None else format_shape(info.value)}"
-        for name, info in zip(names, inputs, strict=False)
-    )
-
-
 def check_axis_count(count: int) -> None:
     """Require a number of axes that an array can have."""
     if count > DEFAULT_LIMITS.rank:

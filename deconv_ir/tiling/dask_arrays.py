@@ -17,11 +17,11 @@ from deconv_ir.tiling.remote import (
     precomputed,
 )
 from deconv_ir.tiling.stream import choose_tile, default_budget
+from deconv_ir.tiling.tiled_run import TiledRun
 from deconv_ir.tiling.two_pass import add_up, next_pass, with_results
 
 if TYPE_CHECKING:
     from deconv_ir.tiling.tileable import Tileable
-    from deconv_ir.tiling.tiled_run import TiledRun
 
 
 def map_dask(

@@ -12,7 +12,9 @@ from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats import npy
 from deconv_ir.formats.volumes import Journal, Volume, open_volume
 from deconv_ir.ir.boxes import Box
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.tiling.stream import FileReader, Stream, default_budget
+from deconv_ir.tiling.tiled_run import Read, TiledRun
 from deconv_ir.tiling.two_pass import (
     Precomputed,
     add_up,
@@ -22,9 +24,7 @@ from deconv_ir.tiling.two_pass import (
 )
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.tiling.tileable import Tileable
-    from deconv_ir.tiling.tiled_run import Read, TiledRun
 
 
 def import_dask(name: str = "dask") -> Any:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.execute.memory import available_bytes, format_bytes
 from deconv_ir.formats.volumes import Volume
 from deconv_ir.ir.boxes import Box, whole_box
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.tiling.grid import Grid
 from deconv_ir.tiling.tiled_run import TiledRun
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _MOST_BYTES = 4 << 30
 _WORTH = 1.1

@@ -11,14 +11,15 @@ from deconv_ir.compare.network import open_network
 from deconv_ir.drawing.blocks import flow_of
 from deconv_ir.execute.machine_limits import measure_limits
 from deconv_ir.execute.profile import Profile
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph
+from deconv_ir.model import Model
 from deconv_ir.view.facts import Progress
 from deconv_ir.view.pictures import pictures_of
 from deconv_ir.view.statistics import number
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
-    from deconv_ir.model import Model
+    pass
 
 PROFILED_RUNS = 3
 MAX_LISTED = 200

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context
 from deconv_ir.ops.constants.constant import Const
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 BINS = 32
 LISTED = 12

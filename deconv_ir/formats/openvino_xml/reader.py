@@ -6,6 +6,7 @@ layers with the same text share operations, ports and dims.
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -101,22 +102,10 @@ class Reader:
 
     def report(self, fault: Fault, base: int, layer: str | None = None) -> None:
         """File a fault, found at offsets from `base` on."""
-        found = fault.error
-        start = base + fault.start
-        line, column = self.source.position(start)
-        error = type(found)(
-            found.message,
-            file=self.file,
-            line=line,
-            column=column,
-            layer=layer,
-            attribute=found.attribute,
-            expected=found.expected,
-            actual=found.actual,
-            hint=found.hint,
-            rule=found.rule,
-            place=(start, base + fault.end),
-        )
+        start, error = base + fault.start, copy.copy(fault.error)  # of a piece that may be shared
+        error.file, error.layer, error.place = self.file, layer, (start, base + fault.end)
+        line, error.column = self.source.position(start)
+        error.line = line
         if fault.is_remark:
             if len(self.out.remarks) < self.limits.problems:
                 self.out.remarks.append(error)

@@ -16,19 +16,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.subconvolution import Axes
 from deconv_ir.kernels.numpy.tile import Extents
 from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 __all__ = ["GemmCol2im"]
 

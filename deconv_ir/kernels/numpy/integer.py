@@ -6,12 +6,11 @@ which floats are exact; the products of limbs are added modulo 2^64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array
 
 __all__ = ["IntegerGemm"]
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.subconvolution import AxisSpan
 from deconv_ir.kernels.numpy.tile import Tile
 from deconv_ir.kernels.problem import pick
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 __all__ = ["Interleaver", "Phases"]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.gemm_col2im import GemmCol2im
 from deconv_ir.kernels.numpy.im2col import Im2col
 from deconv_ir.kernels.numpy.subconvolution import sub_convolutions
 from deconv_ir.kernels.numpy.tiled import TiledKernel
 from deconv_ir.kernels.problem import Problem
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 __all__ = ["choose_method", "grouped", "pack"]
 

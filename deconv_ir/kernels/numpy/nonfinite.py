@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.method import grouped, pack
 from deconv_ir.kernels.problem import Problem
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 __all__ = ["NonFiniteOutputs", "finite_part"]
 

@@ -6,10 +6,11 @@ import abc
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.interleave import Interleaver, Phases
 from deconv_ir.kernels.numpy.subconvolution import Axes, spans
@@ -17,9 +18,6 @@ from deconv_ir.kernels.numpy.tile import COMFORTABLE_BYTES, Extents, Tile, choos
 from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 __all__ = ["Part", "Scratchpad", "TiledKernel"]
 

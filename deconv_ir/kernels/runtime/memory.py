@@ -6,15 +6,13 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from deconv_ir.errors import SettingError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime.extension import compiled_module
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 __all__ = ["allocator", "empty", "is_pooled", "set_memory_pool_limit"]
 

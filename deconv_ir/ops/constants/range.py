@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import math
 from typing import Any
 
@@ -27,17 +26,19 @@ def steps(start: float, stop: float, step: float) -> int:
     return max(0, math.ceil((stop - start) / step))
 
 
-class _Range(Operation, abc.ABC):
+@operation("Range-1(start, stop, step)", "i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]")
+class Range1(Operation):
     """Numbers from start to stop, by step; stop is not among them."""
 
-    @abc.abstractmethod
-    def result_type(self, inputs: Infos) -> ElementType | None:
-        """Check the types of the inputs, and tell that of the output."""
+    output_type: ElementType | None = None
+    """None: the common type of the inputs."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         for info, name in zip(inputs, self.inputs, strict=True):
             check_single(info, name)
-        found = self.result_type(inputs)
+        for info, name in zip(inputs, self.inputs, strict=True):
+            check_type(info, name, "numeric")
+        found = self.output_type or merged_type(inputs, self.inputs)
         whole = found is not None and found.is_integer
         scalars = [_scalar(info, whole) for info in inputs]
         numbers = [s for s in scalars if isinstance(s, int | float)]
@@ -75,7 +76,7 @@ class _Range(Operation, abc.ABC):
         return "the numbers from " + ", ".join(shown)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        dtype = self.array_type(inputs)
+        dtype = self.output_type.numpy() if self.output_type else inputs[0].dtype
         start, stop, step = (
             _number(a, name, dtype) for a, name in zip(inputs, self.inputs, strict=True)
         )
@@ -87,10 +88,6 @@ class _Range(Operation, abc.ABC):
         else:
             numbers = np.arange(count) * float(step) + float(start)
         return (numbers.astype(dtype),)
-
-    def array_type(self, inputs: Arrays) -> Any:
-        """Tell the dtype of the output."""
-        return inputs[0].dtype
 
 
 def _scalar(info: TensorInfo, whole: bool) -> float | Dim | None:
@@ -111,30 +108,11 @@ def _number(array: Array, name: str, dtype: Any) -> Any:
     return number
 
 
-@operation("Range-1(start, stop, step)", "i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]")
-class Range1(_Range):
-    """Numbers from start to stop, by step; stop is not among them."""
-
-    def result_type(self, inputs: Infos) -> ElementType | None:
-        """Require one numeric type."""
-        return merged_type(inputs, self.inputs, "numeric")
-
-
 @operation(
     "Range-4(start, stop, step)",
     "i64[]{9}, i64[]{2}, i64[]{-3} -> f32[3] | output_type=f32",
 )
-class Range4(_Range):
+class Range4(Range1):
     """Numbers from start to stop, by step; stop is not among them."""
 
     output_type: ElementType = attribute(result_type())
-
-    def result_type(self, inputs: Infos) -> ElementType | None:
-        """Require numeric types."""
-        for info, name in zip(inputs, self.inputs, strict=True):
-            check_type(info, name, "numeric")
-        return self.output_type
-
-    def array_type(self, inputs: Arrays) -> Any:
-        """Tell the dtype of the output."""
-        return self.output_type.numpy()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds
-from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.lazy_tensor import Constant, whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.scratchpad import ONE_RUN
@@ -35,7 +35,6 @@ from deconv_ir.ops.windows import AUTO_PAD, window_axes
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
-    from deconv_ir.ir.lazy_tensor import Constant
     from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.kernels import Activation
     from deconv_ir.kernels import Convolution as ConvolutionKernel

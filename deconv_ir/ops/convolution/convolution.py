@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, convolution_axis
-from deconv_ir.ir.lazy_tensor import joined
+from deconv_ir.ir.lazy_tensor import Constant, joined
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import element_count, is_static, static
@@ -16,9 +16,6 @@ from deconv_ir.ops.checks import check_least, merged_type
 from deconv_ir.ops.convolution.base import AnyConvolution
 from deconv_ir.ops.convolution.views import DataView, FilterView
 from deconv_ir.ops.windows import explain_window, static_geometry, window_extent
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.lazy_tensor import Constant
 
 
 class _Convolution(AnyConvolution):

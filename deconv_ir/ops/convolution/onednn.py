@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
@@ -17,7 +16,7 @@ from deconv_ir.ir.geometry import (
     backward_data_axis,
     conv_transpose_axis,
 )
-from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.lazy_tensor import Constant, whole
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import intersect_dims
@@ -32,9 +31,6 @@ from deconv_ir.ops.convolution.views import (
     quotient,
 )
 from deconv_ir.ops.numeric import np
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.lazy_tensor import Constant
 
 
 class DataFormat(enum.Enum):

@@ -43,6 +43,8 @@ class _Picked(Operation):
 class Gather1(Operation):
     """Slices of the data along an axis."""
 
+    formula = "data {shape[data]}, indices {shape[indices]} in place of axis {element[axis]}"
+
     negative: ClassVar[bool] = False
     """Whether an index may count from the end."""
 
@@ -106,14 +108,6 @@ class Gather1(Operation):
         count = len(data.value)
         low = -count if self.negative else 0
         return tuple(data.value[i] if low <= i < count else ANY for i in picked)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        data, indices, axis_info = inputs
-        at = known_integer(axis_info, "axis")
-        return (
-            f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)} "
-            f"in place of axis {'?' if at is None else at}"
-        )
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), chosen = boxes, known_integer(inputs[2], "axis")

@@ -9,7 +9,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
 from deconv_ir.ir.dtypes import F32, F64, Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.lazy_tensor import Constant, whole
 from deconv_ir.ir.operation import (
     Arrays,
     Call,
@@ -37,7 +37,6 @@ from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tiles import broadcast_box
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.lazy_tensor import Constant
     from deconv_ir.kernels.products import PackedMatrix
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.lazy_tensor import Constant, whole
 from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, Operation
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
@@ -27,7 +27,6 @@ from deconv_ir.ops.recurrent.recurrence import (
 )
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.lazy_tensor import Constant
     from deconv_ir.kernels.recurrent import PackedCells
 
 

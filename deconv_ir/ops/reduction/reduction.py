@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic, whole_box
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, static
+from deconv_ir.ir.shapes import Shape, static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen
@@ -38,6 +38,7 @@ _LEAST_COMPILED = 1 << 12
 class Reduction(Operation):
     """One number of all along some axes; no axes leave the data as it is."""
 
+    formula = "data {shape[data]} reduced along axes {value[axes]}, keep_dims={self.keep_dims}"
     compute: ClassVar[Function]
     family: ClassVar[str] = "numeric"
     on_values: ClassVar[OnValues | None] = None
@@ -72,13 +73,6 @@ class Reduction(Operation):
         if self.mean:
             total = FLOOR_DIVIDE(total, len(data.value), data.element_type)
         return (total,)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        axes = known_integers(inputs[1])
-        return (
-            f"data {format_shape(inputs[0].shape)} reduced along axes "
-            f"{'?' if axes is None else format_shape(axes)}, keep_dims={self.keep_dims}"
-        )
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find the axes once, where they are known."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array
 
+if TYPE_CHECKING:
     Taps = tuple[Array, Array]
     """Index and weight of each element, ``[output, taps]`` both."""
 

@@ -35,7 +35,6 @@ from deconv_ir.ops.resample.resample import (
     Taps,
     resample_bytes,
     resampler,
-    tap_resampler,
     taps_along,
 )
 from deconv_ir.ops.values import actual, as_dims, unknown_dims
@@ -168,7 +167,8 @@ class _Interpolate(Operation, abc.ABC):
             message = f"there is nothing to interpolate in {shown}"
             raise ShapeError(message, actual=shown, rule="interpolate")
         how = self.settings(len(shape))
-        run = resampler(how, shape, output, self._scales(infos, shape), context.scratch_bytes)
+        taps = taps_along(how, shape, output, self._scales(infos, shape))
+        run = resampler(how, shape, output, taps, context.scratch_bytes)
         return (lambda data: run(np.pad(data, pads))) if any(map(any, pads)) else run
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
@@ -189,7 +189,7 @@ class InterpolateTile(Operation):
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         shapes = static(inputs[0].shape), static(outputs[0].shape)
-        run = tap_resampler(self.how, *shapes, dict(self.taps), context.scratch_bytes)
+        run = resampler(self.how, *shapes, dict(self.taps), context.scratch_bytes)
         return lambda arrays, out: (run(arrays[0]),)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:

@@ -103,11 +103,30 @@ def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: in
     return _ELEMENT_BYTES * min(whole, min(jobs, cut.threads) * cut.elements)
 
 
+Taps = FixedArrays
+"""The terms of the elements along an axis: index and, unless it is 1, weight."""
+
+
+def taps_along(
+    how: Settings, data: Sequence[int], output: Sequence[int], scales: Mapping[int, float]
+) -> dict[int, Taps]:
+    """Return what output elements are made of, for each axis that changes.
+
+    `scales`: axis -> output extent over data extent, or what the model states in its place.
+    """
+    scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
+    shrinks = how.antialias and any(scale < 1 for scale in scales.values())
+    return {
+        axis: Taps(*_taps_of(how, scale, data[axis], output[axis], shrinks))
+        for axis, scale in scales.items()
+    }
+
+
 def resampler(
     how: Settings,
     data: tuple[int, ...],
     output: Sequence[int],
-    scales: Mapping[int, float],
+    taps: Mapping[int, Taps],
     scratch_bytes: int,
 ) -> Callable[[Array], Array]:
     """Return a function that interpolates arrays of one shape to other extents, in their dtype.
@@ -117,38 +136,11 @@ def resampler(
     how : Settings
     data, output : sequence of int
         Extents; those of the data are not 0.
-    scales : mapping
-        Axis -> output extent over data extent, or what the model states in its place.
+    taps : mapping
+        Each axis that changes -> the terms of its elements, as of `taps_along`.
     scratch_bytes : int
         Bound on temporary arrays, where a line takes no more.
     """
-    return tap_resampler(how, data, output, taps_along(how, data, output, scales), scratch_bytes)
-
-
-Taps = FixedArrays
-"""The terms of the elements along an axis: index and, unless it is 1, weight."""
-
-
-def taps_along(
-    how: Settings, data: Sequence[int], output: Sequence[int], scales: Mapping[int, float]
-) -> dict[int, Taps]:
-    """Return what output elements are made of, for each axis that changes."""
-    scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
-    shrinks = how.antialias and any(scale < 1 for scale in scales.values())
-    return {
-        axis: Taps(*_taps_of(how, scale, data[axis], output[axis], shrinks))
-        for axis, scale in scales.items()
-    }
-
-
-def tap_resampler(
-    how: Settings,
-    data: tuple[int, ...],
-    output: Sequence[int],
-    taps: Mapping[int, Taps],
-    scratch_bytes: int,
-) -> Callable[[Array], Array]:
-    """As `resampler`, given what the elements along each axis that changes are made of."""
     from deconv_ir.kernels.runtime.memory import empty
     from deconv_ir.kernels.runtime.parallel import run_jobs
 

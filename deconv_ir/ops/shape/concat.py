@@ -156,6 +156,8 @@ class _Split(OfLists):
 class Split(_Split):
     """Equal parts of an array along an axis."""
 
+    formula = "data {shape[data]} in {self.num_splits} parts along axis {element[axis]}"
+
     num_splits: int = attribute(integer(1))
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -195,13 +197,6 @@ class Split(_Split):
             return None if extent % self.num_splits else extent // self.num_splits
         low, high = bounds(extent)
         return interval(-(-low // self.num_splits), high and high // self.num_splits)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        at = known_integer(inputs[1], "axis")
-        return (
-            f"data {format_shape(inputs[0].shape)} in {self.num_splits} parts along axis "
-            f"{'?' if at is None else at}"
-        )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Cut the array (views)."""

@@ -17,7 +17,6 @@ from deconv_ir.ops.checks import (
     axis_count,
     check_lists,
     known_integers,
-    named_lists,
     normalize_axes,
 )
 from deconv_ir.ops.checks import integers as elements
@@ -105,14 +104,12 @@ def _too_many(count: int, rank: int) -> ShapeError:
 class _Sliced(OfLists, abc.ABC):
     """Part of an array, as lists say: what `index` makes of its shape and of them."""
 
+    formula = "data {shape[data]}, {lists}"
     sharing = Sharing.PART
 
     @abc.abstractmethod
     def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
         """Return what the array is indexed with."""
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self.index(shape, *lists))

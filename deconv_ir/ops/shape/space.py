@@ -10,7 +10,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.shapes import format_shape, static
+from deconv_ir.ir.shapes import static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import (
     add,
@@ -21,7 +21,6 @@ from deconv_ir.ops.checks import (
     integers,
     known_integers,
     misfit,
-    named_lists,
     normalize_axis,
     product,
 )
@@ -184,6 +183,7 @@ Known = tuple[int, ...]
 class _BatchBlocks(Operation, abc.ABC):
     """Lists of one element an axis: the block, and what is padded or cut."""
 
+    formula = "data {shape[data]}, {lists}"
     sharing = Sharing.PART
 
     def lists(self, inputs: Infos) -> list[tuple[int, ...] | None]:
@@ -219,9 +219,6 @@ class _BatchBlocks(Operation, abc.ABC):
         if begin is None or end is None:
             shape = (shape[0], *unknown_dims(len(data.shape) - 1))
         return (TensorInfo(shape, data.element_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
 
     def checked(self, inputs: Arrays) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
         """Return the shape of the output, and the lists."""
