@@ -7,9 +7,10 @@ import numpy as np
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["contiguous"]
+__all__ = ["contiguous", "in_order"]
 
 # Elements, and neighbouring ones of a column, from which the compiled copy is faster.
 _LEAST_COPIED, _LEAST_ROWS = 1 << 12, 8
@@ -21,22 +22,29 @@ def contiguous(array: Array) -> Array:
 
     In f32, where the elements of columns are neighbours in memory, blocks are transposed.
     """
+    copy = in_order(array)
+    return np.ascontiguousarray(array) if copy is None else copy
+
+
+def in_order(array: Array) -> Array | None:
+    """Return a contiguous array as it is, a compiled copy of a transposed one, or None."""
     if array.flags.c_contiguous:
         return array
     module = compiled_module()
-    shape = _joined(array)
     if (
         module is None
         or array.dtype != np.float32
         or array.size < _LEAST_COPIED
         or not array.flags.aligned
-        or not 2 <= len(shape) <= _MOST_DIMS
     ):
-        return np.ascontiguousarray(array)
+        return None
+    shape = _joined(array)
+    if not 2 <= len(shape) <= _MOST_DIMS or shape[-2] < _LEAST_ROWS:
+        return None
     joined = array.reshape(shape)
-    if joined.strides[-2] != joined.itemsize or shape[-2] < _LEAST_ROWS:
-        return np.ascontiguousarray(array)
-    out = np.empty(array.shape, array.dtype)
+    if joined.strides[-2] != joined.itemsize or 0 in joined.strides:
+        return None
+    out = empty(array.shape, array.dtype)
     isa = INSTRUCTION_SETS.index(instruction_set())
     module.copy_matrices(isa, joined, out, get_threads())
     return out

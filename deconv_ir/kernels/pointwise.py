@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from deconv_ir.kernels.copies import in_order
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -193,6 +194,8 @@ class Program:
             target = out
             if picked != (0, 1, 2, 3, 4, 5, 6, 7)[: len(arrays)]:
                 arrays = [arrays[i] for i in picked]
+            # Elements of columns would be read one by one.
+            arrays = [a if (b := in_order(a)) is None else b for a in arrays]
             if not plain:
                 # Types that the buffer protocol lacks.
                 arrays, target = [_as_bits(a) for a in arrays], _as_bits(out)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LEAST_FOR_THREADS",
     "PackedMatrix",
+    "attend",
     "matmul",
     "multiply_stacks",
     "pack_matrix",
@@ -39,6 +40,8 @@ LEAST_FOR_THREADS = 1 << 13
 
 # Products of fewer rows or multiply-adds a matrix are left to the BLAS, which need not pack.
 _LEAST_ROWS, _LEAST_COMPILED = 8, 1 << 15
+# Elements of a matrix that is packed.
+_LEAST_PACKED = 1 << 10
 _MOST_STACKED = 8
 # As in products.c: rows, terms and columns that a thread packs at once, and lanes of a vector.
 _ROWS, _DEPTH, _COLUMNS, _LANES = 240, 256, 64, 16
@@ -61,17 +64,18 @@ class PackedMatrix(NamedTuple):
     shape: tuple[int, int]
     isa: int
 
-    def multiply(self, rows: Array) -> Array:
-        """Return the product of ``[M, K]`` in f32 and this matrix, ``[M, N]``.
+    def multiply(self, rows: Array, bias: Array | None = None) -> Array:
+        """Return the product of ``[M, K]`` in f32 and this matrix, plus ``[N]``: ``[M, N]``.
 
-        Each sum adds its terms in order: the same bits for any number of rows and threads.
+        Each sum begins with the bias and adds its terms in order: the same bits for any number of
+        rows and threads.
         """
         module = compiled_module()
         assert module is not None, "the matrix is packed for it"
         rows = rows if rows.flags.aligned else rows.copy()
         out = empty((len(rows), self.shape[1]), np.dtype(np.float32))
         if out.size:
-            module.multiply(self.isa, rows, self.data, out, True, get_threads())
+            module.multiply(self.isa, rows, self.data, bias, out, True, get_threads())
         return out
 
 
@@ -82,7 +86,7 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     few columns would fill vectors that the zeros beside them take more than a quarter of it.
     """
     module = compiled_module()
-    if module is None or matrix.dtype != np.float32 or matrix.size < _LEAST_COMPILED // _LEAST_ROWS:
+    if module is None or matrix.dtype != np.float32 or matrix.size < _LEAST_PACKED:
         return None
     if 4 * (-matrix.shape[1] % _LANES) > matrix.shape[1]:
         return None
@@ -109,12 +113,14 @@ def _is_compiled(a: Array, b: Array) -> bool:
         m >= _LEAST_ROWS
         and m * k * n >= _LEAST_COMPILED
         and k == b.shape[-2]
-        and a.dtype == b.dtype == np.float32
-        and a.flags.aligned
-        and b.flags.aligned
-        and max(a.ndim, b.ndim) <= 2 + _MOST_STACKED
+        and _is_plain(a)
+        and _is_plain(b)
         and compiled_module() is not None
     )
+
+
+def _is_plain(x: Array) -> bool:
+    return x.dtype == np.float32 and x.flags.aligned and x.ndim <= 2 + _MOST_STACKED
 
 
 def _compiled(a: Array, b: Array) -> Array:
@@ -123,12 +129,11 @@ def _compiled(a: Array, b: Array) -> Array:
     assert module is not None, "the caller has seen that it is there"
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     product = empty((*stack, a.shape[-2], b.shape[-1]), np.dtype(np.float32))
-    a, b = (
-        x if x.shape[:-2] == stack else np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b)
-    )
     if product.size:
         isa = INSTRUCTION_SETS.index(instruction_set())
-        module.multiply(isa, a, b, product, False, get_threads())
+        module.multiply(
+            isa, _spread(a, stack), _spread(b, stack), None, product, False, get_threads()
+        )
     return product
 
 
@@ -163,6 +168,38 @@ def matmul(a: Array, b: Array) -> Array:
         product = _compiled(rows, b) if compiled else _multiply(rows, b)
         return product.reshape(*a.shape[:-1], b.shape[-1])
     return _compiled(a, b) if compiled else _multiply(a, b)
+
+
+def attend(query: Array, key: Array, value: Array, scale: float) -> Array | None:
+    """Return ``softmax(scale * query key^T) value``, the weights of few queries at once.
+
+    Parameters
+    ----------
+    query, key, value : Array
+        ``[..., M, K]``, ``[..., N, K]`` and ``[..., N, V]``; stacks are broadcast.
+    scale : float
+        Queries are multiplied by it.
+
+    Returns
+    -------
+    Array or None
+        ``[..., M, V]``, the same bits on any number of threads; None: not compiled, which
+        depends on the shapes of one matrix of each stack alone.
+    """
+    module = compiled_module()
+    if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
+        return None
+    stack = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
+    if out.size:
+        isa = INSTRUCTION_SETS.index(instruction_set())
+        given = (_spread(x, stack) for x in (query, key, value))
+        module.attend(isa, *given, out, scale, get_threads())
+    return out
+
+
+def _spread(x: Array, stack: tuple[int, ...]) -> Array:
+    return x if x.shape[:-2] == stack else np.broadcast_to(x, (*stack, *x.shape[-2:]))
 
 
 def _multiply(a: Array, b: Array) -> Array:

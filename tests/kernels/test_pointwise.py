@@ -250,6 +250,17 @@ def test_shapes_strides_and_broadcasts(seed: int) -> None:
     np.testing.assert_array_equal(out, np.broadcast_to(a * b + c - a * b, shape))
 
 
+def test_a_transposed_input_is_turned_first() -> None:
+    data = np.random.default_rng(0).standard_normal((2, 70, 300)).astype(F32)
+    expression = Expression()
+    x, y = expression.input(data.dtype), expression.input(data.dtype)
+    program = expression.program(expression.apply("add", x, y), data.dtype)  # type: ignore[arg-type]
+    assert program is not None
+    out, turned = np.empty((2, 300, 70), F32), data.swapaxes(1, 2)
+    program.bind()([turned, turned[:, :, :1]], out)
+    np.testing.assert_array_equal(out, turned + turned[:, :, :1])
+
+
 def test_elements_that_are_not_aligned() -> None:
     x = np.zeros(4 * 100 + 1, np.uint8)[1:].view(np.float32)
     x[:] = np.arange(100)

@@ -129,6 +129,10 @@ def test_random_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = pack_matrix(b)
     for product in (matmul(a, b), *([packed.multiply(a)] if packed else [])):
         assert (np.abs(product - expected) <= allowed).all()
+    if packed:
+        bias = rng.standard_normal(n).astype(np.float32)
+        allowed += 6e-8 * (k + 2) * np.abs(bias)
+        assert (np.abs(packed.multiply(a, bias) - (expected + bias)) <= allowed).all()
 
 
 @compiled
@@ -176,13 +180,15 @@ def test_c_refuses_what_does_not_fit() -> None:
     assert module is not None
     a, b, out = (np.zeros(shape, np.float32) for shape in ((3, 4), (4, 5), (3, 5)))
     packed = np.zeros(4 * 16, np.float32)
-    for bad in ((a, b[:3], out, False), (a, b, out[:2], False), (a, b[None], out, False),
-                (a[None], b, out, False), (a.astype("f8"), b, out, False), (a[0], b, out, False),
-                (a[:0], b, out[:0], False), (a, packed[:15], out, True)):  # fmt: skip
+    for bad in ((a, b[:3], None, out, False), (a, b, None, out[:2], False),
+                (a, b[None], None, out, False), (a[None], b, None, out, False),
+                (a.astype("f8"), b, None, out, False), (a[0], b, None, out, False),
+                (a[:0], b, None, out[:0], False), (a, packed[:15], None, out, True),
+                (a, b, out[0, :4], out, False)):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
             module.multiply(0, *bad, 1)
     with pytest.raises(ValueError, match="fit"):
-        module.multiply(9, a, b, out, False, 1)
+        module.multiply(9, a, b, None, out, False, 1)
     for pair in ((b, packed[:15]), (b[None], packed), (b.astype("f8"), packed), (b[:0], packed)):
         with pytest.raises(ValueError, match="fit"):
             module.pack_columns(0, *pair)

@@ -39,6 +39,7 @@ PyObject *module_softmax(PyObject *module, PyObject *arguments);  /* normalizati
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
 PyObject *module_multiply(PyObject *module, PyObject *arguments);
 PyObject *module_copy_matrices(PyObject *module, PyObject *arguments);
+PyObject *module_attend(PyObject *module, PyObject *arguments);   /* products/attention.c */
 PyObject *module_recur(PyObject *module, PyObject *arguments);    /* recurrent/recurrent.c */
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
@@ -79,7 +80,9 @@ static PyMethodDef module_methods[] = {
      "threads): an LSTM or a GRU over time"},
     {"pack_columns", module_pack_columns, METH_VARARGS, "pack_columns(isa, b, out): for multiply"},
     {"multiply", module_multiply, METH_VARARGS,
-     "multiply(isa, a, b, out, is_packed, threads): stacks of matrices"},
+     "multiply(isa, a, b, bias, out, is_packed, threads): stacks of matrices"},
+    {"attend", module_attend, METH_VARARGS,
+     "attend(isa, query, key, value, out, scale, threads): softmax(scale query key^T) value"},
     {"copy_matrices", module_copy_matrices, METH_VARARGS, "copy_matrices(isa, data, out, threads)"},
     {"pool", module_pool, METH_VARARGS,
      "pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads)"},
@@ -97,7 +100,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 19 };
+enum { INTERFACE = 20 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -8,7 +8,7 @@ from types import ModuleType
 
 __all__ = ["compiled_module"]
 
-_INTERFACE = 19
+_INTERFACE = 20
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 

@@ -233,6 +233,8 @@ class Unary(Elementwise):
     through_reals: ClassVar[bool] = False
     """Integers are computed in f64, and the result rounded to the nearest."""
     on_reals: ClassVar[Any] = None
+    keeps_integers: ClassVar[bool] = False
+    """Integers stay as they are."""
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write to an array, but for integers that are computed in f64."""
@@ -246,9 +248,9 @@ class Unary(Elementwise):
         reals = None
         if rule is not None and data.reals is not None:
             reals = on_reals(rule, element_type, data.reals)
-        return (
-            TensorInfo(data.shape, BOOLEAN if self.boolean_result else element_type, None, reals),
-        )
+        value = data.value if self.keeps_integers else None
+        to = BOOLEAN if self.boolean_result else element_type
+        return (TensorInfo(data.shape, to, value, reals),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute the output, keeping the element type."""

@@ -97,8 +97,8 @@ _ERF_BELOW = (
 unary("Abs", "abs", "Absolute value; the smallest integer stays as it is.")
 unary("Negative", "negative", "The opposite; integers wrap.")
 unary("Sign", "sign", "-1, 0 or 1; NaN stays NaN.")
-unary("Floor", "floor", "Round down.", on_reals=math.floor)
-unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil)
+unary("Floor", "floor", "Round down.", on_reals=math.floor, keeps_integers=True)
+unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil, keeps_integers=True)
 unary(
     "ReLU",
     lambda x: np.maximum(x, x.dtype.type(0)),

@@ -158,7 +158,7 @@ class ScaledDotProductAttention(Operation):
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        from deconv_ir.kernels.products import matmul
+        from deconv_ir.kernels.products import attend, matmul
         from deconv_ir.ops.normalization.softmax import Softmax8
 
         query, key, value = map(widen, inputs[:3])
@@ -166,14 +166,20 @@ class ScaledDotProductAttention(Operation):
         scale: Any = 1 / math.sqrt(max(1, query.shape[-1]))
         if len(inputs) > 4:
             scale = only(widen(inputs[4]), "scale")
+        mask = inputs[3] if len(inputs) > 3 else None
+        if mask is not None and mask.dtype != bool and mask.size == 1 and not mask.any():
+            mask = None  # as converters write it
         with np.errstate(all="ignore"):
+            if mask is None and not self.causal:
+                compiled = attend(query, key, value, scale)
+                if compiled is not None:
+                    return (narrow(compiled, inputs[0].dtype),)
             weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
             if self.causal:
                 weights = np.where(np.tri(*weights.shape[-2:]) > 0, weights, -np.inf)
-            elif len(inputs) > 3 and inputs[3].dtype == bool:
-                weights = np.where(inputs[3], weights, -np.inf)
-            elif len(inputs) > 3 and (inputs[3].size > 1 or inputs[3].any()):
-                # Converters write 0 where there is no mask.
-                weights = weights + widen(inputs[3])
+            elif mask is not None and mask.dtype == bool:
+                weights = np.where(mask, weights, -np.inf)
+            elif mask is not None:
+                weights = weights + widen(mask)
             (weights,) = Softmax8(axis=-1).execute([weights], context)
             return (narrow(matmul(weights, value), inputs[0].dtype),)

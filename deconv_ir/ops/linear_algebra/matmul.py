@@ -14,6 +14,7 @@ from deconv_ir.ir.operation import (
     Arrays,
     Call,
     Context,
+    Epilogue,
     Infos,
     Kernel,
     Operation,
@@ -32,6 +33,7 @@ from deconv_ir.ir.shapes import (
 )
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_least_rank, check_type, merged_type
+from deconv_ir.ops.convolution.fusing import as_bias
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tiles import broadcast_box
@@ -157,14 +159,27 @@ class MatMul(Operation):
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Pack a constant matrix on the right."""
+        return self.prepare_fused(constants, Epilogue(None, None, ()), context)
+
+    def prepare_fused(
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Pack a constant matrix on the right; sums begin with a number a column."""
         from deconv_ir.kernels.products import pack_matrix
 
         a, b = constants
-        if a is not None or b is None or len(b.shape) != 2:
+        if a is not None or b is None or len(b.shape) != 2 or epilogue.activation is not None:
             return None
         matrix = whole(b)
-        packed = pack_matrix(matrix.T if self.transpose_b else matrix)
-        return None if packed is None else _PackedProduct(self, packed)
+        matrix = matrix.T if self.transpose_b else matrix
+        bias, addend = None, epilogue.addend
+        axes = 1 if addend is None else max(1, addend.ndim)
+        if addend is not None:
+            bias = as_bias(addend, axes, axes - 1, matrix.shape[1], matrix.dtype)
+            if bias is None:
+                return None
+        packed = pack_matrix(matrix)
+        return None if packed is None else _PackedProduct(self, packed, bias, axes)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what threads pack at once."""
@@ -192,19 +207,27 @@ class MatMul(Operation):
 class _PackedProduct(Kernel):
     """A product with a packed matrix."""
 
-    def __init__(self, operation: MatMul, packed: PackedMatrix) -> None:
+    def __init__(
+        self,
+        operation: MatMul,
+        packed: PackedMatrix,
+        bias: Array | None,
+        axes: int,
+    ) -> None:
         self._operation = operation
         self._packed = packed
+        self._bias = bias
+        self._axes = axes
 
     @property
     def packed_bytes(self) -> int:
         """Bytes of the packed matrix."""
-        return self._packed.data.nbytes
+        return self._packed.data.nbytes + (0 if self._bias is None else self._bias.nbytes)
 
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same matrix for the columns of a tile."""
         assert isinstance(operation, MatMul), "a tile of one is one"
-        return _PackedProduct(operation, self._packed)
+        return _PackedProduct(operation, self._packed, self._bias, self._axes)
 
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
@@ -213,8 +236,9 @@ class _PackedProduct(Kernel):
         a = inputs[0]
         if self._operation.transpose_a and a.ndim > 1:
             a = np.swapaxes(a, -1, -2)
-        product = self._packed.multiply(a.reshape(-1, a.shape[-1]))
-        product = product.reshape(*a.shape[:-1], self._packed.shape[1])
+        product = self._packed.multiply(a.reshape(-1, a.shape[-1]), self._bias)
+        more = max(0, self._axes - a.ndim)  # where the addend has more axes than the product
+        product = product.reshape(*(1,) * more, *a.shape[:-1], self._packed.shape[1])
         columns = self._operation.columns
         return (product if columns is None else product[..., slice(*columns)],)
 

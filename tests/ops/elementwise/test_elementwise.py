@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import I64
+from deconv_ir.operations import Context, TensorInfo, find_operation
 
 NAN, INF = math.nan, math.inf
 
@@ -92,6 +94,12 @@ BINARY = [
 @pytest.mark.parametrize(("kind", "data", "expected"), UNARY)
 def test_unary(run, kind: str, data, expected) -> None:
     np.testing.assert_allclose(run(kind, data), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["Floor", "Ceiling"])
+def test_known_integers_stay_known_when_they_are_rounded(kind: str) -> None:
+    data = TensorInfo((2,), I64, (-3, 64))
+    assert find_operation(kind)().infer([data], Context()) == (data,)
 
 
 @pytest.mark.parametrize(("kind", "a", "b", "expected"), BINARY)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.operations import Context, find_operation
+from deconv_ir.operations import Context, Epilogue, find_operation
 from deconv_ir.ops.linear_algebra.matmul import MatMul
 
 pytestmark = pytest.mark.skipif(
@@ -47,6 +47,28 @@ def test_columns_of_a_tile() -> None:
     whole = kernel([a, None])[0]
     part = kernel.tiled(layer.replace(columns=(20, 61)))([a[2:5], None])[0]
     np.testing.assert_array_equal(part, whole[2:5, 20:61])
+
+
+@pytest.mark.parametrize("addend", [(), (90,), (1, 90), (1, 1, 1, 90), (1,), (1, 1)])
+@pytest.mark.parametrize("shape", [(70,), (5, 70), (2, 3, 70)])
+def test_an_addend_of_the_columns_is_where_sums_begin(
+    addend: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    a, bias = (np.float32(RNG.standard_normal(s)) for s in (shape, addend))
+    kernel = MatMul().prepare_fused([None, MATRIX], Epilogue(np.asarray(bias), None, ()), Context())
+    assert kernel is not None
+    (found,) = kernel([a, None])
+    expected = a @ MATRIX.astype(np.float64) + bias
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    part = kernel.tiled(MatMul(columns=(20, 61)))([a, None])[0]
+    np.testing.assert_array_equal(part, found[..., 20:61])
+
+
+@pytest.mark.parametrize("addend", [(3, 1), (3, 90), (2, 1, 90)])
+def test_an_addend_of_rows_is_left_to_its_layer(addend: tuple[int, ...]) -> None:
+    epilogue = Epilogue(np.ones(addend, np.float32), None, ())
+    assert MatMul().prepare_fused([None, MATRIX], epilogue, Context()) is None
 
 
 @pytest.mark.parametrize("matrix", [MATRIX.astype(np.float64), MATRIX[:3, :4], MATRIX[None]])

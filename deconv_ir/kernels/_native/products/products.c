@@ -8,32 +8,9 @@
 #include <Python.h>
 #include <string.h>
 
-#include "native.h"
+#include "products/products.h"
 
-#define MOST_STACKED 8
-#define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
-#define MOST_DEPTH 256 /* terms that are packed at once */
 #define LEAST_COPIED (1 << 17) /* bytes that are worth a thread of their own */
-#define MOST_PANEL 4   /* vectors of columns of a panel */
-
-/* Matrices in memory: elements from one row, column and matrix to the next. */
-struct matrices {
-    const float *first;
-    int64_t row, column, stack[MOST_STACKED];
-};
-
-struct product {
-    const struct kernels *kernels;
-    struct matrices a, b;
-    const float *packed; /* b, or NULL */
-    float *out;
-    int stacked; /* axes of the stack */
-    int64_t stack[MOST_STACKED];
-    int64_t m, n, k, vectors, panels;
-    int64_t row_jobs, rows_at_once, column_jobs, panels_at_once;
-    int64_t packed_a, packed_b, gathered; /* elements of scratch */
-    int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
-};
 
 /* The first vector of a panel. */
 static int64_t panel_begin(int64_t vectors, int64_t panels, int64_t panel) {
@@ -47,11 +24,11 @@ static int group_rows(const struct kernels *kernels, int64_t left) {
     return rows;
 }
 
-/* Copy `count` lines of each vector of `gathered`; calls of memcpy() take longer than that. */
-static void place_lines(const float *gathered, int64_t lanes, int64_t count, int64_t depth,
+/* Copy `count` neighbours from lines `step` apart; calls of memcpy() take longer than that. */
+static void place_lines(const float *in, int64_t step, int64_t count, int64_t depth,
                         int64_t padded, float *out) {
 #define PLACE(size) \
-    for (int64_t k = 0; k < depth; k++) memcpy(out + k * padded, gathered + k * lanes, size)
+    for (int64_t k = 0; k < depth; k++) memcpy(out + k * padded, in + k * step, size)
     if (count == 16) PLACE(64);
     else if (count == 8) PLACE(32);
     else if (count == 6) PLACE(24);
@@ -66,9 +43,7 @@ static void pack(const struct product *p, const float *in, int64_t step, int64_t
                  int64_t depth, int64_t width, int64_t padded, float *gathered, float *out) {
     const int64_t lanes = p->kernels->lanes;
     if (width < padded) memset(out, 0, (size_t)(depth * padded) * sizeof *out);
-    if (line == 1)
-        for (int64_t k = 0; k < depth; k++)
-            memcpy(out + k * padded, in + k * step, (size_t)width * sizeof *out);
+    if (line == 1) place_lines(in, step, width, depth, padded, out);
     else if (step == 1)
         for (int64_t w = 0; w < width; w += lanes) {
             const int64_t count = least(lanes, width - w);
@@ -109,7 +84,7 @@ static void sum_block(const struct product *p, int rows, int columns, int64_t de
         memcpy(out + r * p->n, block + r * whole, (size_t)width * sizeof *out);
 }
 
-static const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index) {
+const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index) {
     const float *at = all->first;
     for (int d = p->stacked - 1; d >= 0; d--) {
         at += index % p->stack[d] * all->stack[d];
@@ -118,40 +93,64 @@ static const float *matrix_at(const struct product *p, const struct matrices *al
     return at;
 }
 
-static void multiply(void *context, int64_t job, void *scratch) {
-    const struct product *p = context;
+static void scale_all(float *all, int64_t count, float scale) {
+    for (int64_t i = 0; i < count; i++) all[i] *= scale;
+}
+
+void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
+                int64_t first_panel, int64_t last_panel, struct pack_places to, float *out) {
     const int64_t lanes = p->kernels->lanes;
-    const int64_t column_job = job % p->column_jobs, row_job = job / p->column_jobs % p->row_jobs;
-    const int64_t index = job / p->column_jobs / p->row_jobs;
-    const int64_t first = row_job * p->rows_at_once, rows = least(p->m - first, p->rows_at_once);
-    const int64_t last_panel = least(p->panels, (column_job + 1) * p->panels_at_once);
-    const float *a = matrix_at(p, &p->a, index) + first * p->a.row;
-    const float *b = p->packed ? NULL : matrix_at(p, &p->b, index);
-    float *out = p->out + (index * p->m + first) * p->n;
-    float *packed_a = scratch, *packed_b = packed_a + p->packed_a;
-    float *gathered = packed_b + p->packed_b;
+    const int64_t left = panel_begin(p->vectors, p->panels, first_panel) * lanes;
+    const int64_t right = least(p->n, panel_begin(p->vectors, p->panels, last_panel) * lanes);
+    for (int64_t r = 0; p->bias && r < rows; r++)
+        memcpy(out + r * p->n + left, p->bias + left, (size_t)(right - left) * sizeof *out);
     for (int64_t k = 0; k < p->k; k += MOST_DEPTH) {
         const int64_t depth = least(MOST_DEPTH, p->k - k);
         for (int64_t r = 0; r < rows;) {
             const int group = group_rows(p->kernels, rows - r);
             pack(p, a + r * p->a.row + k * p->a.column, p->a.column, p->a.row, depth, group, group,
-                 gathered, packed_a + r * depth);
+                 to.gathered, to.a + r * depth);
             r += group;
         }
-        for (int64_t panel = column_job * p->panels_at_once; panel < last_panel; panel++) {
+        if (p->scale != 1) scale_all(to.a, rows * depth, p->scale);
+        for (int64_t panel = first_panel; panel < last_panel; panel++) {
             const int64_t begin = panel_begin(p->vectors, p->panels, panel);
             const int columns = (int)(panel_begin(p->vectors, p->panels, panel + 1) - begin);
-            const float *data = packed_b;
+            const float *data = to.b;
             if (p->packed) data = p->packed + (begin * p->k + k * columns) * lanes;
-            else pack_panel(p, b + k * p->b.row, panel, depth, gathered, packed_b);
+            else pack_panel(p, b + k * p->b.row, panel, depth, to.gathered, to.b);
             for (int64_t r = 0; r < rows;) {
                 const int group = group_rows(p->kernels, rows - r);
-                sum_block(p, group, columns, depth, data, packed_a + r * depth,
-                          p->n - begin * lanes, k == 0, out + r * p->n + begin * lanes);
+                sum_block(p, group, columns, depth, data, to.a + r * depth, p->n - begin * lanes,
+                          k == 0 && !p->bias, out + r * p->n + begin * lanes);
                 r += group;
             }
         }
     }
+}
+
+int64_t count_packed(struct product *p, int64_t rows) {
+    const int64_t depth = least(p->k, MOST_DEPTH), widest = p->kernels->columns[p->kernels->rows];
+    p->packed_a = rows * depth;
+    p->packed_b = p->packed ? 0 : depth * widest * p->kernels->lanes;
+    return (p->packed_a + p->packed_b + depth * p->kernels->lanes) * (int64_t)sizeof(float);
+}
+
+struct pack_places places_at(const struct product *p, float *scratch) {
+    float *const b = scratch + p->packed_a;
+    return (struct pack_places){scratch, b, b + p->packed_b};
+}
+
+static void multiply(void *context, int64_t job, void *scratch) {
+    const struct product *p = context;
+    const int64_t column_job = job % p->column_jobs, row_job = job / p->column_jobs % p->row_jobs;
+    const int64_t index = job / p->column_jobs / p->row_jobs;
+    const int64_t first = row_job * p->rows_at_once;
+    sum_panels(p, matrix_at(p, &p->a, index) + first * p->a.row,
+               p->packed ? NULL : matrix_at(p, &p->b, index), least(p->m - first, p->rows_at_once),
+               column_job * p->panels_at_once,
+               least(p->panels, (column_job + 1) * p->panels_at_once), places_at(p, scratch),
+               p->out + (index * p->m + first) * p->n);
 }
 
 /* Copy some rows of a matrix of a stack. */
@@ -172,11 +171,7 @@ static int run(struct product *p, int64_t threads) {
     const int64_t wanted = threads > 1 ? divide_up(2 * threads, matrices * p->row_jobs) : 1;
     p->panels_at_once = divide_up(p->panels, least(p->panels, wanted));
     p->column_jobs = divide_up(p->panels, p->panels_at_once);
-    const int64_t depth = least(p->k, MOST_DEPTH), widest = p->kernels->columns[p->kernels->rows];
-    p->packed_a = p->rows_at_once * depth;
-    p->packed_b = p->packed ? 0 : depth * widest * p->kernels->lanes;
-    p->gathered = depth * p->kernels->lanes;
-    const int64_t bytes = (p->packed_a + p->packed_b + p->gathered) * (int64_t)sizeof(float);
+    const int64_t bytes = count_packed(p, p->rows_at_once);
     begin_unlocked();
     const int failed = parallel_run(multiply, p, matrices * p->row_jobs * p->column_jobs,
                                     least(threads, MOST_THREADS), bytes);
@@ -185,8 +180,7 @@ static int run(struct product *p, int64_t threads) {
     return failed;
 }
 
-/* Whether a buffer holds matrices of f32 that can be addressed by elements. */
-static int take_matrices(const Py_buffer *buffer, struct matrices *all) {
+int take_matrices(const Py_buffer *buffer, struct matrices *all) {
     const int axes = buffer->ndim;
     if (axes < 2 || axes - 2 > MOST_STACKED || buffer->itemsize != sizeof(float)) return 0;
     if ((uintptr_t)buffer->buf % sizeof(float)) return 0;
@@ -200,20 +194,25 @@ static int take_matrices(const Py_buffer *buffer, struct matrices *all) {
     return 1;
 }
 
-static int take_kernels(struct product *p, int isa) {
+void set_columns(struct product *p, int64_t n) {
+    p->n = n;
+    p->vectors = divide_up(n, p->kernels->lanes);
+    p->panels = divide_up(p->vectors, p->kernels->columns[p->kernels->rows]);
+}
+
+int take_kernels(struct product *p, int isa) {
     if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa)) return 0;
     p->kernels = kernels_for((enum isa)isa, ACC_F32);
-    p->vectors = divide_up(p->n, p->kernels->lanes);
-    const int widest = p->kernels->columns[p->kernels->rows];
-    if (widest > MOST_PANEL) return 0;
-    p->panels = divide_up(p->vectors, widest);
+    p->scale = 1;
+    if (p->kernels->columns[p->kernels->rows] > MOST_PANEL) return 0;
+    set_columns(p, p->n);
     for (int i = 0; i < MOST_DEPTH; i++) p->places[i] = i;
     for (int c = 1; c <= MOST_PANEL; c++)
         for (int i = 0; i < MOST_DEPTH + AHEAD; i++) p->offsets[c][i] = i * c * p->kernels->lanes;
     return 1;
 }
 
-static PyObject *finish(int failed, Py_buffer *buffers, int held) {
+PyObject *release_all(int failed, Py_buffer *buffers, int held) {
     while (held > 0) PyBuffer_Release(&buffers[--held]);
     if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "arrays do not fit");
     if (failed) return NULL;
@@ -246,7 +245,7 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
             failed = 0;
         }
     }
-    return finish(failed, buffers, held);
+    return release_all(failed, buffers, held);
 }
 
 /* copy_matrices(isa, data, out, threads): a stack of matrices one after the other, faster than NumPy
@@ -277,20 +276,20 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
             if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
         }
     }
-    return finish(failed, buffers, held);
+    return release_all(failed, buffers, held);
 }
 
-/* multiply(isa, a, b, out, is_packed, threads): stacks of as many axes, broadcast by strides; of a
- * packed b there is one. */
+/* multiply(isa, a, b, bias, out, is_packed, threads): stacks of as many axes, broadcast by strides;
+ * of a packed b there is one, and of the bias, which is added to each row. */
 PyObject *module_multiply(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, is_packed, held = 0, failed = -1;
     long long threads;
-    PyObject *given[3];
-    if (!PyArg_ParseTuple(arguments, "iOOOpL", &isa, &given[0], &given[1], &given[2], &is_packed,
-                          &threads))
+    PyObject *given[3], *bias;
+    if (!PyArg_ParseTuple(arguments, "iOOOOpL", &isa, &given[0], &given[1], &bias, &given[2],
+                          &is_packed, &threads))
         return NULL;
-    Py_buffer buffers[3];
+    Py_buffer buffers[4];
     const int flags[] = {PyBUF_STRIDED_RO, is_packed ? PyBUF_CONTIG_RO : PyBUF_STRIDED_RO,
                          PyBUF_CONTIG | PyBUF_ND};
     while (held < 3 && PyObject_GetBuffer(given[held], &buffers[held], flags[held]) == 0) held++;
@@ -316,7 +315,13 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
                    buffers[1].shape[axes - 2] == p.k && buffers[1].shape[axes - 1] == p.n;
             for (int d = 0; good && d < p.stacked; d++) good = buffers[1].shape[d] == out[d];
         }
+        if (good && bias != Py_None) {
+            good = PyObject_GetBuffer(bias, &buffers[3], PyBUF_CONTIG_RO) == 0;
+            held += good;
+            good = good && buffers[3].len == p.n * (int64_t)sizeof(float);
+            p.bias = buffers[3].buf;
+        }
         if (good) failed = run(&p, most(1, threads));
     }
-    return finish(failed, buffers, held);
+    return release_all(failed, buffers, held);
 }

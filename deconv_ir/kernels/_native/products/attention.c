@@ -1,0 +1,106 @@
+/* Attention: softmax(scale * query key^T) value of stacks of matrices in f32, some queries at once,
+ * whose weights stay in cache, [key][query]: vectors of queries need no sums across their lanes. */
+#include "normalization/normalization.h"
+#include "products/products.h"
+
+#define MOST_WEIGHT_BYTES (1 << 20) /* of a job, where that leaves it some vectors of queries */
+#define LEAST_VECTORS 3
+
+struct attention {
+    struct product scores, mixed; /* key query^T, and weights value */
+    const struct row_functions *functions;
+    int64_t queries, at_once, jobs, weights; /* of a matrix, of a job; of a matrix, of a job */
+};
+
+static void attend(void *context, int64_t job, void *scratch) {
+    const struct attention *t = context;
+    struct product scores = t->scores, mixed = t->mixed;
+    const int64_t index = job / t->jobs, first = job % t->jobs * t->at_once;
+    const int64_t queries = least(t->queries - first, t->at_once);
+    float *const weights = scratch, *const rest = weights + t->weights;
+    set_columns(&scores, queries);
+    for (int64_t key = 0; key < scores.m; key += MOST_ROWS)
+        sum_panels(&scores, matrix_at(&scores, &scores.a, index) + key * scores.a.row,
+                   matrix_at(&scores, &scores.b, index) + first * scores.b.column,
+                   least(MOST_ROWS, scores.m - key), 0, scores.panels, places_at(&scores, rest),
+                   weights + key * queries);
+    t->functions->softmax_columns(weights, scores.m, queries, queries, 0, weights);
+    mixed.a.column = queries;
+    sum_panels(&mixed, weights, matrix_at(&mixed, &mixed.b, index), queries, 0, mixed.panels,
+               places_at(&mixed, rest), mixed.out + (index * t->queries + first) * mixed.n);
+}
+
+/* Divide the queries of each matrix into jobs of whole panels. */
+static int run(struct attention *t, int64_t threads) {
+    struct product *scores = &t->scores;
+    const int64_t panel = LEAST_VECTORS * scores->kernels->lanes;
+    int64_t matrices = 1;
+    for (int d = 0; d < scores->stacked; d++) matrices *= scores->stack[d];
+    const int64_t fitting = MOST_WEIGHT_BYTES / (scores->m * (int64_t)sizeof(float));
+    const int64_t most_queries = most(panel, least(MOST_ROWS, fitting));
+    t->at_once = round_up(divide_up(t->queries, divide_up(t->queries, most_queries)), panel);
+    t->jobs = divide_up(t->queries, t->at_once);
+    t->weights = scores->m * t->at_once;
+    const int64_t packed = most(count_packed(scores, least(scores->m, MOST_ROWS)),
+                                count_packed(&t->mixed, t->at_once));
+    begin_unlocked();
+    const int failed = parallel_run(attend, t, matrices * t->jobs, least(threads, MOST_THREADS),
+                                    t->weights * (int64_t)sizeof(float) + packed);
+    end_unlocked();
+    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+    return failed;
+}
+
+/* Take the operands of both products: query, key, value and the result. */
+static int take(struct attention *t, const Py_buffer *buffers, int isa) {
+    struct product *scores = &t->scores, *mixed = &t->mixed;
+    const Py_buffer *query = buffers, *key = buffers + 1, *value = buffers + 2, *out = buffers + 3;
+    const int axes = query->ndim, stacked = axes - 2;
+    struct matrices queries;
+    for (int i = 0; i < 4; i++)
+        if (buffers[i].ndim != axes || buffers[i].itemsize != sizeof(float)) return 0;
+    if (!take_matrices(query, &queries) || !take_matrices(key, &scores->a) ||
+        !take_matrices(value, &mixed->b))
+        return 0;
+    scores->stacked = mixed->stacked = stacked;
+    for (int d = 0; d < stacked; d++) {
+        scores->stack[d] = mixed->stack[d] = out->shape[d];
+        for (int i = 0; i < 3; i++)
+            if (buffers[i].shape[d] != out->shape[d]) return 0;
+    }
+    t->queries = query->shape[stacked], scores->k = query->shape[axes - 1];
+    scores->m = mixed->k = key->shape[stacked], mixed->n = value->shape[axes - 1];
+    if (key->shape[axes - 1] != scores->k || value->shape[stacked] != mixed->k ||
+        out->shape[stacked] != t->queries || out->shape[axes - 1] != mixed->n || mixed->n < 1)
+        return 0;
+    scores->b = queries, scores->b.row = queries.column, scores->b.column = queries.row;
+    scores->n = t->queries;
+    mixed->a.row = 1;
+    mixed->out = out->buf;
+    t->functions = row_functions_of(isa);
+    return take_kernels(scores, isa) && take_kernels(mixed, isa);
+}
+
+/* attend(isa, query, key, value, out, scale, threads): stacks of as many axes, broadcast by
+ * strides. */
+PyObject *module_attend(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, held = 0, failed = -1;
+    long long threads;
+    float scale;
+    PyObject *given[4];
+    if (!PyArg_ParseTuple(arguments, "iOOOOfL", &isa, &given[0], &given[1], &given[2], &given[3],
+                          &scale, &threads))
+        return NULL;
+    Py_buffer buffers[4];
+    struct attention t = {0};
+    while (held < 4 && PyObject_GetBuffer(given[held], &buffers[held],
+                                          held < 3 ? PyBUF_STRIDED_RO : PyBUF_CONTIG | PyBUF_ND) == 0)
+        held++;
+    if (held == 4 && isa >= 0 && isa < ISAS && isa_available((enum isa)isa) &&
+        take(&t, buffers, isa)) {
+        t.scores.scale = scale;
+        failed = run(&t, most(1, threads));
+    }
+    return release_all(failed, buffers, held);
+}

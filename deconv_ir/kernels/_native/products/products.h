@@ -1,0 +1,65 @@
+/* Products of matrices, block by block: what multiply() and attend() share. */
+#ifndef DECONV_PRODUCTS_H
+#define DECONV_PRODUCTS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "native.h"
+
+#define MOST_STACKED 8
+#define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
+#define MOST_DEPTH 256 /* terms that are packed at once */
+#define MOST_PANEL 4   /* vectors of columns of a panel */
+
+/* Matrices in memory: elements from one row, column and matrix to the next. */
+struct matrices {
+    const float *first;
+    int64_t row, column, stack[MOST_STACKED];
+};
+
+struct product {
+    const struct kernels *kernels;
+    struct matrices a, b;
+    const float *packed; /* b, or NULL */
+    const float *bias;   /* the sums of each row begin with it; or NULL */
+    float *out, scale; /* the rows of a are multiplied by it */
+    int stacked; /* axes of the stack */
+    int64_t stack[MOST_STACKED];
+    int64_t m, n, k, vectors, panels;
+    int64_t row_jobs, rows_at_once, column_jobs, panels_at_once;
+    int64_t packed_a, packed_b; /* elements of scratch */
+    int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
+};
+
+/* Where a thread packs: `a`, `b` and a vector a term. */
+struct pack_places {
+    float *a, *b, *gathered;
+};
+
+/* Take what depends on the instruction set and on n.  Returns whether it can be used. */
+int take_kernels(struct product *p, int isa);
+
+/* Change the number of columns, for the same kernels. */
+void set_columns(struct product *p, int64_t n);
+
+/* Whether a buffer holds matrices of f32 that can be addressed by elements. */
+int take_matrices(const Py_buffer *buffer, struct matrices *all);
+
+/* The first element of one of the matrices of a stack. */
+const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index);
+
+/* Sum some rows, in some panels of columns; `b` is read where p->packed is NULL. */
+void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
+                int64_t first_panel, int64_t last_panel, struct pack_places to, float *out);
+
+/* Count what a thread needs for so many rows at once.  Returns the bytes of all three. */
+int64_t count_packed(struct product *p, int64_t rows);
+
+/* Divide memory among what count_packed() has counted. */
+struct pack_places places_at(const struct product *p, float *scratch);
+
+/* Let buffers go; returns None, or NULL with an exception. */
+PyObject *release_all(int failed, Py_buffer *buffers, int held);
+
+#endif

@@ -1,0 +1,115 @@
+"""Compiled attention beside NumPy's in f64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import set_threads
+from deconv_ir.kernels.products import attend
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.operations import Context, find_operation
+
+module = compiled_module()
+pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built here")
+ISAS = [] if module is None else module.isas()
+EXTENTS = (8, 9, 16, 17, 47, 48, 49, 100, 241, 300)
+
+
+def expected(query: Any, key: Any, value: Any, scale: float) -> Any:
+    q, k, v = (x.astype(np.float64) for x in (query, key, value))
+    scores = scale * q @ k.swapaxes(-1, -2)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def drawn(rng: np.random.Generator, *shape: int) -> Any:
+    """Draw an array whose last axes lie in memory in one of several ways."""
+    array = rng.standard_normal((*shape[:-2], shape[-1], shape[-2])).astype(np.float32)
+    kind = rng.integers(4)
+    if kind == 1:
+        return array.swapaxes(-1, -2)
+    array = array.reshape(shape)
+    if kind == 2:
+        return array[..., ::-1, :]
+    return np.moveaxis(np.moveaxis(array, -2, 0).copy(), 0, -2) if kind == 3 else array
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_shapes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
+    queries, keys = (int(rng.choice(EXTENTS)) for _ in range(2))
+    width, mixed = (int(rng.choice((1, 5, 16, 33, 64, 260))) for _ in range(2))
+    stacks: Any = [[int(rng.choice((1, n))) for n in (2, 3)] for _ in range(3)]
+    query = drawn(rng, *stacks[0], queries, width)
+    key, value = drawn(rng, *stacks[1], keys, width), drawn(rng, *stacks[2], keys, mixed)
+    found = attend(query, key, value, 0.3)
+    assert found is not None or queries * width * keys < 1 << 15
+    if found is not None:
+        right = expected(query, key, value, 0.3)
+        assert found.shape == right.shape
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
+
+
+def test_bits_depend_on_neither_threads_nor_other_queries() -> None:
+    rng = np.random.default_rng(0)
+    query, key, value = (drawn(rng, 2, 300, 64) for _ in range(3))
+    found = []
+    try:
+        for threads in (1, 2, 7):
+            set_threads(threads)
+            found.append(attend(query, key, value, 0.125))
+    finally:
+        set_threads(None)
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    part = attend(query[1:, 30:170], key[1:], value[1:], 0.125)
+    np.testing.assert_array_equal(part, found[0][1:, 30:170])
+
+
+def test_numbers_that_are_not_usual() -> None:
+    rng = np.random.default_rng(1)
+    query, key, value = (rng.standard_normal((64, 40)).astype(np.float32) for _ in range(3))
+    query[3, 5] = np.nan
+    key[7] = 1e-42
+    value[:, 2], value[9, 4] = -0.0, np.inf
+    with np.errstate(all="ignore"):
+        right, found = expected(query, key, value, 1.0), attend(query, key, value, 1.0)
+    assert found is not None
+    np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
+    # The largest scores neither overflow nor vanish.
+    large = attend(query[4:] * 1e4, key, value, 1.0)
+    assert large is not None
+    assert np.isfinite(np.delete(large, 4, axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    "mask", [np.zeros((), np.float32), None, np.ones(1, bool), np.zeros(1, bool)]
+)
+def test_a_layer_with_masks_of_one_element(mask: Any) -> None:
+    rng = np.random.default_rng(2)
+    query, key, value = (rng.standard_normal((2, 50, 32)).astype(np.float32) for _ in range(3))
+    layer = find_operation("ScaledDotProductAttention")(causal=False)
+    inputs = [query, key, value, *([] if mask is None else [mask])]
+    (found,) = layer.execute(inputs, Context())
+    if mask is not None and mask.dtype == bool and not mask.any():
+        assert np.isnan(found).all()
+    else:
+        right = expected(query, key, value, 32**-0.5)
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
+
+
+def test_c_refuses_what_does_not_fit() -> None:
+    assert module is not None
+    q, k, v, out = (np.zeros((2, 9, 4), np.float32) for _ in range(4))
+    for bad in ((q[:1], k, v, out), (q, k[..., :3], v, out), (q, k[:, :8], v, out),
+                (q[0], k, v, out), (q, k, v, out[:, :8].copy()), (q, k, v, out[..., :3].copy()),
+                (q, k.astype("f8"), v, out), (q[:, :0], k, v, out[:, :0].copy()),
+                (q, k, v[..., :0], out[..., :0].copy())):  # fmt: skip
+        with pytest.raises(ValueError, match="fit"):
+            module.attend(0, *bad, 1.0, 1)
+    with pytest.raises(ValueError, match="fit"):
+        module.attend(9, q, k, v, out, 1.0, 1)
