@@ -64,9 +64,10 @@ def test_plans_grow_with_the_work(machine, layer, used, element):
         assert math.prod(told["box"]) * told["images"] >= 8
         assert told["bytes"] * min(told["threads"], told["jobs"]) <= SCRATCH
     assert min(each) > 0
-    # Many threads share the scratch bound, by smaller tiles; a collapse costs factors of hundreds.
-    assert max(each) < 2 * min(each)
-    assert max(each[2:]) < 2 * min(each[2:])
+    # Many threads share the scratch bound, by smaller tiles, and the panels of few tiles are shared
+    # by all; a collapse costs factors of hundreds.
+    assert max(each) < 3 * min(each)
+    assert max(each[2:]) < 3 * min(each[2:])
 
 
 @pytest.mark.parametrize("used", [2, 256])

@@ -20,6 +20,7 @@ LAYERS = {
     "plane": (Convolution, (11, 14), (70, 19, 3, 3), 1, (1, 1), (1, 1), (1, 1), (11, 14)),
     "groups": (Convolution, (9, 9), (12, 8, 3, 3), 2, (1, 1), (1, 1), (1, 1), (9, 9)),
     "sublattices": (Convolution, (12, 12), (24, 16, 3, 3), 1, (1, 1), (2, 3), (2, 3), (12, 12)),
+    "pieces": (Convolution, (14, 14), (128, 130, 3, 3), 1, (1, 1), (1, 1), (1, 1), (14, 14)),
     "parts": (Convolution, (7, 30), (17, 9, 1, 7), 1, (1, 1), (1, 1), (0, 3), (7, 30)),
     "volume": (Convolution, (5, 6, 7), (9, 8, 3, 3, 3), 1, (1,) * 3, (1,) * 3, (1,) * 3, (5, 6, 7)),
     "upsampling": (Deconvolution, (8, 9), (20, 13, 4, 4), 1, (2, 2), (1, 1), (1, 1), (16, 18)),
@@ -46,7 +47,7 @@ def prepare(name: str):
     return make, data, pads, output
 
 
-PLANES = ["plane", "groups", "sublattices"]
+PLANES = ["plane", "groups", "sublattices", "pieces"]
 
 
 @pytest.mark.parametrize("name", sorted(LAYERS.keys() - PLANES))
@@ -104,6 +105,26 @@ def test_the_scratchpad_holds_the_weights_of_a_chunk() -> None:
     ).candidates
     assert direct.weight_bytes == other.weight_bytes == 0
     assert other.scratch_bytes <= 1 << 20
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_weights_are_made_for_some_channels_and_one_image_at_a_time(isa, monkeypatch) -> None:
+    """Where the scratchpad is short: the bits are those of all channels and images at once."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    make, data, pads, output = prepare("pieces")
+    expected = make().run(data, pads, output)
+    found = set()
+    set_threads(2)
+    try:
+        for kibibytes in (*range(200, 1400, 200), 1 << 20):
+            budget = TRANSIENT._replace(scratch_bytes=kibibytes << 10)
+            plan = make().plan(data.shape, pads, output, budget)
+            np.testing.assert_array_equal(plan.run(data), expected)
+            found.add((plan.details["piece"], plan.details["together"]))
+    finally:
+        set_threads(None)
+    assert {piece for piece, _ in found} >= {65, 130}
+    assert {together for _, together in found} >= {0, 1}
 
 
 def test_planes_and_tiles_of_a_whole_are_the_same() -> None:

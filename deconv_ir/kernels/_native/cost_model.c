@@ -294,6 +294,7 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
     const struct wino_layout *layout = &p->layouts[0];
     const double blocks = (double)t->blocks, cache = (double)k->layer.machine.level2;
     const int columns = (int)(t->width / k->kernels->lanes);
+    const double pieces = (double)divide_up(p->channels, t->piece);
     double products = 0, weights = 0;
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
@@ -303,12 +304,16 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
         const double tap = smaller * kernel_tap_cycles(&k->layer.machine, (int)fewest, columns) +
                            larger * kernel_tap_cycles(&k->layer.machine, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
-        products += blocks * (depth * tap + PRODUCT_BLOCK * (double)micro);
+        products += blocks * (depth * tap + PRODUCT_BLOCK * pieces * (double)micro);
         weights += (double)rows * depth;
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
-    if (p->choice.transient) return products + weights * sizeof(float) / FROM_SECOND_LEVEL;
+    if (p->choice.transient) {
+        /* Chunks are small: panels pass often. */
+        if (panel_bytes > 1.5 * cache) products += panel_bytes / FROM_THIRD_LEVEL;
+        return products + weights * sizeof(float) / FROM_SECOND_LEVEL;
+    }
     return products + weights * sizeof(float) /
                           weight_bytes_per_cycle(&k->layer.machine,
                                                  (double)wino_weight_bytes(k, p));
@@ -393,15 +398,18 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
     double sums = some_rows * (double)t->chunks *
                       (padded * product_cycles(k, p, t) + transient_cycles(k, p, by_length) +
                        full * volume * output_cycles(plan, t, by_length)) + WINO_TILE;
-    double cycles = 0;
+    double cycles;
     if (t->fills > 0) {
-        cycles = scheduled_cycles(fill / (double)t->fills + WINO_TILE, t->places * t->fills,
-                                  t->threads) + BARRIER_CYCLES;
+        const double goes = (double)t->places / (double)t->together;
         sums += (double)t->panel_size * sizeof(float) / PANEL_BYTES_SHARED;
+        cycles = goes * (scheduled_cycles(fill / (double)t->fills + WINO_TILE,
+                                          t->together * t->fills, t->threads) +
+                         BARRIER_CYCLES +
+                         scheduled_cycles(sums, t->together * t->row_groups, t->threads)) +
+                 (goes - 1) * BARRIER_CYCLES;
     } else {
-        sums += fill;
+        cycles = scheduled_cycles(sums + fill, t->jobs, t->threads);
     }
-    cycles += scheduled_cycles(sums, t->jobs, t->threads);
     const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
     return cycles * WINO_FACTOR *
            (p->points > 1 ? 1 : taps > 1 ? ONE_POINT_FACTOR : ONE_TAP_FACTOR);

@@ -334,8 +334,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     if (result && shared->form) {
         const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:i,"
-            "s:d}",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:"
+            "i,s:d}",
             "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
@@ -343,8 +343,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
             w->box[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
-            w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width,
-            "weight_bytes", wino_weight_bytes(&self->k, &shared->form->packing), "packed",
+            w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills,
+            "together", w->together, "piece", w->piece, "width", w->width, "weight_bytes", wino_weight_bytes(&self->k, &shared->form->packing), "packed",
             form_is_packed(shared->form), "cycles", w->cycles);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);

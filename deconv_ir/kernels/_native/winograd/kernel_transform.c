@@ -11,7 +11,7 @@
 /* Rows that are summed before their outputs are made: enough to use the data
  * of a panel often, few enough for their sums to stay in the second-level cache. */
 #define CHUNK_ROWS 64
-/* Bytes of a chunk's weights that are made as a run needs them. */
+/* Bytes of a chunk's weights that are made as a run needs them, if all channels' are at once. */
 #define TRANSIENT_BYTES ((int64_t)256 << 10)
 
 static int64_t chunk_rows(const struct kernel *k, const struct wino_packing *p) {
@@ -318,14 +318,14 @@ static struct wino_source source_of(const struct kernel *k, const struct wino_pa
 }
 
 /* Where row `row` of a chunk is at each point, and how many rows its block has there; NULL where it
- * has no weights. */
+ * has no weights.  Of `count` channels. */
 static void locate_values(const struct kernel *k, const struct wino_packing *p,
                           const struct wino_layout *layout, int64_t row, int64_t alignment,
-                          float *out, float **to, int64_t *step) {
+                          int64_t count, float *out, float **to, int64_t *step) {
     int64_t line = 0;
     for (int64_t i = 0; i < (alignment + 1) * p->points; i++) {
         const int64_t rows = layout->rows[i], point = i - alignment * p->points;
-        const int64_t depth = p->depth[i % p->points];
+        const int64_t depth = p->depth[i % p->points] / p->channels * count;
         if (point >= 0) to[point] = NULL;
         if (point >= 0 && layout->line[row * p->points + point] >= 0) {
             const int64_t within = layout->line[row * p->points + point] - line;
@@ -351,22 +351,22 @@ static int64_t rows_together(const struct wino_packing *p, const struct wino_lay
     return step[0];
 }
 
-/* The weights of one row: some channels at a time. */
+/* The weights of one row for `count` channels: some at a time. */
 static void transform_row(const struct transforms *transforms, const struct wino_packing *p,
-                          const struct wino_taps *taps, struct wino_source row, float **to,
-                          const int64_t *step) {
+                          const struct wino_taps *taps, struct wino_source row, int64_t count,
+                          float **to, const int64_t *step) {
     struct wino_source sources[MAX_ROWS];
-    for (int64_t i = 0; i < p->channels; i += MAX_ROWS) {
-        const int count = (int)least(MAX_ROWS, p->channels - i);
-        for (int l = 0; l < count; l++, row.from += row.channel_step) sources[l] = row;
-        transforms->weights(taps, sources, count, 1, 1, to, step);
+    for (int64_t i = 0; i < count; i += MAX_ROWS) {
+        const int some = (int)least(MAX_ROWS, count - i);
+        for (int l = 0; l < some; l++, row.from += row.channel_step) sources[l] = row;
+        transforms->weights(taps, sources, some, 1, 1, to, step);
         for (int64_t point = 0; point < p->points; point++)
-            if (to[point]) to[point] += count * step[point];
+            if (to[point]) to[point] += some * step[point];
     }
 }
 
 void wino_make_weights(const struct kernel *k, const struct wino_packing *p, int64_t group,
-                       int64_t chunk, float *out) {
+                       int64_t chunk, int64_t channel, int64_t count, float *out) {
     const struct transforms *transforms = transforms_for((enum isa)k->layer.isa);
     const struct wino_axis *a = p->axes;
     const struct wino_layout *layout = wino_layout_of(p, chunk);
@@ -379,23 +379,25 @@ void wino_make_weights(const struct kernel *k, const struct wino_packing *p, int
         struct wino_source sources[MAX_ROWS];
         for (int i = 0; i < AXES; i++)
             alignment = alignment * a[i].alignments + a[i].sub[q[i]].alignment;
-        locate_values(k, p, layout, row, alignment, out, first, step);
+        locate_values(k, p, layout, row, alignment, count, out, first, step);
         together = rows_together(p, layout, first, step);
-        for (int i = 0; i < together; i++)
+        for (int i = 0; i < together; i++) {
             sources[i] = source_of(k, p, group, unit / p->subs + i, q);
+            sources[i].from += channel * sources[i].channel_step;
+        }
         for (int64_t part = 0; part < p->parts; part++) {
             struct wino_taps taps;
             taps_make(&k->layer, p, q, part, &taps);
             for (int64_t point = 0; point < p->points; point++) {
                 const int64_t before = p->at_depth[part][point];
                 to[point] = first[point] && before >= 0
-                                ? first[point] + before * p->channels * step[point]
+                                ? first[point] + before * count * step[point]
                                 : NULL;
             }
             if (together > 1)
-                transforms->weights(&taps, sources, (int)together, 0, p->channels, to, step);
+                transforms->weights(&taps, sources, (int)together, 0, count, to, step);
             else
-                transform_row(transforms, p, &taps, sources[0], to, step);
+                transform_row(transforms, p, &taps, sources[0], count, to, step);
         }
     }
 }
@@ -405,7 +407,7 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     const struct pack *c = context;
     const struct wino_packing *p = c->p;
     const int64_t group = job / p->chunks, chunk = job % p->chunks;
-    wino_make_weights(c->k, p, group, chunk,
+    wino_make_weights(c->k, p, group, chunk, 0, p->channels,
                       p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk]);
 }
 

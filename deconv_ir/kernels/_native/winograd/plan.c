@@ -131,12 +131,13 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
                            line);
     t->weight_size = 0;
     for (int64_t i = 0; i < p->layout_count && p->choice.transient; i++)
-        t->weight_size = most(t->weight_size, p->layouts[i].weights);
+        t->weight_size = most(t->weight_size, p->layouts[i].weights / p->channels * t->piece);
     /* A little past the last one may be read. */
     if (p->choice.transient) t->weight_size = round_up(t->weight_size, line) + line * MAX_ROWS;
-    t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
-                t->flat_size + t->panel_size + t->level_size + t->uneven_size + t->sums_size +
-                t->out_size + t->row_size + t->weight_size) *
+    t->work_size = round_up(
+        most(t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size + t->flat_size,
+             t->sums_size + t->out_size + t->row_size + t->weight_size), line);
+    t->bytes = (t->work_size + t->panel_size + t->level_size + t->uneven_size) *
                (int64_t)sizeof(float);
 }
 
@@ -190,23 +191,43 @@ static void rate(struct search *s, struct wino_tiling t) {
     if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
 }
 
-static void consider(struct search *s, struct wino_tiling t) {
+/* Consider panels that all threads share, those of some places at a time. */
+static void consider_shared(struct search *s, struct wino_tiling t, int64_t together) {
+    t.together = together;
+    t.fills = least(divide_up(FEW_PLACES * s->threads, together),
+                    divide_up(s->plan->packing->channels, s->k->kernels->lanes));
+    t.shared_size = t.panel_size + t.fills * t.level_size;
+    t.shared_bytes = together * t.shared_size * (int64_t)sizeof(float);
+    t.bytes -= t.panel_size * (int64_t)sizeof(float);
+    rate(s, t);
+}
+
+static void consider_chunks(struct search *s, struct wino_tiling t) {
     size_tile(s->k, s->plan, &t);
     const int64_t chunks = s->plan->packing->chunks, threads = s->threads;
+    const int transient = s->plan->packing->choice.transient != 0;
     t.threads = threads;
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
         t.chunks = divide_up(chunks, groups);
         count_jobs(s->k, s->run, s->plan, &t);
         rate(s, t);
+        if (groups == 1 || threads == 1) continue;
         /* With jobs for all threads on positions of their own there is nothing to share. */
-        if (groups == 1 || threads == 1 || t.places >= FEW_PLACES * threads) continue;
-        struct wino_tiling shared = t;
-        shared.fills = least(divide_up(FEW_PLACES * threads, t.places),
-                             divide_up(s->plan->packing->channels, s->k->kernels->lanes));
-        shared.shared_size = t.panel_size + shared.fills * t.level_size;
-        shared.shared_bytes = t.places * shared.shared_size * (int64_t)sizeof(float);
-        shared.bytes -= t.panel_size * (int64_t)sizeof(float);
-        rate(s, shared);
+        if (t.places < FEW_PLACES * threads) consider_shared(s, t, t.places);
+        /* Weights that are made for one place at a time are made once for all threads. */
+        if (transient && t.places > 1) consider_shared(s, t, 1);
+    }
+}
+
+/* Channels the weights of which are made at a time, at least. */
+#define FEWEST_PIECE 64
+
+static void consider(struct search *s, struct wino_tiling t) {
+    const struct wino_packing *p = s->plan->packing;
+    for (int64_t pieces = 1;; pieces *= 2) {
+        t.piece = divide_up(p->channels, pieces);
+        if (pieces > 1 && (!p->choice.transient || t.piece < FEWEST_PIECE)) break;
+        consider_chunks(s, t);
     }
 }
 

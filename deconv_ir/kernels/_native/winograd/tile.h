@@ -13,7 +13,8 @@ struct context {
     const struct wino_plan *plan;
     const char *data;
     char *out;
-    float *shared; /* the panels and levels of all places, or NULL */
+    float *shared; /* the panels and levels of some places, or NULL */
+    int64_t first_place; /* the first of these */
     int streamed;
 };
 

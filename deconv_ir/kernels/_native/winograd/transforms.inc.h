@@ -223,33 +223,40 @@ static void NAME(values)(const enum filtering *kind, const int *count, const int
 /* Channels whose values wait for each other: points are a multiple of pages apart. */
 #define WAITING 16
 
-/* The weights of some channels of some rows, widened. */
-INLINE WIDE NAME(load_rows)(const struct wino_source *rows, int count, int side_by_side, int tap,
-                            int64_t channel) {
-    NAME(floats) some = {0};
-    if (side_by_side)
-        memcpy(&some, rows->from + tap * rows->step + channel * rows->channel_step, sizeof some);
-    else
-        for (int row = 0; row < count; row++)
-            ((float *)&some)[row] =
-                rows[row].from[tap * rows[row].step + channel * rows[row].channel_step];
-    return __builtin_convertvector(some, WIDE);
+/* The weights of a tap and a channel of some rows, widened. */
+INLINE WIDE NAME(load_rows)(const struct wino_source *rows, int count, int tap, int64_t channel) {
+    WIDE some = {0};
+    for (int row = 0; row < count; row++)
+        some[row] = rows[row].from[tap * rows[row].step + channel * rows[row].channel_step];
+    return some;
 }
 
-/* Of a plane of 3 x 3 taps and blocks of as many rows as there can be, with all sizes constants:
- * the values of NAME(values)(). */
+/* The same of rows that lie side by side, by elements: GCC widens a whole vector in halves. */
+INLINE WIDE NAME(load_together)(const float *p) {
+    return (WIDE){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
+}
+
+/* Bytes of weights that are fetched ahead, of all taps of a channel. */
+#define CHANNELS_AHEAD 6
+
+/* Of a plane of 3 x 3 taps and blocks of as many rows as there can be, side by side, with all sizes
+ * constants: the values of NAME(values)(). */
 static void NAME(weights_of_planes)(const int *at, const struct wino_source *rows,
-                                    int side_by_side, int64_t channels, float *const *to) {
+                                    int64_t channels, float *const *to) {
     float waiting[4 * 4][WAITING * ROWS];
+    const int64_t step = rows->step, channel_step = rows->channel_step;
     for (int64_t first = 0; first < channels; first += WAITING) {
         const int64_t some = least(WAITING, channels - first);
         for (int64_t i = 0; i < some; i++) {
+            const float *from = rows->from + (first + i) * channel_step;
             WIDE taps[3], columns[3][4], values[4];
+            for (int64_t line = 0; line < 3 * 3 * ROWS; line += LINE / (int64_t)sizeof(float))
+                __builtin_prefetch(from + CHANNELS_AHEAD * channel_step + line);
 #pragma GCC unroll 3
             for (int x = 0; x < 3; x++) {
 #pragma GCC unroll 3
                 for (int y = 0; y < 3; y++)
-                    taps[y] = NAME(load_rows)(rows, ROWS, side_by_side, at[y * 3 + x], first + i);
+                    taps[y] = NAME(load_together)(from + at[y * 3 + x] * step);
                 NAME(values_of_axis)(F_2_3, taps, columns[x], 1);
             }
 #pragma GCC unroll 4
@@ -280,14 +287,14 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
         points *= taps->kind[a] == F_1_1 ? 1 : taps->kind[a] == F_2_2 ? 3 : 4;
     for (int row = 1; row < count; row++)
         side_by_side &= rows[row].from == rows[0].from + row && rows[row].step == rows[0].step;
-    if (count == ROWS && !are_channels && all == 3 * 3 && !memcmp(taps->kind, plane, sizeof plane)) {
-        NAME(weights_of_planes)(taps->at, rows, side_by_side, channels, to);
+    if (side_by_side && !are_channels && all == 3 * 3 && !memcmp(taps->kind, plane, sizeof plane)) {
+        NAME(weights_of_planes)(taps->at, rows, channels, to);
         return;
     }
     for (int64_t channel = 0; channel < channels; channel++) {
         WIDE values[MOST_VALUES];
         for (int tap = 0; tap < all; tap++)
-            values[tap] = NAME(load_rows)(rows, count, side_by_side, taps->at[tap], channel);
+            values[tap] = NAME(load_rows)(rows, count, taps->at[tap], channel);
         NAME(values)(taps->kind, taps->count, taps->first, values);
         for (int point = 0; point < points; point++) {
             if (!to[point]) continue;
@@ -298,6 +305,7 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
         }
     }
 }
+#undef CHANNELS_AHEAD
 #undef WAITING
 #undef WIDE
 #undef INLINE

@@ -167,6 +167,8 @@ struct wino_tiling {
     /* All panels are filled before any is used, each by so many jobs; 0: every job fills
      * one of its own. */
     int64_t fills;
+    int64_t together; /* places the panels of which are shared at a time */
+    int64_t piece;    /* channels the weights of which are made at a time, if transient */
     /* Data that a tile sees, [z][y][x modulo dilation][x / dilation][channel]: positions of the
      * axes, vectors of the last, floats of a row and of a plane. */
     int64_t extent[AXES], pitch, row, plane;
@@ -181,7 +183,9 @@ struct wino_tiling {
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
     int64_t level_size, uneven_size, sums_size, out_size, row_size, weight_size, bytes;
-    /* Of a place, where panels are shared: the panel and the levels of each fill.  Of all. */
+    int64_t work_size; /* the larger of what fills a panel and what makes results of one */
+    /* Of a place, where panels are shared: the panel and the levels of each fill.  Of those that
+     * are shared at a time. */
     int64_t shared_size, shared_bytes;
     double cycles;
 };
@@ -238,9 +242,9 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *pac
 int wino_takes_weights(const struct kernel *k);
 /* How much each input channel counts in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
-/* Make the weights of a chunk of a group. */
+/* Make the weights of a chunk of a group for `count` input channels. */
 void wino_make_weights(const struct kernel *k, const struct wino_packing *packing, int64_t group,
-                       int64_t chunk, float *out);
+                       int64_t chunk, int64_t first, int64_t count, float *out);
 /* Fill it from the direct one's weights, but for those that are transient.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
 
