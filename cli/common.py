@@ -54,10 +54,17 @@ def raise_again() -> None:
         raise KeyboardInterrupt if _received[0] == signal.SIGINT else Terminated(_received[0])
 
 
+def _report_unraisable(told: Any) -> None:
+    # Where a finalizer drops the exception of a signal, `raise_again` will raise it.
+    if not (_received and isinstance(told.exc_value, KeyboardInterrupt | Terminated)):
+        sys.__unraisablehook__(told)
+
+
 @contextlib.contextmanager
 def _caught_signals() -> Iterator[None]:
     """Turn the signals that end a process into exceptions, so that temporary files go."""
     old: dict[int, Any] = {}
+    report, sys.unraisablehook = sys.unraisablehook, _report_unraisable
     _received.clear()
     try:
         for number in map(int, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)):
@@ -71,6 +78,7 @@ def _caught_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        sys.unraisablehook = report
         for caught, handler in old.items():
             signal.signal(caught, handler)
 

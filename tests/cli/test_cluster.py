@@ -211,3 +211,28 @@ def test_errors_of_a_cluster_are_those_of_the_user() -> None:
         result_of(future(distributed.CancelledError("task")))
     with pytest.raises(Mistake, match="a worker cannot import what it needs: No module named 'x'"):
         result_of(future(ModuleNotFoundError("No module named 'x'")))
+
+
+def test_a_signal_that_a_finalizer_drops_is_one_word_all_the_same() -> None:
+    """Dask's callbacks of the garbage collector are where it comes, now and then."""
+    code = (
+        "import click, os, signal\n"
+        "from deconv_cli.common import raise_again, run_command\n"
+        "class Signalling:\n"
+        "    def __del__(self): os.kill(os.getpid(), signal.SIGINT)\n"
+        "@click.command()\n"
+        "def command():\n"
+        "    Signalling()\n"
+        "    print('dropped', flush=True)\n"
+        "    raise_again()\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "run_command(command)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.split()) == (
+        130,
+        "dropped\n",
+        ["interrupted"],
+    )
