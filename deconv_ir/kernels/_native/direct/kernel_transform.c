@@ -30,7 +30,7 @@ static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
 /* Bytes of data that stay in the first-level cache while weights pass. */
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 /* Taps below which loading and storing sums would show. */
-#define SHORTEST_SUM 96
+#define SHORTEST_SUM 160
 
 /* As many channels as the first-level cache holds data of, at the positions of one micro-kernel:
  * of rows as they lie, whose taps overlap, or half of them in a panel without gaps. */
