@@ -11,8 +11,9 @@ installed.  Needs the `peers` extra:
 `process` is deconv-run beside a Python script that does the same with
 OpenVINO, `run` is Model.run beside the infer of a request that neither copies
 inputs nor allocates outputs, and beside onnxruntime (`--onnxruntime`).  All take
-turns, with the same number of threads; a ratio is the median of those of the
-turns, ours by the better of theirs.
+turns, with the same number of threads, and in every order: onnxruntime's threads
+stay busy for some milliseconds after a run, which slows whoever comes next.  A
+ratio is the median of those of the turns, ours by the better of theirs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib.metadata
+import itertools
 import json
 import os
 import statistics
@@ -169,8 +171,10 @@ def time_runs(saved: Saved, seconds: float, threads: int, clock: Clock) -> dict[
     times: list[tuple[float, ...]] = []
     end = time.perf_counter() + seconds
     repeat = 1
+    orders = itertools.cycle(itertools.permutations(range(len(runs))))
     while time.perf_counter() < end or len(times) < 5:
-        taken = tuple(_mean(run, repeat, clock) for run in runs)
+        means = {i: _mean(runs[i], repeat, clock) for i in next(orders)}
+        taken = tuple(means[i] for i in range(len(runs)))
         # The first turn measures how many runs a turn has to have to be timed well.
         if repeat == 1:
             repeat = max(2, min(50, int(0.01 / max(min(taken), 1e-5))))
