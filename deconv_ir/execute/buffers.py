@@ -28,13 +28,12 @@ def tensor_bytes(info: TensorInfo) -> int | None:
 
 def known_array(info: TensorInfo) -> Array | None:
     """Return the elements of a tensor where inference has found them all, read-only."""
-    value, element_type = info.value, info.element_type
-    if not has_known_elements(info):
+    known = info.value if has_known_elements(info) else info.reals
+    if known is None or info.element_type is None or not is_static(info.shape):
         return None
-    assert element_type is not None, "its elements are known"
     import numpy as np
 
-    array: Array = np.array(value, element_type.numpy()).reshape(static(info.shape))
+    array: Array = np.array(known, info.element_type.numpy()).reshape(static(info.shape))
     array.flags.writeable = False
     return array
 

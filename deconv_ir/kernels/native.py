@@ -13,6 +13,7 @@ import numpy as np
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.copies import in_order
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.cpu import (
     INSTRUCTION_SETS,
@@ -161,6 +162,7 @@ class CompiledKernel:
         # Small tiles would be little but the data around them.
         self._reaches_far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _MOST_REACH
         self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
+        self.is_depthwise = problem.groups > 1 and problem.channels_in == 1
         self._bias, self._activation = bias, activation
         # For runs without folding: a folded filter has zeros between its weights.  It is small,
         # since folding is done where there are few output channels.
@@ -335,7 +337,10 @@ class CompiledPlan:
     def run(self, data: Array, out: Array) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if self._within_bounds:
-            arrays, tried = (_plain(_in_whole_elements(data)), _plain(out)), self._settings
+            # A depthwise layer reads each element a few times only, line by line.
+            turned = in_order(data) if self._kernel.is_depthwise else None
+            data = _in_whole_elements(data) if turned is None else turned
+            arrays, tried = (_plain(data), _plain(out)), self._settings
             done = self._kernel._kernel.run(*arrays, *tried)
             while done is None:
                 self._kernel.pack()

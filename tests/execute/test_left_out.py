@@ -39,6 +39,24 @@ def test_shapes_that_are_computed_are_known_when_planned(tmp_path: Path) -> None
     assert model.run([data], outputs=["last"])["last"].tolist() == [5]
 
 
+def test_a_number_that_follows_from_a_shape_is_known_when_planned(tmp_path: Path) -> None:
+    """A scale as torch writes it: x.shape[-1] // 2, as a float."""
+    ir = IR()
+    x = ir.parameter("x", "2,?")
+    shape = ir.layer("ShapeOf", [x], version="opset3", precision="I64")
+    last = ir.layer("Gather", [shape, ir.const(np.array(1)), ir.const(np.array(0))],
+                    version="opset8", precision="I64")  # fmt: skip
+    half = ir.layer("Divide", [last, ir.const(np.array(2))], precision="I64")
+    whole = ir.layer("Floor", [half], precision="I64")
+    real = ir.layer("Convert", [whole], {"destination_type": "f32"})
+    ir.result(ir.layer("Multiply", [x, real], name="y"))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    for extent in (6, 9):
+        data = normal(2, extent)
+        assert [row.layer for row in as_rows(model.bind([data]).plan)] == ["y"]
+        np.testing.assert_array_equal(next(iter(model.run([data]).values())), data * (extent // 2))
+
+
 def test_positions_that_nobody_takes_are_not_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

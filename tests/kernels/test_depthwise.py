@@ -150,6 +150,18 @@ def test_bits_depend_on_nothing_but_the_layer(
         np.testing.assert_array_equal(other.run(data[3:4], pads, output), expected[3:4])
 
 
+@pytest.mark.parametrize("channels", [16, 40])
+def test_channels_that_are_neighbours_in_memory(channels: int) -> None:
+    """Data whose axes are transposed give the bits of those in order."""
+    rng = np.random.default_rng(channels)
+    data = rng.standard_normal((2, 30, 20, channels)).astype(np.float32).transpose(0, 3, 1, 2)
+    weights = rng.standard_normal((channels, 1, 3, 3)).astype(np.float32)
+    kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=channels)
+    found = kernel.run(data, (1, 1), (30, 20))
+    expected = kernel.run(np.ascontiguousarray(data), (1, 1), (30, 20))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_plan_says_so() -> None:
     weights = np.ones((32, 1, 3, 3), np.float32)
     kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=32, path="direct")
