@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from deconv_ir.ir.body import Body, Joint, Slices
 from deconv_ir.ir.boxes import LayerTile, Statistic
+from deconv_ir.ir.expression import Expression, SemanticsDifference
 from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
     ConstantSource,
     Context,
     Epilogue,
-    Expression,
     Kernel,
     LayerPlan,
     Operation,
-    SemanticsDifference,
     Sharing,
     TensorInfo,
 )

@@ -9,8 +9,9 @@ from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
 from deconv_ir.compare.tensors import TensorDifference
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.infer import infer
-from deconv_ir.ir.operation import Operation, SemanticsDifference, TensorInfo
+from deconv_ir.ir.operation import Operation, TensorInfo
 
 
 class Culprit(NamedTuple):

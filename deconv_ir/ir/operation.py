@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.expression import Expression as Expression
-from deconv_ir.ir.expression import SemanticsDifference as SemanticsDifference
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
@@ -21,6 +19,7 @@ from deconv_ir.ir.shapes import Shape, format_shape, static
 if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
+    from deconv_ir.ir.expression import Expression, SemanticsDifference
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.ir.scratchpad import AlgorithmChoice, ScratchpadBudget
 

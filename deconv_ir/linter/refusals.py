@@ -56,6 +56,7 @@ RANGES: Final[dict[str, dict[str, tuple[float, float]]]] = {
     "ExtractImagePatches": dict.fromkeys(("sizes", "strides", "rates"), (1.0, math.inf)),
 }
 """Type -> attribute -> the smallest and the largest number that the reader takes."""
+EVERY: Final = (-math.inf, math.inf)
 EQUALLY_LONG: Final = {
     "StridedSlice": tuple(
         f"{name}_mask" for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
@@ -180,8 +181,8 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
         return "nothing, or a value"
     if not value and name in NOT_EMPTY.get(layer.type, ()):
         return "a list that is not empty"
-    least, most = RANGES.get(layer.type, {}).get(name, (-math.inf, math.inf))
-    if not all(least <= number <= most for number in _numbers(value)):
+    least, most = RANGES.get(layer.type, {}).get(name, EVERY)
+    if (least, most) != EVERY and not all(least <= n <= most for n in _numbers(value)):
         return (
             f"numbers >= {least:g}" if most == math.inf else f"numbers from {least:g} to {most:g}"
         )

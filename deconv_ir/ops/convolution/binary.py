@@ -6,15 +6,9 @@ import enum
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import PadMode, convolution_axis
-from deconv_ir.ir.operation import (
-    Arrays,
-    Context,
-    Infos,
-    Operation,
-    SemanticsDifference,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.base import attribute, choice, integers, number, operation
 from deconv_ir.ops.checks import check_rank, check_type, misfit

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, openvino_axis
 from deconv_ir.ir.lazy_tensor import Constant, joined
-from deconv_ir.ir.operation import Context, Infos, SemanticsDifference, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.ops.convolution.views import FilterView, Requested, check_output_shape
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.expression import SemanticsDifference
 
 
 class OpenVINODeconvolution(Deconvolution):
@@ -43,6 +47,8 @@ class OpenVINODeconvolution(Deconvolution):
         spec, openvino = pads
         if spec == openvino:
             return None
+        from deconv_ir.ir.expression import SemanticsDifference
+
         return SemanticsDifference(
             f"the specification gives pads_begin {','.join(map(str, spec))}, the OpenVINO runtime "
             f"{','.join(map(str, openvino))}; used is {context.semantics.value}",

@@ -8,8 +8,9 @@ from typing import Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array, ElementType
+from deconv_ir.ir.expression import Expression
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Call, Context, Expression, Infos, Operands, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, number, operation
 from deconv_ir.ops.checks import merged_type, misfit, only

@@ -12,7 +12,6 @@ from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
     Arrays,
     Context,
-    Expression,
     Infos,
     Operands,
     Operation,
@@ -25,6 +24,7 @@ from deconv_ir.ops.values import rounded
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
+    from deconv_ir.ir.expression import Expression
 
 
 @operation("Convert-1(data)", "f16[2,3] -> f32[2,3] | destination_type=f32")

@@ -16,7 +16,6 @@ from deconv_ir.ir.operation import (
     Arrays,
     Call,
     Context,
-    Expression,
     Infos,
     Operands,
     Operation,
@@ -32,6 +31,7 @@ from deconv_ir.ops.values import OnValues, combine, on_reals
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
+    from deconv_ir.ir.expression import Expression
 
 Function = Callable[..., Any]
 

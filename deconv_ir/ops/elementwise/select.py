@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
+from deconv_ir.ir.expression import Expression
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Context, Expression, Infos, Operands, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, is_static, static
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.operation import Expression, Infos, Operands
+from deconv_ir.ir.expression import Expression
+from deconv_ir.ir.operation import Infos, Operands
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.elementwise.elementwise import Unary, register
 from deconv_ir.ops.numeric import np

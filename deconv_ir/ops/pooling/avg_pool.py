@@ -8,8 +8,9 @@ from typing import Any
 
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Rounding
-from deconv_ir.ir.operation import Context, Infos, SemanticsDifference
+from deconv_ir.ir.operation import Context, Infos
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, is_static, static

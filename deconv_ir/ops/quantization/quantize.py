@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
-from deconv_ir.ir.operation import Arrays, Context, Expression, Infos, Operands, TensorInfo
+from deconv_ir.ir.expression import Expression
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import merged_type, misfit
