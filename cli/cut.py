@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from .common import EXIT_OK, Mistake, run_model_command
-from .completion import complete_tensors
-from .options import CONTEXT, FILE, Options, argument, flag, option, version_option
+from .options import CONTEXT, FILE, Options, argument, completer, flag, option, version_option
 
 EPILOG = """\b
 Examples:
@@ -24,7 +23,9 @@ Exit codes: 0 done, 2 something is wrong with the model or the options.
 
 
 def _tensors(option_name: str, text: str) -> Any:
-    return option("TENSOR", text, option_name, multiple=True, shell_complete=complete_tensors)
+    return option(
+        "TENSOR", text, option_name, multiple=True, shell_complete=completer("complete_tensors")
+    )
 
 
 class CutRequest(Options):

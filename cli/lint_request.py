@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .common import Mistake
-from .completion import complete_rule, complete_rules
 from .options import (
     FILE,
     OF_AN_IR,
@@ -15,6 +14,7 @@ from .options import (
     SEVERITIES,
     Options,
     argument,
+    completer,
     flag,
     given,
     limit_options,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _rules(text: str) -> Any:
-    return option("RULES", text, multiple=True, shell_complete=complete_rules)
+    return option("RULES", text, multiple=True, shell_complete=completer("complete_rules"))
 
 
 class LintRequest(Options):
@@ -78,7 +78,9 @@ class LintRequest(Options):
     show_settings: bool = flag("Show the settings in effect, and exit.")
     settings_schema: bool = flag("Print the JSON schema of settings files.")
     list_rules: bool = flag("List all rules and exit.")
-    explain: str | None = option("RULE", "Explain a rule and exit.", shell_complete=complete_rule)
+    explain: str | None = option(
+        "RULE", "Explain a rule and exit.", shell_complete=completer("complete_rule")
+    )
     stdin_filename: str | None = option("NAME", "File name to report for standard input ('-').")
     jobs: int | None = option(
         "N",

@@ -119,6 +119,17 @@ def option(metavar: str | None, text: str | None, *names: str, **details: Any) -
     )
 
 
+def completer(name: str) -> Callable[..., Any]:
+    """Return a function of `completion`, which is imported when a shell asks for it."""
+
+    def complete(*arguments: Any) -> Any:
+        from . import completion
+
+        return getattr(completion, name)(*arguments)
+
+    return complete
+
+
 def flag(text: str, *names: str) -> Any:
     """Declare an option without a value."""
     return option(None, text, *names, is_flag=True)

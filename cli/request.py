@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .common import STREAM, Mistake
-from .completion import complete_layers, complete_tensors
 from .options import (
     FILE,
     OF_AN_IR,
     Options,
     argument,
+    completer,
     flag,
     given,
     input_arrays,
@@ -107,20 +107,20 @@ class Request(Options):
         show_default=True,
     )
     layer: str | None = option(
-        "NAME_OR_ID", "Run this layer alone.", shell_complete=complete_layers
+        "NAME_OR_ID", "Run this layer alone.", shell_complete=completer("complete_layers")
     )
     until: str | None = option(
         "LAYER",
         "Run only the layers that LAYER needs, and return its outputs. "
         "LAYER is a tensor name, a layer name or a layer id.",
-        shell_complete=complete_tensors,
+        shell_complete=completer("complete_tensors"),
     )
     output_layers: tuple[str, ...] = option(
         "LAYER",
         "Return this inner tensor; run only the layers that it needs. Repeatable.",
         "--output-layer",
         multiple=True,
-        shell_complete=complete_tensors,
+        shell_complete=completer("complete_tensors"),
     )
     strict: bool = flag("Treat wrong declared dims as errors.")
     random_inputs: int | None = random_inputs(": floats are standard normal, integers from 0 to 9")

@@ -16,7 +16,6 @@ from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from deconv_ir.ir.graph import Info, Port
 from deconv_ir.ir.shapes import Shape, parse_dim
 from deconv_ir.limits import Limits
-from deconv_ir.suggestions import nearest
 
 MAX_FAULTS = 1000
 """Most remarks, and most mistakes, that are kept for one layer or the text between layers."""
@@ -103,7 +102,11 @@ def check_attributes(
         return
     known = ATTRIBUTES[tag]
     unknown = [n for n in written if n not in known and ":" not in n and n != "xmlns"][:MAX_FAULTS]
-    spans = element.attribute_spans() if unknown else {}
+    if not unknown:
+        return
+    from deconv_ir.suggestions import nearest
+
+    spans = element.attribute_spans()
     for name in unknown:
         start, _, end = spans[name]
         add_fault(
@@ -124,6 +127,8 @@ def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
     known = CHILDREN[parent]
     if element.tag in known or len(faults) >= MAX_FAULTS:
         return
+    from deconv_ir.suggestions import nearest
+
     add_fault(
         faults,
         "unknown-element",
@@ -256,6 +261,8 @@ class PieceReader:
         try:
             return parse_element_type(text)
         except ValueError:
+            from deconv_ir.suggestions import nearest
+
             _, start, end = port.attribute_spans()["precision"]
             names = [known.ir_name for known in ELEMENT_TYPES]
             add_fault(

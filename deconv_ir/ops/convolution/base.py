@@ -17,7 +17,6 @@ from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bou
 from deconv_ir.ir.lazy_tensor import Constant, whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.scratchpad import ONE_RUN
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integers
 from deconv_ir.ops.checks import check_least_rank, product
@@ -319,13 +318,17 @@ class AnyConvolution(Operation, abc.ABC):
         return 0 < self.bias_at < inputs
 
     def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
-        packed = self.kernel_of(inputs, context)
-        return (self.apply(packed, inputs[1].shape, inputs, context, None, ONE_RUN),)
+        return (self._run_once(inputs, context, None),)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
         """Compute the output into an array, channels first."""
+        self._run_once(inputs, context, out)
+
+    def _run_once(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
+        from deconv_ir.ir.scratchpad import ONE_RUN
+
         packed = self.kernel_of(inputs, context)
-        self.apply(packed, inputs[1].shape, inputs, context, out, ONE_RUN)
+        return self.apply(packed, inputs[1].shape, inputs, context, out, ONE_RUN)
 
     def kernel_of(self, inputs: Arrays, context: Context) -> PackedFilter:
         """Pack filter and bias among the inputs."""
