@@ -18,7 +18,7 @@ import enum
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from deconv_ir.ir.options import Semantics
 
@@ -147,25 +147,6 @@ class Axis(NamedTuple):
     def natural(self, data: int, kernel: int) -> int:
         """F of this axis."""
         return natural_extent(data, kernel, self.stride, self.dilation)
-
-
-class Window(NamedTuple):
-    """All numbers of one spatial axis of a layer."""
-
-    data: int
-    kernel: int
-    stride: int
-    dilation: int
-    output_padding: int
-    pad_begin: int
-    pad_end: int
-    output: int
-
-    @classmethod
-    def of(cls, axis: Axis, found: AxisGeometry, data: int, kernel: int) -> Self:
-        """Put them together: attributes, pads and output, extents X and K."""
-        given = (data, kernel, axis.stride, axis.dilation, axis.output_padding)
-        return cls(*given, found.pad_begin, found.pad_end, found.output)
 
 
 _NATURAL = "stride*(X - 1) + ((K - 1)*dilation + 1)"

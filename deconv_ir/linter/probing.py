@@ -48,14 +48,8 @@ LAST = tuple(Way(last=extent) for extent in range(1, 7))
 """The last axis as channels, or the coordinates of boxes: only one number fits some layers."""
 
 
-class Contradiction(NamedTuple):
-    """A layer that fits at no size."""
-
-    problem: DeconvError | Finding
-    """That of the first size."""
-    parameter: str
-    """Name of the dynamic Parameter."""
-    sizes: tuple[int, ...]
+Contradiction = tuple["DeconvError | Finding", str, tuple[int, ...]]
+"""A layer that fits at no size: its problem at the first, the dynamic Parameter, the sizes."""
 
 
 def contradictions(context: LintContext) -> list[Contradiction]:
@@ -87,7 +81,7 @@ def contradictions(context: LintContext) -> list[Contradiction]:
         return [_probe(context, dynamic, size, way) for size in sizes]
 
     return [
-        Contradiction(problem, context.graph.layers[parameter].name, sizes)
+        (problem, context.graph.layers[parameter].name, sizes)
         for index, problem, parameter in found
         if all(
             _never_fits(context, index, probes(way), sizes)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.geometry import Window, effective_kernel, natural_extent
+from deconv_ir.ir.geometry import effective_kernel, natural_extent
+from deconv_ir.ir.window import Window
 from deconv_ir.spec_examples.golden import geometry_of
 from deconv_ir.spec_examples.specfile import ExampleSpec
 

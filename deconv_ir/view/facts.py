@@ -11,11 +11,11 @@ from deconv_ir.drawing.notebook import small_svg
 from deconv_ir.drawing.sketch import Sketch, tensor_text
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
-from deconv_ir.ir.geometry import Window
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.window import Window
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.view.statistics import constant_figures
 from deconv_ir.view.windows import Reach, advice_of, is_transposed, reaches_of, taps_of, windows_of

@@ -12,7 +12,6 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.ir.geometry import (
     Axis,
     AxisGeometry,
-    Window,
     bounds,
     effective_kernel,
     tap_counts,
@@ -22,6 +21,7 @@ from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.operation import Context, Infos, Operation
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import is_static, static
+from deconv_ir.ir.window import Window
 from deconv_ir.ops.convolution.base import AnyConvolution
 from deconv_ir.ops.onednn.program import Composite
 from deconv_ir.ops.pooling.pooling import Pooling

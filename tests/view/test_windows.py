@@ -13,9 +13,9 @@ from support import IR
 
 import deconv_ir
 from deconv_ir.ir.dtypes import F32
-from deconv_ir.ir.geometry import Window
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.window import Window
 from deconv_ir.view.windows import advice_of, reaches_of, taps_of, windows_of
 
 X = 24

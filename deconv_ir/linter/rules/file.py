@@ -10,7 +10,6 @@ from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, WARNING, check_once, rule
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
-from deconv_ir.suggestions import nearest
 
 
 @rule("IR107", "unknown-attribute", WARNING, takes="unknown-attribute")
@@ -37,6 +36,8 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
             known &= set(kind.attributes(operation).values())
         for name, _ in layer.attributes:
             if name not in known:
+                from deconv_ir.suggestions import nearest
+
                 yield Report(
                     f"{layer.type} has no attribute {name!r}",
                     GraphLocation(layer=index, attribute=name),
