@@ -6,7 +6,6 @@ layers with the same text share operations, ports and dims.
 
 from __future__ import annotations
 
-import copy
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -102,6 +101,8 @@ class Reader:
 
     def report(self, fault: Fault, base: int, layer: str | None = None) -> None:
         """File a fault, found at offsets from `base` on."""
+        import copy
+
         start, error = base + fault.start, copy.copy(fault.error)  # of a piece that may be shared
         error.file, error.layer, error.place = self.file, layer, (start, base + fault.end)
         line, error.column = self.source.position(start)
