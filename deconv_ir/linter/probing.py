@@ -32,7 +32,7 @@ MAX_SIZE = 1 << 12
 """Further sizes are not put into a layer that fits at none of those tried."""
 
 
-class Way(Record):
+class SizePattern(Record):
     """How a size becomes extents."""
 
     batch: int = field(default=1)
@@ -43,8 +43,8 @@ class Way(Record):
     """Extent of the last axis, if it is no size."""
 
 
-WAYS = (Way(), Way(factors=(1, 2)), Way(batch=2))
-LAST = tuple(Way(last=extent) for extent in range(1, 7))
+PATTERNS = (SizePattern(), SizePattern(factors=(1, 2)), SizePattern(batch=2))
+LAST = tuple(SizePattern(last=extent) for extent in range(1, 7))
 """The last axis as channels, or the coordinates of boxes: only one number fits some layers."""
 
 
@@ -63,7 +63,7 @@ def contradictions(context: LintContext) -> list[Contradiction]:
         return []
     base = math.lcm(total_stride(context), DIVISIBLE)
     sizes = (base, 2 * base, 3 * base)
-    problems = _problems(_probe(context, dynamic, sizes[0], WAYS[0]))
+    problems = _problems(_probe(context, dynamic, sizes[0], PATTERNS[0]))
     assert context.inference is not None
     reported = _problems(context.inference)
     found: list[tuple[int, DeconvError | Finding, int]] = []
@@ -77,15 +77,15 @@ def contradictions(context: LintContext) -> list[Contradiction]:
         return []
 
     @functools.cache
-    def probes(way: Way) -> list[Inference]:
-        return [_probe(context, dynamic, size, way) for size in sizes]
+    def probes(pattern: SizePattern) -> list[Inference]:
+        return [_probe(context, dynamic, size, pattern) for size in sizes]
 
     return [
         (problem, context.graph.layers[parameter].name, sizes)
         for index, problem, parameter in found
         if all(
-            _never_fits(context, index, probes(way), sizes)
-            for way in (WAYS + LAST if problem.rule == "input-shape" else WAYS)
+            _never_fits(context, index, probes(pattern), sizes)
+            for pattern in (PATTERNS + LAST if problem.rule == "input-shape" else PATTERNS)
         )
     ]
 
@@ -120,7 +120,7 @@ def _probe(
     context: LintContext,
     parameters: frozenset[int],
     size: int,
-    way: Way,
+    pattern: SizePattern,
 ) -> Inference:
     """Infer with a size put in for all dynamic dims."""
     given: dict[int, TensorInfo] = {}
@@ -129,11 +129,11 @@ def _probe(
         assert info.shape is not None
         dims: list[Dim] = []
         for axis, dim in enumerate(info.shape):
-            extent = size * way.factors[axis % len(way.factors)]
+            extent = size * pattern.factors[axis % len(pattern.factors)]
             if axis == 0 and len(info.shape) > 2:
-                extent = 1 if way.batch == 1 else size
-            if axis == len(info.shape) - 1 and way.last is not None:
-                extent = way.last
+                extent = 1 if pattern.batch == 1 else size
+            if axis == len(info.shape) - 1 and pattern.last is not None:
+                extent = pattern.last
             least, most = bounds(dim)
             fits = least <= extent and (most is None or extent <= most)
             if axis == 1 and _has_unknown_channels(info.shape):
