@@ -263,6 +263,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 /* Of vectors of 8 lanes, two multiply-adds a cycle: */
 #define OUTPUT_ELEMENT 1.25   /* an element of the results */
 #define OUTPUT_LINE 35.0      /* a line that is written, and as much for rows written together */
+#define SCATTERED_LINE 100.0  /* a line that is read before the pieces it was made of are stored */
 #define LAST_AXIS_VALUE 0.33  /* a value that is transformed along one axis, */
 #define TWO_AXES_VALUE 0.5    /* or two: lines pass through the second level between them */
 /* With one point for each position data are copied in rows: */
@@ -282,7 +283,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 #define FARTHEST_LINE 7.0
 /* Factors: three axes have lines too many and too short for the first-level cache; direct sums
  * take longer than the hits in cache for which they are modelled; and one product of panels is
- * as much faster than this. */
+ * as much faster than this, but where a core begins two of the longest multiply-adds a cycle. */
 #define VOLUME_FACTOR 1.3
 #define WINO_FACTOR 0.89
 #define ONE_POINT_FACTOR 0.92 /* of taps that see every so many positions, */
@@ -329,9 +330,9 @@ static double transient_cycles(const struct kernel *k, const struct wino_packing
                weight_bytes_per_cycle(&k->layer.machine, (double)k->layer.groups * direct);
 }
 
-/* Cycles of one chunk's outputs. */
+/* Cycles of one chunk's outputs, whose elements take `per_element` of what those of 8 lanes take. */
 static double output_cycles(const struct wino_plan *plan, const struct wino_tiling *t,
-                            double by_length) {
+                            double by_length, double per_element) {
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const double positions = (double)t->positions;
@@ -339,9 +340,11 @@ static double output_cycles(const struct wino_plan *plan, const struct wino_tili
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
     const double elements = rows * positions * outputs;
     const double written = elements / (double)(plan->interleaved_lines * t->box[2]);
-    const double results =
-        elements * OUTPUT_ELEMENT * by_length +
-        written * (OUTPUT_LINE + OUTPUT_LINE / (double)t->rows_together);
+    const int64_t lines = plan->interleaved_lines;
+    const double line = lines == 1 || lines == 2 || lines == 4 ? OUTPUT_LINE
+                                                               : OUTPUT_LINE + SCATTERED_LINE;
+    const double results = elements * OUTPUT_ELEMENT * per_element +
+                           written * (line + OUTPUT_LINE / (double)t->rows_together);
     const int axes = (a[0].points > 1) + (a[1].points > 1) + (a[2].points > 1);
     if (axes == 0) return results;
     return results + rows * positions * by_length *
@@ -380,8 +383,10 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
                    const struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
     /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
-    const double by_length =
-        (1 + 16. / ((double)k->kernels->lanes * k->layer.machine.multiply_adds)) / 2;
+    const double per_vector = 16. / ((double)k->kernels->lanes * k->layer.machine.multiply_adds);
+    const double by_length = (1 + per_vector) / 2;
+    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    const double per_output = taps > 1 ? per_vector : by_length;
     const double volume = p->axes[0].points > 1 ? VOLUME_FACTOR : 1;
     /* Tiles at the edges hold less; with one for a thread, the largest decides. */
     double full = 1, some_rows = 1, padded = 1;
@@ -397,7 +402,7 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
                         (double)k->layer.channels_in;
     double sums = some_rows * (double)t->chunks *
                       (padded * product_cycles(k, p, t) + transient_cycles(k, p, by_length) +
-                       full * volume * output_cycles(plan, t, by_length)) + WINO_TILE;
+                       full * volume * output_cycles(plan, t, by_length, per_output)) + WINO_TILE;
     double cycles;
     if (t->fills > 0) {
         const double goes = (double)t->places / (double)t->together;
@@ -410,7 +415,6 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
     } else {
         cycles = scheduled_cycles(sums + fill, t->jobs, t->threads);
     }
-    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
     return cycles * WINO_FACTOR *
-           (p->points > 1 ? 1 : taps > 1 ? ONE_POINT_FACTOR : ONE_TAP_FACTOR);
+           (p->points > 1 ? 1 : taps == 1 ? ONE_TAP_FACTOR : per_vector < 1 ? 1 : ONE_POINT_FACTOR);
 }

@@ -14,8 +14,8 @@
     SHAPE(2, 1) SHAPE(2, 2) SHAPE(2, 3) SHAPE(2, 8)                                           \
     SHAPE(3, 1) SHAPE(3, 2) SHAPE(3, 3) SHAPE(3, 6)                                           \
     SHAPE(4, 1) SHAPE(4, 2) SHAPE(4, 3) SHAPE(4, 6)                                           \
-    SHAPE(5, 1) SHAPE(5, 2) SHAPE(5, 4)                                                       \
-    SHAPE(6, 1) SHAPE(6, 2) SHAPE(6, 4)                                                       \
+    SHAPE(5, 1) SHAPE(5, 2) SHAPE(5, 3) SHAPE(5, 4)                                           \
+    SHAPE(6, 1) SHAPE(6, 2) SHAPE(6, 3) SHAPE(6, 4)                                           \
     SHAPE(7, 1) SHAPE(7, 2) SHAPE(7, 3)                                                       \
     SHAPE(8, 1) SHAPE(8, 2) SHAPE(8, 3)
 #else

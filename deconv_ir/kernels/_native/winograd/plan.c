@@ -231,17 +231,20 @@ static void consider(struct search *s, struct wino_tiling t) {
     }
 }
 
-/* Consider a tiling with panels as wide as they may be, and narrower ones. */
+/* Consider a tiling with panels of the usual width, and of others that leave fewer positions of
+ * the last block empty. */
 static void consider_widths(struct search *s, struct wino_tiling t) {
-    const int64_t lanes = s->k->kernels->lanes, width = PANEL_COLUMNS * lanes;
-    t.width = width;
-    consider(s, t);
-    if (lanes < NARROWEST_PANEL) return;
-    /* Nothing is saved where more than half of the last wide block is used. */
-    const int64_t positions = count_positions(s->plan, &t);
-    if (round_up(positions, lanes) == round_up(positions, width)) return;
-    t.width = lanes;
-    consider(s, t);
+    const struct kernels *kernels = s->k->kernels;
+    const int64_t positions = count_positions(s->plan, &t), lanes = kernels->lanes;
+    const int64_t padded = round_up(positions, PANEL_COLUMNS * lanes);
+    for (int columns = 1; columns <= WIDEST_PANEL; columns++) {
+        t.width = columns * lanes;
+        if (columns != PANEL_COLUMNS &&
+            (t.width < NARROWEST_PANEL || round_up(positions, t.width) >= padded ||
+             !kernels->table[kernels->rows][columns]))
+            continue;
+        consider(s, t);
+    }
 }
 
 /* Positions of a tile beyond which nothing is gained. */

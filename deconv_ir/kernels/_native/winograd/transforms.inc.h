@@ -173,8 +173,10 @@ static void NAME(tile_vectors)(const float *from, int64_t groups, int64_t channe
                                int64_t position, int64_t width, float *panel, int64_t step) {
     if (width == LANES)
         NAME(tile_width)(LANES, from, groups, channels, position, panel, step);
-    else
+    else if (width == PANEL_COLUMNS * LANES)
         NAME(tile_width)(PANEL_COLUMNS * LANES, from, groups, channels, position, panel, step);
+    else
+        NAME(tile_width)(WIDEST_PANEL * LANES, from, groups, channels, position, panel, step);
 }
 
 /* Weights are transformed in double: those of the rows of a block, or fewer. */

@@ -20,7 +20,8 @@
 #define MOST_DILATION 16       /* positions between taps */
 #define MOST_LANES 16        /* of a vector of f32 */
 #define MOST_INTERLEAVED 1024 /* lines that make a row of the output */
-#define PANEL_COLUMNS 2      /* most vectors of positions that meet weights at a time */
+#define PANEL_COLUMNS 2      /* vectors of positions that meet weights at a time, as a rule */
+#define WIDEST_PANEL 3       /* and at most */
 #define NARROWEST_PANEL 16   /* positions that do so at least */
 
 /* A level is a magnitude of the data, scaled by the weights of its channel.  Windows with levels
@@ -256,7 +257,7 @@ int wino_execute(const struct kernel *k, const struct run *run, const struct win
  * that are summed in a go: the same for all widths, since sums depend on it. */
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 static inline int64_t wino_go(const struct kernels *kernels) {
-    /* Of the widest panels, whatever a run has: results depend on it. */
+    /* Of panels of the usual width, whatever a run has: results depend on it. */
     return FIRST_LEVEL_SHARE / (PANEL_COLUMNS * kernels->lanes * (int64_t)sizeof(float));
 }
 static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
