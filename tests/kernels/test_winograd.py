@@ -256,6 +256,31 @@ def test_panels_of_long_vectors_are_narrow_where_positions_are_few(monkeypatch, 
     assert told["width"] == (16 if few and isa == "avx512" else two_vectors)
 
 
+@pytest.mark.skipif("avx512" not in ISAS, reason="shorter vectors have no such panels")
+@pytest.mark.parametrize("channels", [5, 64, 150])
+def test_three_vectors_are_a_panel_where_two_would_leave_more_empty(monkeypatch, channels):
+    monkeypatch.setenv("DECONV_IR_ISA", "avx512")
+    set_threads(1)
+    rng = np.random.default_rng(channels)
+    # F(2, 3): 8 x 6 windows.
+    data = rng.standard_normal((1, channels, 16, 12), dtype=np.float32)
+    weights = rng.standard_normal((channels, 43, 3, 3), dtype=np.float32)
+    kernel, direct = (
+        Deconvolution(weights, strides=(1, 1), dilations=(1, 1), path=path)
+        for path in ("winograd", "direct")
+    )
+    assert describe(kernel, data, (1, 1), (16, 12))["width"] == 48
+    expected = direct.run(data, (1, 1), (16, 12))
+    bound = 1e-5 * np.abs(expected).max()
+    np.testing.assert_allclose(kernel.run(data, (1, 1), (16, 12)), expected, rtol=0, atol=bound)
+    data[0, 3, 15, 11] = 1e6
+    expected = direct.run(data, (1, 1), (16, 12))
+    actual = kernel.run(data, (1, 1), (16, 12))
+    far = (..., slice(None, 14), slice(None))
+    np.testing.assert_allclose(actual[far], expected[far], rtol=0, atol=bound)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, isa):
     monkeypatch.setenv("DECONV_IR_ISA", isa)
