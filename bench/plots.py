@@ -29,7 +29,7 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
         for row, (what, title) in enumerate(
             [
                 ("ratio", "speed-up over the fastest peer"),
-                ("to_limit", "speed relative to the machine's limit of direct sums"),
+                ("to_limit", "speed over the limit of direct sums"),
             ]
         ):
             axis = axes[row][column]
@@ -50,7 +50,8 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
             axis.set_title(f"{family} layers")
             axis.set_xlabel("layer")
             axis.set_ylabel(title)
-            axis.legend()
+            axis.margins(y=0.35)  # room for the legend
+            axis.legend(loc="upper right")
     machine = report["machine"]
     # Those that were timed: with `--avx2` not all are.
     engines = report[families[0]]["cases"][0]["seconds"] if families else {}
