@@ -36,8 +36,10 @@ def run(path, *files):
     begun = peak()
     model = deconv_ir.load(path)
     graph = peak() - begun
-    model.run(arrays)
-    plan = model.bind(arrays).plan
+    bound_model = model.bind(arrays)
+    hand_back(bound_model.plan.bound_bytes)
+    bound_model.run()
+    plan = bound_model.plan
     given = sum(array.nbytes for array in arrays)
     bound = plan.bound_bytes + given
     return graph, bound, plan.peak_bytes + given

@@ -11,7 +11,8 @@ _M_TRIM_THRESHOLD = -1
 _M_TOP_PAD = -2
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
-_LARGE = 2 << 20
+_SMALLEST = 128 << 10  # more than a part of a constant, which is read again and again
+_LARGEST = 2 << 20
 
 
 @contextlib.contextmanager
@@ -34,8 +35,8 @@ def limit_threads(threads: int | None) -> Iterator[None]:
         set_threads(None)
 
 
-def hand_back() -> None:
-    """Let large arrays go back to the system when they die, as a plan counts on.
+def hand_back(bound_bytes: int = 0) -> None:
+    """Let large arrays go back to the system when they die, as a plan with this bound counts on.
 
     The library keeps the memory of large results, and the C library, for each thread, that of
     arrays smaller than the largest one freed.  A process that runs a model once gains nothing
@@ -52,7 +53,8 @@ def hand_back() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library
         return
-    mallopt(_M_MMAP_THRESHOLD, _LARGE)
-    mallopt(_M_TRIM_THRESHOLD, _LARGE)
+    # What is given back has to be cleared when it is taken again, which large models feel.
+    mallopt(_M_MMAP_THRESHOLD, min(_LARGEST, max(_SMALLEST, bound_bytes // 64)))
+    mallopt(_M_TRIM_THRESHOLD, _LARGEST)
     mallopt(_M_TOP_PAD, 1 << 14)
     mallopt(_M_ARENA_MAX, 1)

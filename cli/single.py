@@ -96,7 +96,7 @@ def _run(
 
     with limit_threads(request.threads):
         if request.repeat is None:
-            hand_back()
+            hand_back(bound.plan.bound_bytes)
             return run(), None, bound.plan
         warmup = 1 if request.warmup is None else request.warmup
         return *repeat_run(run, warmup, request.repeat), bound.plan

@@ -43,7 +43,7 @@ class LazyTensor:
         shape: tuple[int, ...],
         dtype: Any,
         read: Callable[[int, int], Array],
-        part_bytes: int = 1 << 18,
+        part_bytes: int = 1 << 16,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
