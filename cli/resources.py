@@ -53,7 +53,7 @@ def hand_back(bound_bytes: int = 0) -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library
         return
-    # What is given back has to be cleared when it is taken again, which large models feel.
+    # The system clears pages before it gives them out again: large models keep more of them.
     mallopt(_M_MMAP_THRESHOLD, min(_LARGEST, max(_SMALLEST, bound_bytes // 64)))
     mallopt(_M_TRIM_THRESHOLD, _LARGEST)
     mallopt(_M_TOP_PAD, 1 << 14)

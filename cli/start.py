@@ -10,8 +10,8 @@ import importlib
 def _start(module: str) -> None:
     """Run a command, at first without the garbage collector.
 
-    Commands are mostly run on one small file, and what is made while they load stays anyway;
-    those that do more enable it.
+    Most runs read one small file, and objects made while modules load stay until the end;
+    commands that do more enable it.
     """
     gc.disable()
     importlib.import_module(f".{module}", __package__).main()

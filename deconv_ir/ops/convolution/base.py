@@ -182,7 +182,7 @@ class AnyConvolution(Operation, abc.ABC):
         if intersect_dims(data.channels, wanted) is None:
             groups = None
         elif isinstance(filter_.inputs, int) and filter_.inputs > 0:
-            # Channels are whole groups, which narrows what is not known.
+            # The channels are whole groups: that narrows an unknown dim.
             share = quotient(data.channels, filter_.inputs)
             groups = None if share is None else intersect_dims(filter_.groups, share)
         if groups is not None:
@@ -210,7 +210,7 @@ class AnyConvolution(Operation, abc.ABC):
 
     def kernel(
         self,
-        filter: Constant,  # noqa: A002
+        filter: Constant,  # noqa: A002 - the documents' name
         bias: Array | None,
         context: Context,
         activation: Activation | None = None,
@@ -235,7 +235,7 @@ class AnyConvolution(Operation, abc.ABC):
             raise UnsupportedError(str(error), rule="unsupported-type") from error
 
     def bias_of(self, inputs: Sequence[Any]) -> Any:
-        """Pick the bias among the inputs; None where there is none."""
+        """Return the input that is the bias, or None."""
         return inputs[self.bias_at] if self.has_bias(len(inputs)) else None
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
@@ -248,7 +248,7 @@ class AnyConvolution(Operation, abc.ABC):
     def prepare_fused(
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
-        """Pack the filter, with what is added to each channel and an activation."""
+        """Pack the filter, with a bias for each channel and an activation."""
         from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
 
         filter_ = constants[1]

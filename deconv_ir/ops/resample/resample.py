@@ -92,7 +92,7 @@ def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: i
 
 
 def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: int) -> int:
-    """Return about the bytes that what `resampler` returns takes for what comes and goes."""
+    """Return about the bytes of temporary arrays in a run of the function from `resampler`."""
     if 0 in output:
         return 0
     changed = [i for i, (x, y) in enumerate(zip(data, output, strict=True)) if x != y]
@@ -112,7 +112,7 @@ def taps_along(
 ) -> dict[int, Taps]:
     """Return what output elements are made of, for each axis that changes.
 
-    `scales`: axis -> output extent over data extent, or what the model states in its place.
+    `scales`: axis -> output extent over data extent, or the scale that the model states.
     """
     scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
     shrinks = how.antialias and any(scale < 1 for scale in scales.values())

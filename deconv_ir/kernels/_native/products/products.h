@@ -53,7 +53,7 @@ const float *matrix_at(const struct product *p, const struct matrices *all, int6
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
                 int64_t first_panel, int64_t last_panel, struct pack_places to, float *out);
 
-/* Count what a thread needs for so many rows at once.  Returns the bytes of all three. */
+/* Count the scratch of a thread for so many rows at once.  Returns the bytes of all three. */
 int64_t count_packed(struct product *p, int64_t rows);
 
 /* Divide memory among what count_packed() has counted. */

@@ -219,7 +219,7 @@ static void consider_chunks(struct search *s, struct wino_tiling t) {
     }
 }
 
-/* Channels the weights of which are made at a time, at least. */
+/* Fewest channels whose weights are made at a time. */
 #define FEWEST_PIECE 64
 
 static void consider(struct search *s, struct wino_tiling t) {

@@ -168,8 +168,8 @@ struct wino_tiling {
     /* All panels are filled before any is used, each by so many jobs; 0: every job fills
      * one of its own. */
     int64_t fills;
-    int64_t together; /* places the panels of which are shared at a time */
-    int64_t piece;    /* channels the weights of which are made at a time, if transient */
+    int64_t together; /* places whose panels are shared at a time */
+    int64_t piece;    /* channels whose weights are made at a time, if transient */
     /* Data that a tile sees, [z][y][x modulo dilation][x / dilation][channel]: positions of the
      * axes, vectors of the last, floats of a row and of a plane. */
     int64_t extent[AXES], pitch, row, plane;
@@ -184,7 +184,7 @@ struct wino_tiling {
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
     int64_t level_size, uneven_size, sums_size, out_size, row_size, weight_size, bytes;
-    int64_t work_size; /* the larger of what fills a panel and what makes results of one */
+    int64_t work_size; /* of filling a panel or of its results: the larger one */
     /* Of a place, where panels are shared: the panel and the levels of each fill.  Of those that
      * are shared at a time. */
     int64_t shared_size, shared_bytes;
