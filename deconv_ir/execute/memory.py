@@ -161,11 +161,6 @@ def limited_groups(root: Path = Path("/")) -> tuple[MemoryGroup, ...]:
     """Find the control groups that limit this process's memory, versions 1 and 2.
 
     Source: Linux kernel documentation, 'Memory Resource Controller' and 'Control Group v2'.
-
-    Parameters
-    ----------
-    root : Path
-        Where ``proc`` and ``sys`` are.
     """
     groups = []
     for line in _text(root / "proc/self/cgroup").splitlines():

@@ -54,22 +54,9 @@ class Prepared(NamedTuple):
 class Preparation:
     """Folds the constants of a graph; each array is freed after its last use.
 
-    Parameters
-    ----------
-    graph : Graph
-    context : Context
-    order : sequence of int
-        The layers that are needed, in topological order.
-    constant : frozenset of int
-        Those that depend on no Parameter.
-    wanted : sequence of Source
-        The tensors asked for.
-    infos : sequence
-        For each layer, what is known of each of its outputs.
-    memory_limit : int or None
-        Bytes that the output of a layer may take; None: the available memory.
-    once : bool
-        Free the packed weights of each layer before the next is prepared.
+    `order` are the needed layers in topological order, `constant` those of them that depend on no
+    Parameter.  The memory limit bounds the output of a layer.  With `once`, the packed weights of
+    each layer are freed before the next is prepared.
     """
 
     def __init__(
@@ -105,13 +92,7 @@ class Preparation:
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
 
     def run(self) -> Prepared:
-        """Fold, pack and fuse.
-
-        Raises
-        ------
-        DeconvError
-            Constants do not fit a layer, or cannot be read.
-        """
+        """Fold, pack and fuse."""
         kernels: dict[int, Kernel] = {}
         constants: dict[Source, Array] = {}
         absorbed: set[int] = set()

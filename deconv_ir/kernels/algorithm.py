@@ -36,17 +36,7 @@ NATIVE = {
 
 
 def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:
-    """Choose the kernel for a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    dtype : dtype
-        Element type.
-    compiled : bool
-        Whether the compiled kernel is there.
-    """
+    """Choose the kernel for a problem; `compiled`: whether the compiled kernel is there."""
     return Algorithm.COMPILED if compiled and supports(problem, dtype) else Algorithm.NUMPY
 
 

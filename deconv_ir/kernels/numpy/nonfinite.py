@@ -22,12 +22,7 @@ class NonFiniteOutputs:
 
     A kernel that multiplies the zeros around the data computes the layer with
     `finite_part`; then these channels, which are few as a rule, are computed
-    again by one that multiplies nothing but data.
-
-    Parameters
-    ----------
-    problem, weights, bias, activation
-        Of the whole layer, as of `pack`.
+    again by one that multiplies nothing but data.  Arguments are as of `pack`.
     """
 
     def __init__(

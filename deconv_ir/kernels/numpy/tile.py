@@ -61,7 +61,9 @@ def choose_tiles(
     work: int,
     bound: int,
 ) -> list[Tile]:
-    """Cut one image into tiles.
+    """Cut one image into tiles that do not overlap; none where there is no position.
+
+    Those of other output channels, which read the same data, follow each other.
 
     Parameters
     ----------
@@ -75,12 +77,6 @@ def choose_tiles(
         Multiply-adds of one output channel of one position.
     bound : int
         Bytes that a tile may take; exceeded only where nothing can be cut.
-
-    Returns
-    -------
-    list of Tile
-        None overlaps another; empty where there is no position.  Those of other output
-        channels, which read the same data, follow each other.
     """
     if not outs or any(end <= begin for begin, end in ranges):
         return []

@@ -28,10 +28,7 @@ _JOBS_OF_A_THREAD = 2
 class Scratchpad:
     """The memory of one thread, handed out anew for every tile.
 
-    Attributes
-    ----------
-    unchanged : bool
-        Whether the first array still has the data that this tile reads.
+    `unchanged`: whether the first array still has the data that this tile reads.
     """
 
     def __init__(self, size: int) -> None:
@@ -81,40 +78,19 @@ class Job(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How one image is computed.
-
-    Attributes
-    ----------
-    jobs : list of Job
-        The tiles of all parts.
-    scratch_bytes : int
-        What one job takes.
-    pad_bytes : int
-        What it takes of its `Scratchpad`; the rest are temporary arrays.
-    holes : bool
-        Whether there are outputs that no job writes.
-    """
+    """How one image is computed: the tiles of all parts, and their memory."""
 
     jobs: list[Job]
     scratch_bytes: int
+    """What one job takes."""
     pad_bytes: int
+    """What it takes of its `Scratchpad`; the rest are temporary arrays."""
     holes: bool
+    """Whether there are outputs that no job writes."""
 
 
 class TiledKernel(abc.ABC):
-    """A filter packed for one method.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    weights : ndarray
-        ``[groups, in, out, *K]``.
-    bias : ndarray or None
-        ``[groups * out]``.
-    activation : Activation
-        Applied to every result.
-    """
+    """A filter ``[groups, in, out, *K]``, and a bias ``[groups * out]``, packed for one method."""
 
     name: str
 
@@ -196,18 +172,9 @@ class TiledKernel(abc.ABC):
         return tiling.scratch_bytes * math.prod(_share(tiling, data[0], bound))
 
     def run(self, data: Array, pads: tuple[int, ...], bound: int, out: Array) -> None:
-        """Compute into `out`.
+        """Compute ``[N, groups, out, *Y]`` of ``[N, groups, in, *X]``.
 
-        Parameters
-        ----------
-        data : ndarray
-            ``[N, groups, in, *X]``.
-        pads : tuple of int
-            An axis each.
-        bound : int
-            Bytes of scratch that all threads may take together.
-        out : ndarray
-            ``[N, groups, out, *Y]``.
+        All threads together take `bound` bytes of scratch.
         """
         axes = spans(self.problem, data.shape[3:], pads, out.shape[3:])
         tiling = self._tiling(axes, bound)
