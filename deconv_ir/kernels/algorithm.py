@@ -13,8 +13,6 @@ from deconv_ir.kernels.native import Filtering, supports
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["NATIVE", "Algorithm", "choose_algorithm", "preferred_algorithm", "wanted_algorithm"]
-
 
 class Algorithm(enum.Enum):
     """The kernels."""

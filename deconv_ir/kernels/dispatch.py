@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs
     from deconv_ir.kernels.numpy.tiled import TiledKernel
 
-__all__ = [
-    "DEFAULT_SCRATCH_BYTES",
-    "Convolution",
-    "Deconvolution",
-    "KernelPlan",
-]
-
 DEFAULT_SCRATCH_BYTES = 64 << 20
 # Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
 _NUMPY_SCRATCH = 1 << 20

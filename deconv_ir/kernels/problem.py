@@ -20,8 +20,6 @@ import numpy as np
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
 
-__all__ = ["Problem", "accumulator_of", "check_run", "check_vector", "pick"]
-
 
 class Problem(NamedTuple):
     """A convolution without its extents: what can be prepared once."""

@@ -12,8 +12,6 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 
-__all__ = ["IntegerGemm"]
-
 _LIMB_BITS = 16
 
 

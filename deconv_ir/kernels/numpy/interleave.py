@@ -14,8 +14,6 @@ from deconv_ir.kernels.numpy.subconvolution import AxisSpan
 from deconv_ir.kernels.numpy.tile import Tile
 from deconv_ir.kernels.problem import pick
 
-__all__ = ["Interleaver", "Phases"]
-
 Phases = tuple[tuple[int, ...], ...]
 """Phases of the sub-convolutions in question, an axis each."""
 

@@ -9,8 +9,6 @@ from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.method import grouped, pack
 from deconv_ir.kernels.problem import Problem
 
-__all__ = ["NonFiniteOutputs", "finite_part"]
-
 
 def finite_part(weights: Array) -> Array:
     """Return the weights with zeros in place of infinities and NaN."""

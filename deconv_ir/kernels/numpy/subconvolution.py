@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from deconv_ir.kernels.problem import Problem
 
-__all__ = ["AxisSpan", "SubAxis", "SubConvolutions", "spans", "sub_convolutions"]
-
 
 class SubAxis(NamedTuple):
     """One axis of sub-convolutions that read the same input positions."""

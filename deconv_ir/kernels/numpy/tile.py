@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-__all__ = ["COMFORTABLE_BYTES", "Extents", "Tile", "choose_tiles"]
-
 Extents = tuple[int, int, Sequence[int]]
 """How many groups, output channels, and positions u, an axis each."""
 
@@ -26,20 +24,14 @@ _SHARES, _WORTH_A_TILE = 8, 1 << 22
 
 
 class Tile(NamedTuple):
-    """A part of one image.
-
-    Attributes
-    ----------
-    groups, outs : slice
-        Groups, and output channels of each.
-    begin, end : tuple of int
-        Positions u of the sub-convolutions, an axis each.
-    """
+    """A part of one image."""
 
     groups: slice
     outs: slice
+    """Groups, and output channels of each."""
     begin: tuple[int, ...]
     end: tuple[int, ...]
+    """Positions u of the sub-convolutions, an axis each."""
 
     @property
     def size(self) -> tuple[int, ...]:

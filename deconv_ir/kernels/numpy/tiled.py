@@ -19,8 +19,6 @@ from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["Part", "Scratchpad", "TiledKernel"]
-
 # Images are computed in one call of NumPy where this many calls are left for each thread.
 _JOBS_OF_A_THREAD = 2
 
@@ -52,21 +50,14 @@ class Scratchpad:
 
 
 class Part(NamedTuple):
-    """Sub-convolutions that are computed together.
-
-    Attributes
-    ----------
-    phases : tuple of tuple of int
-        An axis each; all combinations of them.
-    ranges : tuple of (int, int)
-        Positions u that are written, an axis each.
-    work : int
-        Multiply-adds of one output channel of one position.
-    """
+    """Sub-convolutions that are computed together."""
 
     phases: Phases
+    """An axis each; all combinations of them."""
     ranges: tuple[tuple[int, int], ...]
+    """Positions u that are written, an axis each."""
     work: int
+    """Multiply-adds of one output channel of one position."""
 
 
 class Job(NamedTuple):

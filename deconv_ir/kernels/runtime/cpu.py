@@ -9,8 +9,6 @@ from typing import NamedTuple
 from deconv_ir.errors import SettingError
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["MACHINES", "Machine", "Processor", "current_machine", "instruction_set", "machine_of"]
-
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 

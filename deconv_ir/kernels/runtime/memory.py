@@ -14,8 +14,6 @@ from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["allocator", "empty", "is_pooled", "set_memory_pool_limit"]
-
 # Smaller ones the C library's allocator hands out again by itself: where it returns memory to the
 # system, each page of the next array costs as much as computing what goes there.
 _LARGE_BYTES = 256 << 10

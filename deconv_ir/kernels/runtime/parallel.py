@@ -16,8 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["run_jobs", "single_threaded_blas"]
-
 _MOST_WORKERS = 255
 _lock = threading.Lock()
 _workers: ThreadPoolExecutor | None = None

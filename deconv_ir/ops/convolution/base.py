@@ -321,7 +321,6 @@ class AnyConvolution(Operation, abc.ABC):
         return (self._run_once(inputs, context, None),)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        """Compute the output into an array, channels first."""
         self._run_once(inputs, context, out)
 
     def _run_once(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
