@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.graph import Graph, Source, locating
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ops.values import actual
@@ -173,7 +172,7 @@ class Preparation:
             if first is not None:
                 self._first_only.add(index)
             return first, 0
-        try:
+        with locating(self.graph, layer):
             followers = self._followers.get(index)
             while followers is not None:
                 kernel = layer.operation.prepare_fused(
@@ -185,9 +184,6 @@ class Preparation:
                     return kernel, size + sum(a.nbytes for a in taken if a is not None)
                 followers = followers.shortened()
             return layer.operation.prepare(inputs, self.context), size
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise
 
     def _epilogue(self, followers: Followers) -> Epilogue:
         """Look up what a kernel would take over."""
@@ -225,11 +221,8 @@ class Preparation:
         found = [tensor for tensor in inputs if tensor is not None]
         if len(found) < len(inputs):
             return None
-        try:
+        with locating(self.graph, layer):
             return layer.operation.as_lazy_tensor(found, self.context)
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise
 
     def _take(self, source: Source | None) -> Array | None:
         """Return a constant for one of its uses; None for what is not constant."""
@@ -262,7 +255,7 @@ class Preparation:
 
         layer = self.graph.layers[index]
         arrays = [array for array in inputs if array is not None]
-        try:
+        with locating(self.graph, layer):
             if arrays:
                 # The elements of what is constant are all known now.
                 rows = self.graph.topology.sources[index]
@@ -272,6 +265,3 @@ class Preparation:
             # Infinities and NaNs are results here, not mistakes to warn of.
             with np.errstate(all="ignore"):
                 return tuple(layer.operation.execute(arrays, self.context))
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise

@@ -319,22 +319,9 @@ def tap_counts(
 ) -> tuple[int, ...]:
     """Count the kernel elements that meet data, for each output of a transposed convolution.
 
-    Parameters
-    ----------
-    axis : Axis
-        Only its stride and dilation are used.
-    data, kernel : int
-        Extents X and K.
-    pad_begin : int
-        The pad that the layer has, as in `AxisGeometry`; it may be negative.
-    outputs : range
-        Indices of the outputs to count for; indices outside the output count as any other.
-
-    Returns
-    -------
-    tuple of int
-        For each output y the number of pairs (x, k) with
-        ``stride*x + dilation*k == y + pad_begin``.  The time does not depend on the extents.
+    That is, for each output y the number of pairs (x, k) with ``stride*x + dilation*k == y +
+    pad_begin``, where `pad_begin` is as in `AxisGeometry`; outputs outside of the output count as
+    any other.  The time does not depend on the extents.
 
     Examples
     --------
