@@ -64,7 +64,11 @@ def read_input(
 ) -> bytes:
     """Return the bytes of a file that a user named; messages call it `what`.
 
-    The error, of `error_type`, has the rule ``io`` or ``oversize``.
+    Raises
+    ------
+    DeconvError
+        Of `error_type`: it cannot be read (rule ``io``), or is larger than the limit
+        (``oversize``).
     """
     name = os.fspath(path)
     try:

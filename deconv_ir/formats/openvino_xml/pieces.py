@@ -7,7 +7,7 @@ same text share the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
@@ -25,13 +25,16 @@ OPENVINO_FORM = "openvino-form"
 """Rule of remarks about what this reader accepts and OpenVINO's refuses."""
 
 
-class Fault(NamedTuple):
+class Fault:
     """A mistake or remark, at offsets into a piece of text."""
 
-    start: int
-    end: int
-    is_remark: bool
-    error: DeconvError
+    __slots__ = ("end", "error", "is_remark", "start")
+
+    def __init__(self, start: int, end: int, is_remark: bool, error: DeconvError) -> None:
+        self.start = start
+        self.end = end
+        self.is_remark = is_remark
+        self.error = error
 
 
 _PRECISIONS = frozenset(

@@ -323,6 +323,8 @@ struct plan {
     struct tiling tiling;
 };
 
+/* A run whose planes are one row each, where a layer has one tap and data lie without gaps. */
+struct run join_axes(const struct kernel *k, const struct run *run);
 int plan_make(const struct kernel *k, const struct run *run, struct plan *plan);
 void plan_free(struct plan *plan);
 

@@ -1,4 +1,4 @@
-"""Locks that are released in a forked child."""
+"""Locks that a fork leaves open."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import threading
 from types import TracebackType
 from weakref import WeakSet
+
+__all__ = ["ForkSafeLock"]
 
 
 class ForkSafeLock:

@@ -128,6 +128,7 @@ class SigmoidBackward(_FromOutput):
     """diff_dst * dst * (1 - dst)."""
 
     def slope(self, x: Term) -> Term:
+        """Compute dst if src is given."""
         y = x if self.use_dst else x.apply("Sigmoid")
         return y * (1 - y)
 
@@ -147,6 +148,7 @@ class SqrtBackward(_FromOutput):
     """diff_dst / (2 * dst)."""
 
     def slope(self, x: Term) -> Term:
+        """Compute dst if src is given."""
         return 0.5 / (x if self.use_dst else x.apply("Sqrt"))
 
 
@@ -155,6 +157,7 @@ class TanhBackward(_FromOutput):
     """diff_dst * (1 - dst * dst)."""
 
     def slope(self, x: Term) -> Term:
+        """Compute dst if src is given."""
         y = x if self.use_dst else x.apply("Tanh")
         return 1 - y * y
 

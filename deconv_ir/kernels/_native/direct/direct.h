@@ -17,6 +17,7 @@ struct context {
     char *out;
     atomic_int *failed; /* set when out of memory */
     int streamed;       /* whether results go past the caches */
+    const int32_t *in_place; /* offsets of channels that are read as they are, or NULL */
 };
 
 /* The taps that a tile takes of each channel: `runs` runs of `run` neighbours, `step` taps apart,

@@ -2,6 +2,8 @@
 #include "direct/channel_vectors.h"
 #include "direct/direct.h"
 
+#include <stdlib.h>
+
 #define SUBS_TOGETHER 8 /* that meet the same data while these are in cache */
 
 static struct tile tile_of(const struct context *c, int64_t job, void *scratch) {
@@ -9,8 +11,13 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     struct tile tile;
     for (int a = AXES - 1; a >= 0; a--) {
         const struct axis *axis = &c->plan->axes[a];
-        tile.first[a] = axis->first + job % t->grid[a] * t->box[a];
-        tile.box[a] = least(t->box[a], axis->last - tile.first[a]);
+        const int64_t at = job % t->grid[a], all = axis->last - axis->first;
+        /* Rows are dealt out evenly, so that threads end together; positions in whole vectors. */
+        const int64_t first = a < AXES - 1 ? at * all / t->grid[a] : at * t->box[a];
+        const int64_t last = a < AXES - 1 ? (at + 1) * all / t->grid[a]
+                                          : least(all, first + t->box[a]);
+        tile.first[a] = axis->first + first;
+        tile.box[a] = last - first;
         job /= t->grid[a];
     }
     tile.first_image = job % t->image_groups * t->images;
@@ -29,6 +36,22 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     return tile;
 }
 
+/* The data of a tile from a channel on, where they are read as they are. */
+static const char *data_in_place(const struct context *c, const struct tile *tile, int64_t channel) {
+    const int64_t index = tile->group * c->layer->channels_in + channel;
+    return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
+                      tile->first[2]) * c->kernels->size;
+}
+
+/* Copy positions that fill no vector: behind the last of them there may be no memory. */
+static void copy_rest(const struct context *c, const struct tile *tile, const struct go *go) {
+    const int64_t rest = tile->box[2] % c->kernels->lanes, whole = tile->box[2] - rest;
+    if (rest)
+        c->kernels->copy_lines(data_in_place(c, tile, go->first) + whole * c->kernels->size,
+                               c->run->channel_step, go->count, rest, tile->data,
+                               c->plan->tiling.channel_stride);
+}
+
 /* Sum whole vectors of positions in the output, which begins at `out`, and the others beside it. */
 static void sum_straight(const struct context *c, const struct tile *tile, const struct go *go,
                          const struct sweep *sweep, char *out) {
@@ -41,11 +64,16 @@ static void sum_straight(const struct context *c, const struct tile *tile, const
     part.sums = out;
     part.row_stride = channel_step;
     part.together = 1;
+    if (c->in_place) {
+        part.data = data_in_place(c, tile, go->first);
+        part.offsets = c->in_place;
+        part.channel_step = c->run->channel_step;
+    }
     if (whole > 0) sum_blocks(c, tile, go, &part);
     if (rest == 0) return;
     part = *sweep;
     part.positions = rest;
-    part.data += whole * size;
+    part.data += c->in_place ? 0 : whole * size;
     sum_blocks(c, tile, go, &part);
     for (int64_t b = 0; go->ends && b < sweep->blocks; b++) {
         const int64_t first = packing_channel(c->packing, sweep->first_block + b) - channel;
@@ -97,7 +125,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
                                  out_row(c, tile, image,
                                          packing_channel(c->packing, sweep.first_block),
                                          (tile->first[0] + z) * a[0].out_stride + qz,
-                                         tile->first[1]));
+                                         tile->first[1]) + tile->first[2] * size);
                 else sum_blocks(c, tile, go, &sweep);
             }
     }
@@ -215,7 +243,8 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     do {
         go.count = least(t->channels, channels - go.first);
         go.ends = go.first + go.count >= channels;
-        go.guarded = copy_data(c, &tile, go.first, go.count);
+        if (c->in_place) copy_rest(c, &tile, &go);
+        else go.guarded = copy_data(c, &tile, go.first, go.count);
         struct copied copied = {c, &tile, &go};
         parallel_pieces(run_piece, &copied, pieces, scratch);
         go.first += go.count;
@@ -238,11 +267,31 @@ int rows_are_plain(const struct kernel *k, const struct run *run, const struct p
            element_size((enum element)k->layer.element) == k->kernels->size;
 }
 
-int execute(const struct kernel *k, const struct run *run, const struct plan *plan,
+/* Channels so many bytes apart would meet in a few sets of the first-level cache. */
+#define CHANNELS_MEET 512
+
+/* The offsets of channels where a plane is one row of which each position is a result: the data
+ * are read as they are.  NULL: they are copied. */
+static int32_t *offsets_in_place(const struct kernel *k, const struct run *run,
+                                 const struct plan *plan) {
+    const struct tiling *t = &plan->tiling;
+    const int64_t step = run->channel_step, row = run->output[2];
+    const int one = run->data[2] == row && run->output[0] * run->output[1] == 1 && plan->depth == 1;
+    if (!t->straight || !one || run->pads_begin[2] || run->step[2] != 1 || step < row ||
+        step > INT32_MAX / t->channels || step * k->kernels->size % CHANNELS_MEET == 0)
+        return NULL;
+    int32_t *offsets = calloc((size_t)(t->channels + AHEAD), sizeof *offsets);
+    for (int64_t i = 0; offsets && i < t->channels; i++) offsets[i] = (int32_t)(i * step);
+    return offsets;
+}
+
+int execute(const struct kernel *k, const struct run *given, const struct plan *plan,
             const void *data, void *out) {
     atomic_int failed = 0;
-    struct context context = {k,    &k->layer, k->kernels, &k->packing, run,
-                              plan, data,      out,        &failed,     is_streamed(k, run)};
+    const struct run joined = join_axes(k, given), *run = &joined;
+    struct context context = {.k = k, .layer = &k->layer, .kernels = k->kernels,
+                              .packing = &k->packing, .run = run, .plan = plan, .data = data,
+                              .out = out, .failed = &failed, .streamed = is_streamed(k, run)};
     if (plan->tiling.point) {
         const int64_t none[AXES] = {0, 0, 0};
         const int failed_fill = point_reaches_all(plan) ? 0 : fill_outside(k, run, out, none, none);
@@ -259,8 +308,11 @@ int execute(const struct kernel *k, const struct run *run, const struct plan *pl
         high[a] = most(low[a], least(axis->last * step - crop, end));
     }
     int done = fill_outside(k, run, out, low, high);
+    int32_t *offsets = offsets_in_place(k, run, plan);
+    context.in_place = offsets;
     if (!done)
         done = parallel_run(run_tile, &context, plan->tiling.jobs, plan->tiling.threads,
                             plan->tiling.bytes);
+    free(offsets);
     return done ? done : atomic_load(&failed) ? OUT_OF_MEMORY : 0;
 }

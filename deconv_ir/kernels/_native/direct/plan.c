@@ -188,8 +188,9 @@ static void choose_way(const struct search *s, struct tiling *t) {
     const int plain = !t->compact && rows_are_plain(s->k, s->run, s->plan);
     t->depthwise = !t->compact && layer->channels_in == 1 && layer->channels_out == 1 &&
                    (plain || t->box[1] * t->box[2] <= SMALL_PLANE);
-    t->straight = plain && !t->depthwise && a[1].out_stride == 1 && t->pitch == a[2].output &&
-                  t->box[2] == a[2].output;
+    t->straight = plain && !t->depthwise && a[1].out_stride == 1 &&
+                  (t->box[2] == a[2].output || a[1].output == 1) &&
+                  t->pitch == (a[1].output == 1 ? t->box[2] : a[2].output);
 }
 
 /* Keep a tiling if it is the best that fits. */
@@ -357,7 +358,23 @@ static int make_offsets(struct plan *plan) {
     return 0;
 }
 
-int plan_make(const struct kernel *k, const struct run *run, struct plan *plan) {
+struct run join_axes(const struct kernel *k, const struct run *run) {
+    struct run joined = *run;
+    if (k->layer.folded > 1 || (k->layer.channels_in == 1 && k->layer.channels_out == 1))
+        return joined;
+    for (int a = 0; a < AXES; a++)
+        if (k->layer.kernel[a] != 1 || k->layer.strides[a] != 1 || run->pads_begin[a] ||
+            run->data[a] != run->output[a] ||
+            (a < AXES - 1 && run->data[a] > 1 && run->step[a] != run->data[a + 1] * run->step[a + 1]))
+            return joined;
+    joined.output[2] = joined.extent = run->output[0] * run->output[1] * run->output[2];
+    joined.data[2] = joined.output[2];
+    joined.data[0] = joined.data[1] = joined.output[0] = joined.output[1] = 1;
+    return joined;
+}
+
+int plan_make(const struct kernel *k, const struct run *given, struct plan *plan) {
+    const struct run joined = join_axes(k, given), *run = &joined;
     memset(plan, 0, sizeof *plan);
     plan->residues = 1;
     plan->depth = 1;

@@ -59,6 +59,15 @@ static void weigh_columns(const struct taps *c, const float *row, float *restric
     }
 }
 
+/* Whether a row of the output equals the one before: nearest rows, and all of a single one. */
+static int repeats_row(const struct taps *r, int64_t y) {
+    for (int64_t at = y; at < r->count * r->outputs; at += r->outputs)
+        if (r->index[at] != r->index[at - 1] ||
+            (r->weight && r->weight[at] != r->weight[at - 1]))
+            return 0;
+    return 1;
+}
+
 static void do_job(void *context, int64_t job, void *scratch) {
     const struct resampling *s = context;
     const struct taps *r = &s->rows, *c = &s->columns;
@@ -69,12 +78,14 @@ static void do_job(void *context, int64_t job, void *scratch) {
     const char *data = s->data + plane * r->inputs * row_bytes;
     char *out = s->out + (plane * r->outputs + first) * out_bytes;
     for (int64_t y = first; y < last; y++, out += out_bytes) {
-        if (r->weight) {
+        if (y > first && repeats_row(r, y)) {
+            memcpy(out, out - out_bytes, (size_t)out_bytes);
+        } else if (r->weight) {
             weigh_rows(r, y, c->inputs, (const void *)data, scratch);
             weigh_columns(c, scratch, (void *)out);
-        } else if (y > first && r->index[y] == r->index[y - 1])
-            memcpy(out, out - out_bytes, (size_t)out_bytes);
-        else pick_columns(c, s->size, data + r->index[y] * row_bytes, out);
+        } else {
+            pick_columns(c, s->size, data + r->index[y] * row_bytes, out);
+        }
     }
 }
 
