@@ -27,13 +27,13 @@ def write_html(
 ) -> None:
     """Write the page of a model with the findings of a run."""
     from deconv_ir.formats.openvino_xml.weights import weights_beside
+    from deconv_ir.view.linted_file import read_linted_file
     from deconv_ir.view.page import write_page
-    from deconv_ir.view.subject import read_subject
 
     from .pages import progress, read_model, write
 
     data, _ = read_model(file, request.limits)
     weights = request.weights or weights_beside(file)
-    subject = read_subject(data, file, options, weights, request.limits)
-    page = write_page(subject._replace(findings=findings), progress=progress())
+    linted = read_linted_file(data, file, options, weights, request.limits)
+    page = write_page(linted._replace(findings=findings), progress=progress())
     write(page.encode(), request.html or "")

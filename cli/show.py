@@ -32,7 +32,7 @@ from .pages import progress, read_model, write
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
-    from deconv_ir.view.subject import Subject
+    from deconv_ir.view.linted_file import LintedFile
 
 FORMATS = ("html", "svg", "png")
 
@@ -126,7 +126,7 @@ def command(**options: Any) -> int:
     target = output or f"{'model' if model == STREAM else Path(model).stem}.{form}"
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
-    from deconv_ir.view.subject import read_subject
+    from deconv_ir.view.linted_file import read_linted_file
 
     from .guard import Guard
 
@@ -144,37 +144,37 @@ def command(**options: Any) -> int:
         raise Mistake(f"--format {form} draws the graph alone (--format html has the tensors)")
     data, name = read_model(model, request.limits)
     chosen = choose(severity=request.severity, semantics=request.semantics)
-    subject = read_subject(data, name, chosen, beside, request.limits)
+    linted = read_linted_file(data, name, chosen, beside, request.limits)
     extras: dict[str, Any] = {}
     if request.shapes or request.runs:
-        subject, extras = run_model(data, beside, subject, request)
+        linted, extras = run_model(data, beside, linted, request)
     if form == "html":
         from deconv_ir.view.page import write_page
 
-        page = write_page(subject, extras, None if request.quiet else progress()).encode()
+        page = write_page(linted, extras, None if request.quiet else progress()).encode()
     else:
-        page = _picture(subject, form)
+        page = _picture(linted, form)
     write(page, target)
     if not request.quiet and target != STREAM:
-        layers = () if subject.graph is None else subject.graph.layers
+        layers = () if linted.graph is None else linted.graph.layers
         size = f"{len(page) / 1024:.0f} KiB" if len(page) >= 1024 else f"{len(page)} bytes"
-        counts = f"{counted(layers, 'layer')}, {counted(subject.findings, 'finding')}"
+        counts = f"{counted(layers, 'layer')}, {counted(linted.findings, 'finding')}"
         click.echo(f"{Path(target).resolve()}: {size}, {counts}")
     return EXIT_OK
 
 
-def _picture(subject: Subject, form: str) -> bytes:
+def _picture(linted: LintedFile, form: str) -> bytes:
     """Draw the graph alone."""
     from deconv_ir.drawing.sketch import draw, svg_of
 
-    sketch = subject.sketch
+    sketch = linted.sketch
     if sketch is None:
-        raise Mistake(f"{subject.file}: no graph to draw (--format html shows the findings)")
+        raise Mistake(f"{linted.file}: no graph to draw (--format html shows the findings)")
     if form == "svg":
-        return svg_of(sketch, subject.marks()).encode()
+        return svg_of(sketch, linted.marks()).encode()
     from deconv_ir.drawing.png import write_png
 
-    drawn = draw(sketch, subject.marks())
+    drawn = draw(sketch, linted.marks())
     assert drawn is not None, "no limit was given"
     return write_png(*drawn)
 

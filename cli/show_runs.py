@@ -13,14 +13,14 @@ from .hints import as_line
 if TYPE_CHECKING:
     from deconv_ir import Model
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.view.subject import Subject
+    from deconv_ir.view.linted_file import LintedFile
 
     from .show import ShowRequest
 
 
 def run_model(
-    data: bytes, weights: str | None, subject: Subject, request: ShowRequest
-) -> tuple[Subject, dict[str, Any]]:
+    data: bytes, weights: str | None, linted: LintedFile, request: ShowRequest
+) -> tuple[LintedFile, dict[str, Any]]:
     """Run a model as a request asks; return it with the shapes of the run, and what came of it.
 
     A model that cannot be loaded or run is shown without: a warning says why.
@@ -34,19 +34,19 @@ def run_model(
     if against is not None and against != "openvino" and not Path(against).is_file():
         raise Mistake(f"--against {against}: neither openvino, nor a model")
     try:
-        model = _load(data, weights, subject)
+        model = _load(data, weights, linted)
     except DeconvError as error:
-        return subject, _without(error)
+        return linted, _without(error)
     shapes = input_shapes(model, request.shapes)
     if not request.runs:
-        return subject.at_shapes(shapes), {}
+        return linted.at_shapes(shapes), {}
     arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes)
     others = _other_arrays(model, arrays, request.other_inputs)
-    subject = subject.at_shapes({name: array.shape for name, array in arrays.items()})
+    linted = linted.at_shapes({name: array.shape for name, array in arrays.items()})
     try:
-        return subject, _results(model, arrays, others, request)
+        return linted, _results(model, arrays, others, request)
     except DeconvError as error:
-        return subject, _without(error)
+        return linted, _without(error)
 
 
 def _without(error: DeconvError) -> dict[str, Any]:
@@ -54,14 +54,14 @@ def _without(error: DeconvError) -> dict[str, Any]:
     return {}
 
 
-def _load(data: bytes, weights: str | None, subject: Subject) -> Model:
+def _load(data: bytes, weights: str | None, linted: LintedFile) -> Model:
     from deconv_ir import load
 
     beside = weights if weights is not None and Path(weights).exists() else None
     try:
-        return load(data, beside, subject.context.semantics, warn=False)
+        return load(data, beside, linted.context.semantics, warn=False)
     except DeconvError as error:
-        raise error.locate(file=subject.file) from error
+        raise error.locate(file=linted.file) from error
 
 
 def _other_arrays(

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deconv_ir.compare.network import Network
-from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.graph import ancestors
+from deconv_ir.ir.graph import ancestors, locating
 
 
 class Evaluator:
@@ -75,15 +74,12 @@ class Evaluator:
 
         layer = self.graph.layers[index]
         arrays = [self._use(s[0])[s[1]] for s in self.sources[index] if s is not None]
-        try:
+        with locating(self.graph, layer):
             # `execute` takes what `infer` accepts.
             outputs = layer.operation.infer(list(map(describe, arrays)), self.context)
             require_memory(sum(tensor_bytes(info) or 0 for info in outputs), file=self.graph.file)
             with np.errstate(all="ignore"):
                 return layer.operation.execute(arrays, self.context)
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise
 
     def _use(self, index: int) -> Sequence[Array]:
         found = self.values[index]

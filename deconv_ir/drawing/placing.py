@@ -27,7 +27,7 @@ DRAWN_AT_FIRST = 90
 """Boxes up to which groups are open at first."""
 
 
-class Place(NamedTuple):
+class PlacedBox(NamedTuple):
     """A box on the drawing, in pixels; x and y are those of its upper left corner."""
 
     box: int
@@ -54,7 +54,7 @@ class Drawing(NamedTuple):
 
     width: float
     height: float
-    places: list[Place]
+    places: list[PlacedBox]
     lines: list[Line]
 
 
@@ -95,14 +95,14 @@ def place(scene: Scene, sizes: Sequence[tuple[float, float]], opened: Collection
     inside: dict[int, _Inside] = {}
     for number in sorted({0, *opened}, reverse=True):
         inside[number] = _measure(scene.levels[number], sizes, inside)
-    places: list[Place] = []
+    places: list[PlacedBox] = []
     lines: list[Line] = []
     stack = [(0, 0.0, 0.0)]
     while stack:
         number, x, y = stack.pop()
         layout, level = inside[number], scene.levels[number]
         if number:
-            places.append(Place(number, x, y, layout.width, layout.height, True))
+            places.append(PlacedBox(number, x, y, layout.width, layout.height, True))
         for k, box in enumerate(level.boxes):
             height = layout.bottoms[k] - layout.tops[k]
             width = inside[box].width if box in inside else sizes[box][0]
@@ -110,7 +110,7 @@ def place(scene: Scene, sizes: Sequence[tuple[float, float]], opened: Collection
             if box in inside:
                 stack.append((box, left, top))
             else:
-                places.append(Place(box, left, top, width, height, False))
+                places.append(PlacedBox(box, left, top, width, height, False))
         lines += _lines(level, layout, inside, x, y)
     return Drawing(inside[0].width, inside[0].height, places, lines)
 

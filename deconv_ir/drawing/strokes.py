@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deconv_ir.drawing.captions import Caption
 from deconv_ir.drawing.layering import Scene
 from deconv_ir.drawing.palette import FAINT, FAMILIES, INK, LINE
-from deconv_ir.drawing.placing import Drawing, Place
+from deconv_ir.drawing.placing import Drawing, PlacedBox
 
 EDGE = 12.0
 """Margin around the whole drawing."""
@@ -91,7 +91,7 @@ def strokes(
             yield from _closed(place, captions[place.box], scene, marked)
 
 
-def _open(place: Place, caption: Caption) -> Iterator[Stroke]:
+def _open(place: PlacedBox, caption: Caption) -> Iterator[Stroke]:
     fill, border, ink = FAMILIES[caption.family][0]
     x, y = place.x + EDGE, place.y + EDGE
     yield Rect(x, y, place.width, place.height, fill, border, 1.0)
@@ -99,7 +99,7 @@ def _open(place: Place, caption: Caption) -> Iterator[Stroke]:
 
 
 def _closed(
-    place: Place, caption: Caption, scene: Scene, marked: Mapping[int, str]
+    place: PlacedBox, caption: Caption, scene: Scene, marked: Mapping[int, str]
 ) -> Iterator[Stroke]:
     fill, border, ink = FAMILIES[caption.family][0]
     x, y = place.x + EDGE, place.y + EDGE

@@ -13,13 +13,7 @@ _NAMED = 5
 
 
 def require_implemented(graph: Graph, order: Collection[int]) -> None:
-    """Require that every layer is implemented.
-
-    Raises
-    ------
-    UnsupportedError
-        Names all layers without one, by type and version.
-    """
+    """Require that every layer is implemented; the error names all that are not."""
     layers = [graph.layers[i] for i in order]
     inner = (body.graph for layer in layers for body in layer.operation.bodies)
     layers += (layer for top in inner for part in walk_graphs(top) for layer in part.layers)

@@ -16,15 +16,7 @@ from deconv_ir.ops.values import actual
 
 
 def require_fit(layer: Layer, inputs: Infos, context: Context, memory_limit: int | None) -> None:
-    """Require that actual inputs fit a layer, and its outputs into memory.
-
-    Raises
-    ------
-    ShapeError
-        The inputs do not fit the layer.
-    ResourceError
-        The outputs do not fit into memory.
-    """
+    """Require that actual inputs fit a layer, and its outputs into memory."""
     outputs = infer_layer(layer, inputs, context)
     needed = sum(tensor_bytes(info) or 0 for info in outputs)
     require_memory(needed, memory_limit, subject="the layer")
@@ -50,18 +42,9 @@ def checked(
     call: Call,
     memory_limit: int | None,
 ) -> Call:
-    """Return a call that requires its actual inputs to fit the layer.
+    """Return a call that requires its actual inputs to fit the layer, and its outputs into memory.
 
-    Parameters
-    ----------
-    layer : Layer
-    inputs : sequence of TensorInfo
-        Describe the constants, for which the call gets None.
-    context : Context
-    call : callable
-        As `Operation.bind` returns it.
-    memory_limit : int or None
-        Bytes that the outputs may take; None: the available memory.
+    `inputs` describe the constants, for which the call gets None.
     """
 
     def run(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:

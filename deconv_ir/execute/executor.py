@@ -49,21 +49,9 @@ _PLANS_KEPT = 8
 class Executor:
     """Runs a graph; what depends on constants alone is done once.
 
-    Safe to use from several threads at once.
-
-    Parameters
-    ----------
-    graph : Graph
-    context : Context
-    wanted : sequence of Source
-        The tensors asked for.
-    memory_limit : int or None
-        Bytes that a run may take; None: what is available.
-
-    Raises
-    ------
-    UnsupportedError
-        Layers that are needed have no implementation.
+    Safe to use from several threads at once.  `wanted` are the tensors asked for; a layer that is
+    needed for them and has no implementation is an `UnsupportedError`.  Without a memory limit, a
+    run may take what is available.
     """
 
     def __init__(
@@ -99,13 +87,6 @@ class Executor:
             Returns, for each layer, what is known of each of its outputs.
         once : bool
             The plan is for one `run` that frees packed weights: do not keep them now either.
-
-        Raises
-        ------
-        ResourceError
-            The weights, or what is computed of them, do not fit into memory.
-        DeconvError
-            Constants do not fit a layer, or cannot be read.
         """
 
         def make() -> Plan:
@@ -183,13 +164,6 @@ class Executor:
             The values of the variables of bodies, which read and write them.
         once : bool
             Free the packed weights of each layer when it has run.
-
-        Raises
-        ------
-        ResourceError
-            The tensors do not fit into memory.
-        DeconvError
-            Actual values do not fit a layer.
         """
         import numpy as np
 
@@ -263,15 +237,7 @@ class Executor:
 
 
 class BodyExecutors:
-    """Runs the bodies of a graph's layers; each has executors of its own.
-
-    Parameters
-    ----------
-    graph : Graph
-    context : Context
-    memory_limit : int or None
-        Bytes that a run of a body may take; None: what is available.
-    """
+    """Runs the bodies of a graph's layers; each has executors of its own."""
 
     def __init__(self, graph: Graph, context: Context, memory_limit: int | None) -> None:
         self._graph = graph

@@ -12,20 +12,9 @@ from deconv_ir.ir.shapes import is_static
 
 
 def infer_image(graph: Graph, context: Context, infos: Sequence[Infos]) -> Sequence[Infos] | None:
-    """Infer shapes as if the first axis of each input had one element.
+    """Infer shapes, as in `infos`, as if the first axis of each input had one element.
 
-    Parameters
-    ----------
-    graph : Graph
-    context : Context
-    infos : sequence
-        For each layer, what is known of each of its outputs.
-
-    Returns
-    -------
-    sequence or None
-        As `infos`; None where they are those of one image already, or the
-        graph takes no other.
+    None where they are those of one image already, or the graph takes no other.
     """
     given = {
         index: infos[index][0]

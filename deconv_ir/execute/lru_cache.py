@@ -12,13 +12,7 @@ _Value = TypeVar("_Value")
 
 
 class LRUCache(Generic[_Key, _Value]):
-    """Keeps the most recently used values; threads that need the same one make it once.
-
-    Parameters
-    ----------
-    size : int
-        Number of values kept.
-    """
+    """Keeps the most recently used values; threads that need the same one make it once."""
 
     def __init__(self, size: int) -> None:
         self._size = size

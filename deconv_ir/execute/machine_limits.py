@@ -21,17 +21,7 @@ class MachineLimits(NamedTuple):
     def share(self, operations: float | None, moved: float | None, seconds: float) -> float | None:
         """Return the larger share of the two rates; more than 1 for tensors that stay in a cache.
 
-        Parameters
-        ----------
-        operations, moved : float or None
-            Arithmetic operations, and bytes; None: not known.
-        seconds : float
-            The time that they took.
-
-        Returns
-        -------
-        float or None
-            None: nothing is known.
+        `operations` are arithmetic ones, `moved` are bytes; None where nothing is known.
 
         Examples
         --------

@@ -55,21 +55,8 @@ def require_memory(
 ) -> None:
     """Require that a run fits into memory before it starts.
 
-    Parameters
-    ----------
-    needed : int
-        Bytes that the run will hold at once.
-    limit : int or None
-        Bytes that it may take; None: the available memory.
-    held : int
-        Bytes of `needed` that are already allocated.
-    subject, file, hint : str
-        For the message: the model or layer, its file, and how to proceed.
-
-    Raises
-    ------
-    ResourceError
-        It does not fit.
+    It will hold `needed` bytes at once, of which `held` are allocated already; without a limit, it
+    may take the available memory.  The message names `subject` and `file`, and ends with `hint`.
     """
     if fits(needed, limit, held=held):
         return
@@ -161,11 +148,6 @@ def limited_groups(root: Path = Path("/")) -> tuple[MemoryGroup, ...]:
     """Find the control groups that limit this process's memory, versions 1 and 2.
 
     Source: Linux kernel documentation, 'Memory Resource Controller' and 'Control Group v2'.
-
-    Parameters
-    ----------
-    root : Path
-        Where ``proc`` and ``sys`` are.
     """
     groups = []
     for line in _text(root / "proc/self/cgroup").splitlines():

@@ -12,7 +12,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import Group, assign_buffers, known_array, live_bytes, tensor_bytes
 from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import fits
@@ -29,7 +28,7 @@ from deconv_ir.execute.scratchpad import (
     missing_bytes,
 )
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.graph import Layer, Source
+from deconv_ir.ir.graph import Layer, Source, locating
 from deconv_ir.ir.operation import (
     Call,
     Context,
@@ -331,16 +330,13 @@ class _Planner:
                 call = Operation.bind(layer.operation, inputs, outputs, context)
             # Tables that are bound to shapes that do not fit may not fit either.
             return call if known else checked(layer, inputs, context, call, self.memory_limit)
-        try:
+        with locating(self.graph, layer):
             if step in self.plans:
                 call = self.plans[step].run
             elif kernel is not None:
                 call = kernel.plan(inputs, budget).run
             else:
                 call = layer.operation.bind(inputs, outputs, context)
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise
         if reads_unknown_lists(layer, inputs):
             return checked(layer, inputs, context, call, self.memory_limit)
         return call

@@ -124,14 +124,6 @@ def join_pointwise(
 
     Layers that a kernel has taken over stay with it.  Layers keep their indices:
     the last one of a program stands for all of it.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    wanted : sequence of Source
-        The tensors asked for.
-    infos : sequence
-        For each layer, what is known of each of its outputs.
     """
     from deconv_ir.kernels.runtime.extension import compiled_module
 

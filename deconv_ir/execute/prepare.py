@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.graph import Graph, Source, locating
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ops.values import actual
@@ -54,22 +53,9 @@ class Prepared(NamedTuple):
 class Preparation:
     """Folds the constants of a graph; each array is freed after its last use.
 
-    Parameters
-    ----------
-    graph : Graph
-    context : Context
-    order : sequence of int
-        The layers that are needed, in topological order.
-    constant : frozenset of int
-        Those that depend on no Parameter.
-    wanted : sequence of Source
-        The tensors asked for.
-    infos : sequence
-        For each layer, what is known of each of its outputs.
-    memory_limit : int or None
-        Bytes that the output of a layer may take; None: the available memory.
-    once : bool
-        Free the packed weights of each layer before the next is prepared.
+    `order` are the needed layers in topological order, `constant` those of them that depend on no
+    Parameter.  The memory limit bounds the output of a layer.  With `once`, the packed weights of
+    each layer are freed before the next is prepared.
     """
 
     def __init__(
@@ -105,13 +91,7 @@ class Preparation:
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
 
     def run(self) -> Prepared:
-        """Fold, pack and fuse.
-
-        Raises
-        ------
-        DeconvError
-            Constants do not fit a layer, or cannot be read.
-        """
+        """Fold, pack and fuse."""
         kernels: dict[int, Kernel] = {}
         constants: dict[Source, Array] = {}
         absorbed: set[int] = set()
@@ -192,7 +172,7 @@ class Preparation:
             if first is not None:
                 self._first_only.add(index)
             return first, 0
-        try:
+        with locating(self.graph, layer):
             followers = self._followers.get(index)
             while followers is not None:
                 kernel = layer.operation.prepare_fused(
@@ -204,9 +184,6 @@ class Preparation:
                     return kernel, size + sum(a.nbytes for a in taken if a is not None)
                 followers = followers.shortened()
             return layer.operation.prepare(inputs, self.context), size
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise
 
     def _epilogue(self, followers: Followers) -> Epilogue:
         """Look up what a kernel would take over."""
@@ -244,11 +221,8 @@ class Preparation:
         found = [tensor for tensor in inputs if tensor is not None]
         if len(found) < len(inputs):
             return None
-        try:
+        with locating(self.graph, layer):
             return layer.operation.as_lazy_tensor(found, self.context)
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise
 
     def _take(self, source: Source | None) -> Array | None:
         """Return a constant for one of its uses; None for what is not constant."""
@@ -281,7 +255,7 @@ class Preparation:
 
         layer = self.graph.layers[index]
         arrays = [array for array in inputs if array is not None]
-        try:
+        with locating(self.graph, layer):
             if arrays:
                 # The elements of what is constant are all known now.
                 rows = self.graph.topology.sources[index]
@@ -291,6 +265,3 @@ class Preparation:
             # Infinities and NaNs are results here, not mistakes to warn of.
             with np.errstate(all="ignore"):
                 return tuple(layer.operation.execute(arrays, self.context))
-        except DeconvError as error:
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise

@@ -28,12 +28,7 @@ _TRIED = 4
 def extra_bytes(bound: int, layers: int) -> int:
     """Return the bytes that may be taken beyond the lower bound of a plan's peak.
 
-    Parameters
-    ----------
-    bound : int
-        The lower bound, with constants.
-    layers : int
-        Number of layers of the graph, whose objects take memory as well.
+    The objects of each layer take memory as well.
     """
     share, kept = int(bound * _SHARE), layers * _LAYER_BYTES + _ROUNDED_BYTES
     return max(share - kept, min(share, _ENOUGH_BYTES), MIN_SCRATCHPAD)
@@ -60,17 +55,8 @@ class Grant(NamedTuple):
 def choose_winograd(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
     """Choose the layers that use Winograd, and those of them that keep transformed weights.
 
-    Parameters
-    ----------
-    asks : mapping
-        By layer: its candidates.
-    budget_bytes : int
-        Bound on the largest scratchpad plus the further weights of all layers.
-
-    Returns
-    -------
-    list of Grant
-        The one that saves most time for its bytes first; then those that keep no weights.
+    The budget bounds the largest scratchpad plus the further weights of all layers.  The grant that
+    saves most time for its bytes is first; those that keep no weights are last.
     """
     least_cycles, best = 0.0, None
     wanted: set[int] = set()

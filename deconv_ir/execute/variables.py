@@ -15,23 +15,8 @@ class Variables:
     """The variables of a graph.
 
     A graph reads them when it begins, and writes them when it ends; bodies have variables of
-    their own, which each iteration reads and writes.
-
-    Attributes
-    ----------
-    readers : dict
-        Name -> indices of the layers that read it.
-    assigned : dict
-        Name -> the tensor that is assigned to it.
-    inner : list of Source
-        An output of each layer whose bodies have variables.
-
-    Raises
-    ------
-    IRError
-        A variable is assigned twice.
-    UnsupportedError
-        A graph and the body of one of its layers have the same variable.
+    their own, which each iteration reads and writes.  A variable that is assigned twice is an
+    `IRError`, one that both a graph and a body of it have an `UnsupportedError`.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -78,13 +63,7 @@ class Variables:
         return self.graph.replace(layers=tuple(layers), edges=edges)
 
     def read(self, values: Mapping[str, Array]) -> dict[int, Array]:
-        """Return the values that are read, by the indices of the layers that do.
-
-        Raises
-        ------
-        InputError
-            A value does not fit its variable.
-        """
+        """Return the values that are read, by the indices of the layers that do."""
         from deconv_ir.arrays.fitting import fit
 
         arrays = {}

@@ -64,11 +64,7 @@ def read_input(
 ) -> bytes:
     """Return the bytes of a file that a user named; messages call it `what`.
 
-    Raises
-    ------
-    DeconvError
-        Of `error_type`: it cannot be read (rule ``io``), or is larger than the limit
-        (``oversize``).
+    The error, of `error_type`, has the rule ``io`` or ``oversize``.
     """
     name = os.fspath(path)
     try:

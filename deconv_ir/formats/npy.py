@@ -160,10 +160,7 @@ def write_stream(stream: BinaryIO, array: Array) -> None:
 def write(array: Array, path: Path) -> tuple[int, int]:
     """Write an array to a .npy file, which appears whole or not at all.
 
-    Returns
-    -------
-    size, time : int
-        Bytes of the file, and when it was written, in nanoseconds.
+    Returns the bytes of the file, and when it was written, in nanoseconds.
     """
     with output_errors(path, "the array"), replace_file(path) as stream:
         write_stream(stream, array)

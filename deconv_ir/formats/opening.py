@@ -12,7 +12,7 @@ from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read_bytes
 from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.ir.body import walk_graphs
-from deconv_ir.ir.graph import Graph, Layer
+from deconv_ir.ir.graph import Graph, Layer, locating
 from deconv_ir.limits import Limits
 from deconv_ir.ops.constants.constant import Const
 
@@ -114,14 +114,11 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
     for layer in constants:
         operation = layer.operation
         assert isinstance(operation, Const)
-        try:
+        with locating(graph, layer):
             size = _bytes_of(layer, graph)
             if size:
                 # As in OpenVINO's reader, even unused constants must be in the file.
                 opened.check(operation.offset, max(size, operation.size))
-        except WeightsError as error:
-            error.locate(file=graph.file, line=layer.line, layer=layer.label)
-            raise
     return opened
 
 
@@ -129,9 +126,6 @@ def _bytes_of(layer: Layer, graph: Graph) -> int:
     """Return how many bytes of the weights file a constant needs."""
     operation = layer.operation
     assert isinstance(operation, Const)
-    try:
+    with locating(graph, layer):
         count = operation.check()
-    except WeightsError as error:
-        error.locate(file=graph.file, line=layer.line, layer=layer.label)
-        raise
     return operation.element_type.size_of(count) if operation.element_type else 0

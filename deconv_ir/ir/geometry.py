@@ -289,11 +289,10 @@ def backward_data_axis(
 class Taps(NamedTuple):
     """How evenly the outputs of a transposed convolution are covered, far from its borders.
 
-    One of `period` outputs after the other sums another number of kernel elements: at least
-    `fewest`, at most `most`; `unreached` of them sum none.
+    As many outputs as the stride is, one after the other, sum different numbers of kernel
+    elements: at least `fewest`, at most `most`; `unreached` of them sum none.
     """
 
-    period: int
     fewest: int
     most: int
     unreached: int
@@ -307,12 +306,12 @@ def interior_taps(axis: Axis, kernel: int) -> Taps:
     Examples
     --------
     >>> interior_taps(Axis(stride=2), 3)  # odd outputs sum one element, even ones two
-    Taps(period=2, fewest=1, most=2, unreached=0)
+    Taps(fewest=1, most=2, unreached=0)
     """
     phases = axis.stride // math.gcd(axis.stride, axis.dilation)
     reached = min(kernel, phases)
     fewest = kernel // phases if reached == axis.stride else 0
-    return Taps(axis.stride, fewest, -(-kernel // phases), axis.stride - reached)
+    return Taps(fewest, -(-kernel // phases), axis.stride - reached)
 
 
 def tap_counts(
@@ -320,22 +319,9 @@ def tap_counts(
 ) -> tuple[int, ...]:
     """Count the kernel elements that meet data, for each output of a transposed convolution.
 
-    Parameters
-    ----------
-    axis : Axis
-        Only its stride and dilation are used.
-    data, kernel : int
-        Extents X and K.
-    pad_begin : int
-        The pad that the layer has, as in `AxisGeometry`; it may be negative.
-    outputs : range
-        Indices of the outputs to count for; indices outside the output count as any other.
-
-    Returns
-    -------
-    tuple of int
-        For each output y the number of pairs (x, k) with
-        ``stride*x + dilation*k == y + pad_begin``.  The time does not depend on the extents.
+    That is, for each output y the number of pairs (x, k) with ``stride*x + dilation*k == y +
+    pad_begin``, where `pad_begin` is as in `AxisGeometry`; outputs outside of the output count as
+    any other.  The time does not depend on the extents.
 
     Examples
     --------

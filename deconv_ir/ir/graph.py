@@ -6,12 +6,13 @@ operation through the `Operation` interface.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from deconv_ir.errors import IRError, one_line
+from deconv_ir.errors import DeconvError, IRError, one_line
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.record import Record, field
@@ -439,6 +440,16 @@ def _find_cycle(
     names = [graph.layers[i].name for i in reversed(path)]
     shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
     return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"
+
+
+@contextlib.contextmanager
+def locating(graph: Graph, layer: Layer) -> Iterator[None]:
+    """Let an error of the block name the file and the layer, unless it names others."""
+    try:
+        yield
+    except DeconvError as error:
+        error.locate(file=graph.file, line=layer.line, layer=layer.label)
+        raise
 
 
 def ancestors(topology: Topology, ends: Iterable[int]) -> set[int]:

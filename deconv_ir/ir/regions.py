@@ -113,15 +113,9 @@ class Blocker(NamedTuple):
 
 
 def required_regions(walk: Walk, wanted: Mapping[Source, Box], *, local: bool = False) -> Regions:
-    """Find the box of each tensor that boxes of some tensors need.
+    """Find the box of each tensor that the wanted boxes of some tensors need.
 
-    Parameters
-    ----------
-    walk : Walk
-    wanted : mapping
-        Tensor -> the box of it that is computed.
-    local : bool
-        Without what is needed only because a layer reduces a whole axis.
+    With `local`, without what is needed only because a layer reduces a whole axis.
     """
     demands: dict[Source, list[Box]] = {source: [box] for source, box in wanted.items()}
     found = Regions({}, {}, {})

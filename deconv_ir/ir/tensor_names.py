@@ -29,11 +29,6 @@ def find_tensors(
 
     A Result stands for its input.  A layer with several outputs stands for all of them, under
     ``name.0``, ``name.1`` and so on, each of which may also be asked for.
-
-    Raises
-    ------
-    IRError
-        There is no such tensor or layer, or several layers have the name.
     """
     tensors: dict[str, Source] = {}
     layers: dict[str, list[int]] = {}

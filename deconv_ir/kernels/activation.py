@@ -9,8 +9,6 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 
-__all__ = ["Activation", "ActivationKind"]
-
 
 class ActivationKind(enum.Enum):
     """Element-wise functions that the kernels can apply while results are in cache."""

@@ -13,8 +13,6 @@ from deconv_ir.kernels.native import Filtering, supports
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["NATIVE", "Algorithm", "choose_algorithm", "preferred_algorithm", "wanted_algorithm"]
-
 
 class Algorithm(enum.Enum):
     """The kernels."""
@@ -36,17 +34,7 @@ NATIVE = {
 
 
 def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:
-    """Choose the kernel for a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    dtype : dtype
-        Element type.
-    compiled : bool
-        Whether the compiled kernel is there.
-    """
+    """Choose the kernel for a problem; `compiled`: whether the compiled kernel is there."""
     return Algorithm.COMPILED if compiled and supports(problem, dtype) else Algorithm.NUMPY
 
 

@@ -10,8 +10,6 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["contiguous", "in_order"]
-
 # Elements, and neighbouring ones of a column, from which the compiled copy is faster.
 _LEAST_COPIED, _LEAST_ROWS = 1 << 12, 8
 _MOST_DIMS = 10

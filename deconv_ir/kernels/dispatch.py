@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs
     from deconv_ir.kernels.numpy.tiled import TiledKernel
 
-__all__ = [
-    "DEFAULT_SCRATCH_BYTES",
-    "Convolution",
-    "Deconvolution",
-    "KernelPlan",
-]
-
 DEFAULT_SCRATCH_BYTES = 64 << 20
 # Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
 _NUMPY_SCRATCH = 1 << 20
@@ -122,7 +115,7 @@ class _Prepared:
         output: Sequence[int],
         budget: ScratchpadBudget = UNLIMITED,
     ) -> KernelPlan:
-        """Plan runs with data of one shape; cheap, and packs nothing.
+        """Plan runs with data of one shape, for the present number of threads; packs nothing.
 
         Parameters
         ----------
@@ -136,16 +129,6 @@ class _Prepared:
             Extents of the output, an axis each; may exceed the natural ones.
         budget : ScratchpadBudget
             Bound on the scratchpad, within `scratch_bytes`.
-
-        Returns
-        -------
-        KernelPlan
-            For the present number of threads.
-
-        Raises
-        ------
-        ValueError
-            A shape or a length does not fit.
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
@@ -263,24 +246,10 @@ class KernelPlan:
         return Whole(self.data, self._pads, self.output[2:], steps, margins)
 
     def run(self, data: Array, out: Array | None = None) -> Array:
-        """Compute the output; weights that the algorithm needs are packed first.
+        """Compute the output, into `out` if given; weights that it needs are packed first.
 
-        Parameters
-        ----------
-        data : ndarray
-            Of the planned shape and the filter's dtype, any strides.
-        out : ndarray, optional
-            Where the result goes; may overlap `data`.
-
-        Returns
-        -------
-        ndarray
-            The result; `out` if that was given.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An array is not of the filter's dtype or the planned shape.
+        The data are of the planned shape and the filter's dtype, any strides; `out` may overlap
+        them.  A `TypeError` or `ValueError` says that an array is of another dtype or shape.
         """
         kernel, element = self._kernel, self._kernel.element
         if data.dtype != element:

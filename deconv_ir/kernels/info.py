@@ -12,33 +12,18 @@ from deconv_ir.kernels.runtime.cpu import instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["KernelInfo", "kernel_info"]
-
 
 class KernelInfo(NamedTuple):
-    """The kernel in use.
-
-    Attributes
-    ----------
-    kernel : str
-        The path that f32 layers take: ``compiled`` or ``numpy``; or ``direct``,
-        ``winograd``, ``im2col`` or ``gemm_col2im``, where the kernel is held to one of them.
-    instruction_set : str
-        That of the compiled kernel: ``baseline``, ``avx2`` or ``avx512``;
-        empty where it is not used.
-    available : tuple of str
-        Instruction sets of the compiled kernel that this machine has; empty
-        where it was not built.
-    blas : str
-        NumPy's BLAS, and its version.
-    threads : int
-        Threads in use.
-    """
+    """The kernel in use."""
 
     kernel: str
+    """The path that f32 layers take: ``compiled``, ``numpy``, or the one that it is held to."""
     instruction_set: str
+    """That of the compiled kernel; empty where it is not used."""
     available: tuple[str, ...]
+    """Instruction sets of the compiled kernel that this machine has; none if it was not built."""
     blas: str
+    """NumPy's BLAS, and its version."""
     threads: int
 
     def __str__(self) -> str:
@@ -48,13 +33,7 @@ class KernelInfo(NamedTuple):
 
 
 def kernel_info() -> KernelInfo:
-    """Say what computes, with DECONV_IR_KERNEL and DECONV_IR_ISA heeded.
-
-    Raises
-    ------
-    ValueError
-        One of the two names what is not there.
-    """
+    """Say what computes, with DECONV_IR_KERNEL and DECONV_IR_ISA heeded."""
     module = compiled_module()
     path = preferred_algorithm()
     return KernelInfo(

@@ -28,15 +28,6 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-__all__ = [
-    "CompiledKernel",
-    "CompiledPlan",
-    "Filtering",
-    "choose_fold",
-    "fold_filter",
-    "supports",
-]
-
 _AXES = 3
 # Beyond these the tables of sub-convolutions would be larger than the work.
 _MOST_SUBCONVOLUTIONS = 1 << 16

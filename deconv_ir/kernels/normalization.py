@@ -13,8 +13,6 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["softmax", "standardize", "sum_rows"]
-
 
 def standardize(
     data: Array,

@@ -19,8 +19,6 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-__all__ = ["ELEMENTS", "Expression", "Program", "Value"]
-
 ELEMENTS = {"float32": 0, "float16": 1, "bfloat16": 2, "bool": 3}
 """Dtypes of inputs and output; all are computed in f32."""
 

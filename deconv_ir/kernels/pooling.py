@@ -12,8 +12,6 @@ from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["Pooler", "pooler"]
-
 _AXES, _MOST_PADDED = 3, 1024
 
 

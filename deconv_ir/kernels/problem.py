@@ -20,31 +20,20 @@ import numpy as np
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
 
-__all__ = ["Problem", "accumulator_of", "check_run", "check_vector", "pick"]
-
 
 class Problem(NamedTuple):
-    """A convolution without its extents: what can be prepared once.
-
-    Attributes
-    ----------
-    groups : int
-        Number of groups.
-    channels_in, channels_out : int
-        Channels of one group.
-    kernel, strides, dilations : tuple of int
-        One entry a spatial axis.
-    forward : bool
-        Whether it is a convolution rather than a transposed one.
-    """
+    """A convolution without its extents: what can be prepared once."""
 
     groups: int
     channels_in: int
     channels_out: int
+    """Channels of one group."""
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
+    """One entry a spatial axis, as of kernel and strides."""
     forward: bool = False
+    """Whether it is a convolution rather than a transposed one."""
 
     @property
     def axes(self) -> int:
@@ -68,12 +57,8 @@ class Problem(NamedTuple):
     ) -> Problem:
         """Read the problem off a filter ``[groups * in, out, *K]``.
 
-        With `forward` it is that of a convolution, ``[groups * out, in, *K]``.
-
-        Raises
-        ------
-        ValueError
-            The lengths or the values do not fit together.
+        With `forward` it is that of a convolution, ``[groups * out, in, *K]``.  A `ValueError`
+        says which lengths or values do not fit together.
         """
         if len(shape) < 3:
             raise ValueError(f"filter must have rank 3 or greater, not shape {list(shape)}")
@@ -98,12 +83,9 @@ class Problem(NamedTuple):
 def check_vector(
     name: str, values: Sequence[int], length: int, least: int | None = None
 ) -> tuple[int, ...]:
-    """Return `values` as a tuple of ints after checking their number and range.
+    """Return `values` as a tuple of ints.
 
-    Raises
-    ------
-    ValueError
-        There are not `length` values, or one is less than `least`.
+    A `ValueError` says that there are not `length` of them, or that one is less than `least`.
     """
     result = tuple(int(v) for v in values)
     if len(result) != length:
@@ -119,15 +101,8 @@ def check_run(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Check the arguments of one run against the prepared problem.
 
-    Returns
-    -------
-    pads_begin, output : tuple of int
-        Pads in the bounds within which they make a difference.
-
-    Raises
-    ------
-    ValueError
-        Rank, channels or lengths do not fit.
+    Returns pads, in the bounds within which they make a difference, and output.  A `ValueError`
+    says which rank, channels or lengths do not fit.
     """
     if len(shape) != problem.axes + 2:
         raise ValueError(f"data must have rank {problem.axes + 2}, not shape {list(shape)}")
@@ -156,10 +131,7 @@ def pick(array: Array, *index: Any) -> Array:
 def accumulator_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which elements of a type are summed.
 
-    Raises
-    ------
-    UnsupportedError
-        There is no arithmetic for the dtype: bool, complex, f8 and the like.
+    An `UnsupportedError` says that there is no arithmetic for it: bool, complex, f8 and the like.
     """
     if dtype in (np.float32, np.float64):
         return dtype

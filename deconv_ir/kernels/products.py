@@ -22,16 +22,6 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-__all__ = [
-    "LEAST_FOR_THREADS",
-    "PackedMatrix",
-    "attend",
-    "matmul",
-    "multiply_stacks",
-    "pack_matrix",
-    "scratch_bytes",
-]
-
 # A result is cut into so many pieces at most, of so many multiply-adds and, where the cut goes
 # through matrices, so many rows or columns at least.
 _MOST_PIECES, _PIECE, _PIECE_ROWS = 32, 1 << 21, 32

@@ -16,8 +16,6 @@ from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["PackedCells", "pack", "recur", "unpack"]
-
 UNITS = 16
 """Units of a block, as in recurrent.h."""
 

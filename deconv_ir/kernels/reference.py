@@ -12,8 +12,6 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 
-__all__ = ["naive", "naive_convolution"]
-
 
 def naive(
     data: Array,
@@ -28,25 +26,9 @@ def naive(
 ) -> Array:
     """Transposed convolution straight from ``output[s*x + d*k - pad] += data[x] * filter[k]``.
 
-    Parameters
-    ----------
-    data : ndarray
-        ``[N, groups * in, *X]``.
-    filter : ndarray
-        ``[groups * in, out, *K]``, of the same dtype.
-    strides, dilations, pads_begin, output : sequence of int
-        One entry a spatial axis; pads may be negative.
-    groups : int
-        Number of groups.
-    bias : ndarray, optional
-        ``[groups * out]``.
-
-    Returns
-    -------
-    ndarray
-        ``[N, groups * out, *output]``.  Floats are summed in f64 and rounded
-        once; integers are summed modulo 2^64 and truncated, which is modulo
-        2^bits.
+    Data are ``[N, groups * in, *X]``, the filter ``[groups * in, out, *K]`` of the same dtype,
+    the bias ``[groups * out]``, the result ``[N, groups * out, *output]``.  Floats are summed in
+    f64 and rounded once; integers are summed modulo 2^64 and truncated, which is modulo 2^bits.
     """
     integer = np.issubdtype(data.dtype, np.integer)
     wide = np.uint64 if integer else np.float64
@@ -83,19 +65,7 @@ def naive_convolution(
 ) -> Array:
     """Convolution straight from ``output[y] += data[s*y + d*k - pad] * filter[k]``.
 
-    Parameters
-    ----------
-    data : ndarray
-        ``[N, groups * in, *X]``.
-    filter : ndarray
-        ``[groups * out, in, *K]``, of the same dtype.
-    strides, dilations, pads_begin, output, groups, bias
-        As of `naive`.
-
-    Returns
-    -------
-    ndarray
-        ``[N, groups * out, *output]``, summed as by `naive`.
+    The filter is ``[groups * out, in, *K]``; all else is as of `naive`.
     """
     wide = np.uint64 if np.issubdtype(data.dtype, np.integer) else np.float64
     n, channels = data.shape[:2]

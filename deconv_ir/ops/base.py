@@ -280,18 +280,7 @@ def text() -> Kind:
 
 
 class AttributeSpec(Field):
-    """A declared attribute, as `attributes_of` lists them.
-
-    Attributes
-    ----------
-    name : str
-        As the IR writes it.
-    field, default : str, Any
-        See `Field`.
-    kind : Kind
-    required : bool
-        The document requires it.
-    """
+    """A declared attribute, as `attributes_of` lists them; `name` is as the IR writes it."""
 
     __slots__ = ("kind", "name", "required")
 
@@ -349,12 +338,7 @@ def parse_attributes(
 ) -> tuple[Operation | None, list[AttributeValueError]]:
     """Make an operation from its attributes as written.
 
-    Returns
-    -------
-    operation : Operation or None
-        None when an attribute is wrong.
-    errors : list of AttributeValueError
-        Everything that is wrong, one error an attribute.
+    Returns None where an attribute is wrong, and all errors, one an attribute.
     """
     values: dict[str, Any] = {}
     errors: list[AttributeValueError] = []

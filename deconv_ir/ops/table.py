@@ -16,8 +16,6 @@ from deconv_ir.ops import all_operations
 from deconv_ir.ops.base import attributes_of
 from deconv_ir.ops.examples import Example, parse_example
 
-__all__ = ["Row", "element_types", "operations_table"]
-
 
 class Row(NamedTuple):
     """One operation, in one of its versions; later opsets have it too, until the next row."""

@@ -17,7 +17,7 @@ from deconv_ir.drawing.palette import css
 from deconv_ir.drawing.placing import first_open
 from deconv_ir.version import __version__
 from deconv_ir.view.facts import Progress, facts_of
-from deconv_ir.view.subject import Subject
+from deconv_ir.view.linted_file import LintedFile
 
 SCRIPTS = ("base.js", "place.js", "view.js", "panel.js", "geometry.js", "extras.js", "main.js")
 MAX_TEXT = 4000
@@ -25,7 +25,7 @@ MAX_TEXT = 4000
 
 
 def write_page(
-    subject: Subject,
+    linted: LintedFile,
     extras: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> str:
@@ -35,12 +35,12 @@ def write_page(
     as long steps go on.
     """
     data: dict[str, Any] = {
-        "title": subject.file.replace("\\", "/").rpartition("/")[2],
-        "file": subject.file,
+        "title": linted.file.replace("\\", "/").rpartition("/")[2],
+        "file": linted.file,
         "generator": f"deconv-show {__version__}",
-        "semantics": subject.context.semantics.value,
-        "findings": _findings(subject),
-        **_graph(subject, progress),
+        "semantics": linted.context.semantics.value,
+        "findings": _findings(linted),
+        **_graph(linted, progress),
         **(extras or {}),
     }
     style, script = css() + _read("page.css"), "".join(map(_read, SCRIPTS))
@@ -74,7 +74,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _findings(subject: Subject) -> list[dict[str, Any]]:
+def _findings(linted: LintedFile) -> list[dict[str, Any]]:
     return [
         {
             "code": finding.code,
@@ -85,18 +85,18 @@ def _findings(subject: Subject) -> list[dict[str, Any]]:
             "line": finding.line,
             "at": index,
         }
-        for finding, index in zip(subject.findings, subject.layers_of_findings(), strict=True)
+        for finding, index in zip(linted.findings, linted.layers_of_findings(), strict=True)
     ]
 
 
-def _graph(subject: Subject, progress: Progress | None) -> dict[str, Any]:
-    sketch = subject.sketch
-    if sketch is None or subject.inference is None:
+def _graph(linted: LintedFile, progress: Progress | None) -> dict[str, Any]:
+    sketch = linted.sketch
+    if sketch is None or linted.inference is None:
         return {}
     if progress is not None:
         progress("Laying out", 0, 1)
     scene = sketch.scene
-    facts = facts_of(sketch, subject.inference, subject.context, progress)
+    facts = facts_of(sketch, linted.inference, linted.context, progress)
     number = {(row[0], row[1]): k for k, row in enumerate(facts.tensors)}
     boxes = [
         [*caption, -1 if box.layer is None else box.layer, box.count, box.size]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deconv_ir.linter.options import choose
+from deconv_ir.view.linted_file import read_linted_file
 from deconv_ir.view.page import write_page
-from deconv_ir.view.subject import read_subject
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WINDOW = {"width": 1400, "height": 900}
@@ -99,8 +99,8 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
         data = model if isinstance(model, bytes) else model.read_bytes()
         name = "model.xml" if isinstance(model, bytes) else str(model)
         weights = None if isinstance(model, bytes) else model.with_suffix(".bin")
-        subject = read_subject(data, name, choose(severity="info"), weights)
-        file.write_text(write_page(subject, extras))
+        linted = read_linted_file(data, name, choose(severity="info"), weights)
+        file.write_text(write_page(linted, extras))
         pages.append(browser.new_page(viewport=WINDOW, **settings))
         return Opened(pages[-1], file)
 

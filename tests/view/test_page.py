@@ -23,8 +23,8 @@ from support import IR, deconvolution_ir
 import deconv_ir
 from deconv_ir.drawing.sketch import svg_of
 from deconv_ir.linter.options import choose
+from deconv_ir.view.linted_file import LintedFile, read_linted_file
 from deconv_ir.view.page import as_script, write_page
-from deconv_ir.view.subject import Subject, read_subject
 
 ROOT = Path(__file__).parent.parent.parent
 HOSTILE = "</script><script>alert(1)</script><!-- ]]> <img src=x onerror=alert(2)> & \"' \\u003c"
@@ -47,9 +47,9 @@ class Elements(HTMLParser):
             self.raw.append(data)
 
 
-def subject(text: str | bytes, weights: Path | None = None, severity: str = "warning") -> Subject:
+def linted(text: str | bytes, weights: Path | None = None, severity: str = "warning") -> LintedFile:
     data = text if isinstance(text, bytes) else text.encode()
-    return read_subject(data, "model.xml", choose(severity=severity), weights)
+    return read_linted_file(data, "model.xml", choose(severity=severity), weights)
 
 
 def page_data(page: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def hostile() -> IR:
 
 
 def test_hostile_text_is_data() -> None:
-    page = write_page(subject(hostile().xml()))
+    page = write_page(linted(hostile().xml()))
     elements = Elements(page)
     tags = [tag for tag, _ in elements.found]
     assert tags.count("script") == 2
@@ -87,7 +87,7 @@ def test_hostile_text_is_data() -> None:
 
 
 def test_hostile_text_in_drawings_is_text() -> None:
-    sketch = subject(hostile().xml()).sketch
+    sketch = linted(hostile().xml()).sketch
     assert sketch is not None
     root = etree.fromstring(svg_of(sketch).encode())
     assert {etree.QName(e).localname for e in root.iter()} == {
@@ -104,7 +104,7 @@ def test_data_survives_as_it_is(text: str) -> None:
 
 
 def test_nothing_but_the_scripts_and_styles_of_the_page_may_run() -> None:
-    page = write_page(subject(deconvolution_ir().xml()))
+    page = write_page(linted(deconvolution_ir().xml()))
     elements = Elements(page)
     (policy,) = (a["content"] for t, a in elements.found if t == "meta" and "http-equiv" in a)
     rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
@@ -131,13 +131,13 @@ def test_scripts_place_text_as_text() -> None:
 
 
 def test_size_of_200_layers() -> None:
-    page = write_page(subject(chain(200, lambda k: f"Layer_{k}").xml()))
+    page = write_page(linted(chain(200, lambda k: f"Layer_{k}").xml()))
     assert len(page_data(page)["layers"]) == 200
     assert len(page.encode()) <= 400 * 1024
 
 
 def test_size_of_12500_layers() -> None:
-    page = write_page(subject(large().xml()))
+    page = write_page(linted(large().xml()))
     assert len(page_data(page)["layers"]) == 12_500
     assert len(page.encode()) <= 8 << 20
 
@@ -148,7 +148,7 @@ def test_facts_of_a_deconvolution(tmp_path: Path) -> None:
         "output_padding": "1,1",
     })  # fmt: skip
     path = ir.save(tmp_path)
-    data = page_data(write_page(subject(path.read_bytes(), tmp_path / "model.bin")))
+    data = page_data(write_page(linted(path.read_bytes(), tmp_path / "model.bin")))
     up = facts(data, "up")
     # Y = 2*(5 - 1) + 3 - 1 - 1 + 1 = 10; S1 of the specification.
     assert any(
@@ -175,7 +175,7 @@ def test_facts_of_a_deconvolution(tmp_path: Path) -> None:
 def test_pads_under_both_semantics() -> None:
     """An output_shape with odd total padding: the documents and OpenVINO put it elsewhere."""
     path = ROOT / "tests/fixtures/ir/oshape_const_fp32.xml"
-    data = page_data(write_page(subject(path.read_bytes(), path.with_suffix(".bin"))))
+    data = page_data(write_page(linted(path.read_bytes(), path.with_suffix(".bin"))))
     model = deconv_ir.load(path, warn=False)
     found = [f for f in model.findings if f.rule == "profiles-differ"]
     shown = [facts(data, x["n"]).get("pads") for x in data["layers"] if x["t"].startswith("Conv")]
@@ -197,7 +197,7 @@ def test_pads_under_both_semantics() -> None:
     ],
 )
 def test_broken_files_give_a_page_with_findings(text: str, rule: str) -> None:
-    data = page_data(write_page(subject(text)))
+    data = page_data(write_page(linted(text)))
     assert data["findings"]
     assert "boxes" not in data
 
@@ -205,7 +205,7 @@ def test_broken_files_give_a_page_with_findings(text: str, rule: str) -> None:
 def test_a_broken_network_gives_its_graph_and_findings() -> None:
     ir = deconvolution_ir(declared="1,3,9,9")
     ir.edges.append('<edge from-layer="0" from-port="0" to-layer="2" to-port="1"/>\n')
-    data = page_data(write_page(subject(ir.xml())))
+    data = page_data(write_page(linted(ir.xml())))
     assert len(data["boxes"]) > 1
     assert {f["rule"] for f in data["findings"]} >= {"two-edges-into-port"}
     assert any(f["at"] >= 0 and data["layers"][f["at"]]["n"] == "up" for f in data["findings"])
@@ -216,7 +216,7 @@ def test_a_cycle_is_drawn() -> None:
     x = ir.parameter("x", "1,2")
     a = ir.layer("Add", [x, (2, 2)], outputs=("1,2",), name="a")
     ir.result(ir.layer("Add", [a, x], outputs=("1,2",), name="b"), "y")
-    data = page_data(write_page(subject(ir.xml())))
+    data = page_data(write_page(linted(ir.xml())))
     assert "cycle" in [f["rule"] for f in data["findings"]]
     assert sum(box[5] >= 0 for box in data["boxes"]) == 4
 
@@ -224,7 +224,7 @@ def test_a_cycle_is_drawn() -> None:
 @pytest.mark.parametrize("sample", ["upsample", "int8"])
 def test_onednn_graphs(sample: str) -> None:
     path = ROOT / f"samples/onednn/{sample}.json"
-    data = page_data(write_page(read_subject(path.read_bytes(), str(path), choose())))
+    data = page_data(write_page(read_linted_file(path.read_bytes(), str(path), choose())))
     assert len(data["boxes"]) > 3
     if sample == "upsample":
         assert any("taps" in fact for fact in data["pool"] if isinstance(fact, dict))
@@ -243,13 +243,13 @@ def test_findings_of_a_body_belong_to_the_layer_that_runs_it(
     weights = tmp_path / "m.bin"
     weights.write_bytes(bytes(16))
     assert old in LOOP
-    data = page_data(write_page(subject(LOOP.replace(old, new, 1), weights)))
+    data = page_data(write_page(linted(LOOP.replace(old, new, 1), weights)))
     names = {data["layers"][f["at"]]["n"] for f in data["findings"] if f["code"] == code}
     assert names == {"ti"}
 
 
 def test_bodies_are_drawn() -> None:
-    data = page_data(write_page(subject(LOOP)))
+    data = page_data(write_page(linted(LOOP)))
     (loop,) = (layer for layer in data["layers"] if layer["n"] == "ti")
     (body,) = loop["bodies"]
     assert (body["name"], body["layers"]) == ("body", 7)
@@ -261,7 +261,7 @@ def test_bodies_are_drawn() -> None:
 def test_long_steps_report_how_far_they_are() -> None:
     steps: list[tuple[str, int, int]] = []
     write_page(
-        subject(chain(600, lambda k: f"Layer_{k}").xml()),
+        linted(chain(600, lambda k: f"Layer_{k}").xml()),
         progress=lambda step, done, total: steps.append((step, done, total)),
     )
     assert {step for step, _, _ in steps} == {"Laying out", "Reading layers"}
@@ -280,7 +280,7 @@ def test_mutated_models_give_pages(first: int, tmp_path: Path) -> None:
     for number in range(first, first + 20):
         seed = mutator.make(26, number)
         weights.write_bytes(seed.weights)
-        found = subject(seed.xml, weights, severity="info")
+        found = linted(seed.xml, weights, severity="info")
         data = page_data(write_page(found))
         graphs += "boxes" in data
         if found.sketch is not None:

@@ -12,18 +12,6 @@ from deconv_ir.ir.graph import Graph
 class Document:
     """The result of reading one file."""
 
-    __slots__ = (
-        "bodies",
-        "edges",
-        "file",
-        "graph",
-        "layers",
-        "problems",
-        "remarks",
-        "root",
-        "source",
-    )
-
     def __init__(self, file: str | None) -> None:
         self.file = file
         self.source: Source | None = None  # None if it is not XML

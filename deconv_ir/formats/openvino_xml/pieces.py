@@ -7,7 +7,7 @@ same text share the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
@@ -25,16 +25,13 @@ OPENVINO_FORM = "openvino-form"
 """Rule of remarks about what this reader accepts and OpenVINO's refuses."""
 
 
-class Fault:
+class Fault(NamedTuple):
     """A mistake or remark, at offsets into a piece of text."""
 
-    __slots__ = ("end", "error", "is_remark", "start")
-
-    def __init__(self, start: int, end: int, is_remark: bool, error: DeconvError) -> None:
-        self.start = start
-        self.end = end
-        self.is_remark = is_remark
-        self.error = error
+    start: int
+    end: int
+    is_remark: bool
+    error: DeconvError
 
 
 _PRECISIONS = frozenset(

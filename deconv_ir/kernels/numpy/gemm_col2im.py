@@ -28,8 +28,6 @@ from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
-__all__ = ["GemmCol2im"]
-
 
 class _Distance(NamedTuple):
     """The taps of one distance: their first row, and how many phases they reach, an axis each."""

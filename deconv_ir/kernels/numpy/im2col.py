@@ -35,8 +35,6 @@ from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
-__all__ = ["Im2col"]
-
 _Index = tuple[slice, ...]
 _Windows = list[tuple[slice, slice]]
 

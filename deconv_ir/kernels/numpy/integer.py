@@ -12,30 +12,20 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 
-__all__ = ["IntegerGemm"]
-
 _LIMB_BITS = 16
 
 
 class IntegerGemm(NamedTuple):
-    """Matrix products of one integer type, exact modulo 2^64.
-
-    Attributes
-    ----------
-    element : dtype
-        Type of data and weights.
-    operand : dtype
-        Type in which the BLAS multiplies.
-    limbs : int
-        Number of operands that one element is cut into.
-    exact_terms : int
-        Number of products that can be summed in `operand` without losing a bit.
-    """
+    """Matrix products of one integer type, exact modulo 2^64."""
 
     element: np.dtype[Any]
+    """Type of data and weights."""
     operand: np.dtype[Any]
+    """Type in which the BLAS multiplies."""
     limbs: int
+    """Number of operands that one element is cut into."""
     exact_terms: int
+    """Number of products that can be summed in `operand` without losing a bit."""
 
     @classmethod
     def of(cls, element: np.dtype[Any], depth: int) -> IntegerGemm:
@@ -71,14 +61,9 @@ class IntegerGemm(NamedTuple):
         return result
 
     def multiply(self, weights: Array, data: Array, out: Array) -> None:
-        """Write ``weights @ data`` to `out`.
+        """Write ``weights @ data`` to `out`, of u64.
 
-        Parameters
-        ----------
-        weights, data : ndarray
-            Operands, ``[limb, ..., M, K]`` and ``[limb, ..., K, N]``.
-        out : ndarray
-            ``[..., M, N]`` of u64.
+        The operands are ``[limb, ..., M, K]`` and ``[limb, ..., K, N]``.
         """
         out[...] = 0
         product = np.empty(out.shape, self.operand)

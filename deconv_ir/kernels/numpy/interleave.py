@@ -14,31 +14,20 @@ from deconv_ir.kernels.numpy.subconvolution import AxisSpan
 from deconv_ir.kernels.numpy.tile import Tile
 from deconv_ir.kernels.problem import pick
 
-__all__ = ["Interleaver", "Phases"]
-
 Phases = tuple[tuple[int, ...], ...]
 """Phases of the sub-convolutions in question, an axis each."""
 
 
 class Interleaver(NamedTuple):
-    """Where one run puts its sums.
-
-    Attributes
-    ----------
-    out : ndarray
-        ``[N, groups, out, *Y]``.
-    spans : tuple of AxisSpan
-        Of the run.
-    bias : ndarray or None
-        ``[groups, out]``, in the type of the sums.
-    activation : Activation
-        Applied to every result before it is rounded, to integers once they have been truncated.
-    """
+    """Where one run puts its sums."""
 
     out: Array
+    """``[N, groups, out, *Y]``."""
     spans: tuple[AxisSpan, ...]
     bias: Array | None
+    """``[groups, out]``, in the type of the sums."""
     activation: Activation
+    """Applied before results are rounded, to integers once they have been truncated."""
 
     def fill(self) -> None:
         """Write what outputs have that no tap brings data to."""
@@ -49,18 +38,9 @@ class Interleaver(NamedTuple):
         self._finish(sums, slice(None), slice(None), self.out)
 
     def write(self, images: slice, tile: Tile, phases: Phases, sums: Array) -> None:
-        """Write the sums of a tile.
+        """Write the sums of a tile, ``[N, group, out, *phase, *u]``, which may be changed.
 
-        Parameters
-        ----------
-        images : slice
-            The images.
-        tile : Tile
-            The tile.
-        phases : tuple of tuple of int
-            All combinations of these are written.
-        sums : ndarray
-            ``[N, group, out, *phase, *u]``; may be changed.
+        All combinations of the phases are written.
         """
         axes = len(self.spans)
         # Each position beside its phases: [N, group, out, u, phase, u, phase, ...].
@@ -94,19 +74,12 @@ class Interleaver(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Results of one axis that can be copied at once.
-
-    Attributes
-    ----------
-    positions, phases : slice
-        Which ones, counted in the tile and in the list of phases.
-    outputs : slice
-        Where they go; of several phases, one output after the other.
-    """
+    """Results of one axis that can be copied at once, counted in the tile and its phases."""
 
     positions: slice
     phases: slice
     outputs: slice
+    """Where they go; of several phases, one output after the other."""
 
 
 @functools.lru_cache(maxsize=4096)

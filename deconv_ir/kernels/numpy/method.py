@@ -14,8 +14,6 @@ from deconv_ir.kernels.numpy.subconvolution import sub_convolutions
 from deconv_ir.kernels.numpy.tiled import TiledKernel
 from deconv_ir.kernels.problem import Problem
 
-__all__ = ["choose_method", "grouped", "pack"]
-
 # What it takes to copy an element, and to add a product to a sum: as many multiply-adds.
 _COPY, _ADD = 24, 40
 # Share of the products that im2col adds to them on each axis, with the zeros around the data.
@@ -23,20 +21,7 @@ _ZEROS = 1 / 48
 
 
 def choose_method(problem: Problem, element: np.dtype[Any]) -> type[Im2col] | type[GemmCol2im]:
-    """Choose the method that takes less time beside the products that both compute.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    element : dtype
-        Element type.
-
-    Returns
-    -------
-    type
-        The class of the method.
-    """
+    """Choose the method that takes less time beside the products that both compute."""
     if problem.forward or element.kind in "iu" or not GemmCol2im.fits(problem):
         return Im2col
     parts = sub_convolutions(problem)
@@ -50,12 +35,9 @@ def choose_method(problem: Problem, element: np.dtype[Any]) -> type[Im2col] | ty
 
 
 def grouped(problem: Problem, weights: Array) -> Array:
-    """Return ``[groups * in, out, *K]``, of a convolution ``[groups * out, in, *K]``, by groups.
+    """Return a filter by groups, as a view ``[groups, in, out, *K]``.
 
-    Returns
-    -------
-    ndarray
-        A view, ``[groups, in, out, *K]``.
+    It is ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
     """
     if problem.forward:
         shape = (problem.groups, problem.channels_out, problem.channels_in, *problem.kernel)
@@ -71,20 +53,10 @@ def pack(
     activation: Activation,
     method: str = "numpy",
 ) -> TiledKernel:
-    """Pack a filter for the method of its layer, or for the one that is named, if it fits.
+    """Pack a filter for the method that suits it, or for the one that is named, if it fits.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    weights : ndarray
-        ``[groups, in, out, *K]``; see `grouped`.
-    bias : ndarray or None
-        ``[groups * out]``.
-    activation : Activation
-        Applied to every result.
-    method : str
-        ``numpy``: choose; ``im2col`` or ``gemm_col2im``.
+    The weights are ``[groups, in, out, *K]``, as of `grouped`, the bias is ``[groups * out]``;
+    `method` is ``numpy`` (choose), ``im2col`` or ``gemm_col2im``.
     """
     chosen = choose_method(problem, weights.dtype)
     possible = not problem.forward and weights.dtype.kind not in "iu" and GemmCol2im.fits(problem)

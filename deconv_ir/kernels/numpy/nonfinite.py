@@ -9,8 +9,6 @@ from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.method import grouped, pack
 from deconv_ir.kernels.problem import Problem
 
-__all__ = ["NonFiniteOutputs", "finite_part"]
-
 
 def finite_part(weights: Array) -> Array:
     """Return the weights with zeros in place of infinities and NaN."""
@@ -22,12 +20,7 @@ class NonFiniteOutputs:
 
     A kernel that multiplies the zeros around the data computes the layer with
     `finite_part`; then these channels, which are few as a rule, are computed
-    again by one that multiplies nothing but data.
-
-    Parameters
-    ----------
-    problem, weights, bias, activation
-        Of the whole layer, as of `pack`.
+    again by one that multiplies nothing but data.  Arguments are as of `pack`.
     """
 
     def __init__(

@@ -16,30 +16,20 @@ from typing import NamedTuple
 
 from deconv_ir.kernels.problem import Problem
 
-__all__ = ["AxisSpan", "SubAxis", "SubConvolutions", "spans", "sub_convolutions"]
-
 
 class SubAxis(NamedTuple):
-    """One axis of sub-convolutions that read the same input positions.
-
-    Attributes
-    ----------
-    phases : tuple of int
-        Their remainders r, ascending.
-    kernel : tuple of tuple of int
-        Kernel positions, ``[phase][tap]``, in order of the input positions.
-    start, step : int
-        Input position of the first tap at u = 0 (without the pads of a forward
-        convolution), and from each tap to the next.
-    stride : int
-        Input positions from u to u + 1.
-    """
+    """One axis of sub-convolutions that read the same input positions."""
 
     phases: tuple[int, ...]
+    """Their remainders r, ascending."""
     kernel: tuple[tuple[int, ...], ...]
+    """Kernel positions, ``[phase][tap]``, in order of the input positions."""
     start: int
+    """Input position of the first tap at u = 0, without the pads of a forward convolution."""
     step: int
+    """Input positions from each tap to the next."""
     stride: int
+    """Input positions from u to u + 1."""
 
     @property
     def taps(self) -> int:
@@ -90,25 +80,16 @@ def sub_convolutions(problem: Problem) -> tuple[SubConvolutions, ...]:
 
 
 class AxisSpan(NamedTuple):
-    """One spatial axis of one run.
-
-    Attributes
-    ----------
-    data, output : int
-        Extents.
-    pad : int
-        Where in the natural output the output begins; 0 for a forward convolution.
-    stride : int
-        Of the output: ``y = stride * u + phase - pad``.
-    offset : int
-        Added to input positions: minus the pad of a forward convolution.
-    """
+    """One spatial axis of one run; `data` and `output` are extents."""
 
     data: int
     output: int
     pad: int
+    """Where in the natural output the output begins; 0 for a forward convolution."""
     stride: int
+    """Of the output: ``y = stride * u + phase - pad``."""
     offset: int
+    """Added to input positions: minus the pad of a forward convolution."""
 
     def clip(self, phase: int, begin: int, end: int) -> tuple[int, int]:
         """Return the u in ``[begin, end)`` that the output sees of a phase, as a range."""

@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-__all__ = ["COMFORTABLE_BYTES", "Extents", "Tile", "choose_tiles"]
-
 Extents = tuple[int, int, Sequence[int]]
 """How many groups, output channels, and positions u, an axis each."""
 
@@ -26,20 +24,14 @@ _SHARES, _WORTH_A_TILE = 8, 1 << 22
 
 
 class Tile(NamedTuple):
-    """A part of one image.
-
-    Attributes
-    ----------
-    groups, outs : slice
-        Groups, and output channels of each.
-    begin, end : tuple of int
-        Positions u of the sub-convolutions, an axis each.
-    """
+    """A part of one image."""
 
     groups: slice
     outs: slice
+    """Groups, and output channels of each."""
     begin: tuple[int, ...]
     end: tuple[int, ...]
+    """Positions u of the sub-convolutions, an axis each."""
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -61,7 +53,9 @@ def choose_tiles(
     work: int,
     bound: int,
 ) -> list[Tile]:
-    """Cut one image into tiles.
+    """Cut one image into tiles that do not overlap; none where there is no position.
+
+    Those of other output channels, which read the same data, follow each other.
 
     Parameters
     ----------
@@ -75,12 +69,6 @@ def choose_tiles(
         Multiply-adds of one output channel of one position.
     bound : int
         Bytes that a tile may take; exceeded only where nothing can be cut.
-
-    Returns
-    -------
-    list of Tile
-        None overlaps another; empty where there is no position.  Those of other output
-        channels, which read the same data, follow each other.
     """
     if not outs or any(end <= begin for begin, end in ranges):
         return []

@@ -19,8 +19,6 @@ from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["Part", "Scratchpad", "TiledKernel"]
-
 # Images are computed in one call of NumPy where this many calls are left for each thread.
 _JOBS_OF_A_THREAD = 2
 
@@ -28,10 +26,7 @@ _JOBS_OF_A_THREAD = 2
 class Scratchpad:
     """The memory of one thread, handed out anew for every tile.
 
-    Attributes
-    ----------
-    unchanged : bool
-        Whether the first array still has the data that this tile reads.
+    `unchanged`: whether the first array still has the data that this tile reads.
     """
 
     def __init__(self, size: int) -> None:
@@ -55,21 +50,14 @@ class Scratchpad:
 
 
 class Part(NamedTuple):
-    """Sub-convolutions that are computed together.
-
-    Attributes
-    ----------
-    phases : tuple of tuple of int
-        An axis each; all combinations of them.
-    ranges : tuple of (int, int)
-        Positions u that are written, an axis each.
-    work : int
-        Multiply-adds of one output channel of one position.
-    """
+    """Sub-convolutions that are computed together."""
 
     phases: Phases
+    """An axis each; all combinations of them."""
     ranges: tuple[tuple[int, int], ...]
+    """Positions u that are written, an axis each."""
     work: int
+    """Multiply-adds of one output channel of one position."""
 
 
 class Job(NamedTuple):
@@ -81,40 +69,19 @@ class Job(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How one image is computed.
-
-    Attributes
-    ----------
-    jobs : list of Job
-        The tiles of all parts.
-    scratch_bytes : int
-        What one job takes.
-    pad_bytes : int
-        What it takes of its `Scratchpad`; the rest are temporary arrays.
-    holes : bool
-        Whether there are outputs that no job writes.
-    """
+    """How one image is computed: the tiles of all parts, and their memory."""
 
     jobs: list[Job]
     scratch_bytes: int
+    """What one job takes."""
     pad_bytes: int
+    """What it takes of its `Scratchpad`; the rest are temporary arrays."""
     holes: bool
+    """Whether there are outputs that no job writes."""
 
 
 class TiledKernel(abc.ABC):
-    """A filter packed for one method.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    weights : ndarray
-        ``[groups, in, out, *K]``.
-    bias : ndarray or None
-        ``[groups * out]``.
-    activation : Activation
-        Applied to every result.
-    """
+    """A filter ``[groups, in, out, *K]``, and a bias ``[groups * out]``, packed for one method."""
 
     name: str
 
@@ -196,18 +163,9 @@ class TiledKernel(abc.ABC):
         return tiling.scratch_bytes * math.prod(_share(tiling, data[0], bound))
 
     def run(self, data: Array, pads: tuple[int, ...], bound: int, out: Array) -> None:
-        """Compute into `out`.
+        """Compute ``[N, groups, out, *Y]`` of ``[N, groups, in, *X]``.
 
-        Parameters
-        ----------
-        data : ndarray
-            ``[N, groups, in, *X]``.
-        pads : tuple of int
-            An axis each.
-        bound : int
-            Bytes of scratch that all threads may take together.
-        out : ndarray
-            ``[N, groups, out, *Y]``.
+        All threads together take `bound` bytes of scratch.
         """
         axes = spans(self.problem, data.shape[3:], pads, out.shape[3:])
         tiling = self._tiling(axes, bound)

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from deconv_ir.errors import SettingError
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["MACHINES", "Machine", "Processor", "current_machine", "instruction_set", "machine_of"]
-
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 
@@ -19,21 +17,14 @@ _SMALLEST_CACHE = 256 << 10
 
 
 class Machine(NamedTuple):
-    """The figures of a processor that planning uses.
-
-    Attributes
-    ----------
-    instruction_set : str
-        The best that the compiled kernel has code for: ``baseline``, ``avx2`` or ``avx512``.
-    level2_bytes : int
-        The second-level cache of a core.
-    halved : bool
-        Whether a multiply-add of 64 bytes takes two units of 32.
-    """
+    """The figures of a processor that planning uses."""
 
     instruction_set: str
+    """The best that the compiled kernel has code for: ``baseline``, ``avx2`` or ``avx512``."""
     level2_bytes: int
+    """The second-level cache of a core."""
     halved: bool = False
+    """Whether a multiply-add of 64 bytes takes two units of 32."""
 
     def multiply_adds(self, instruction_set: str) -> float:
         """Return the multiply-adds of whole vectors that a core begins in a cycle.
@@ -59,25 +50,17 @@ MACHINES = {
 
 
 class Processor(NamedTuple):
-    """The processor's own description (CPUID); no vendor and zeros where there is none.
-
-    Attributes
-    ----------
-    vendor : str
-        As of CPUID, for example ``AuthenticAMD``.
-    family, model : int
-        With their extended parts.
-    level2_bytes : int
-        The second-level cache of a core.
-    lowered : bool
-        Whether the extension was built to make vectors of 64 bytes of two of 32.
-    """
+    """The processor's own description (CPUID); no vendor and zeros where there is none."""
 
     vendor: str = ""
+    """For example ``AuthenticAMD``."""
     family: int = 0
     model: int = 0
+    """With its extended part, as the family."""
     level2_bytes: int = 0
+    """The second-level cache of a core."""
     lowered: bool = False
+    """Whether the extension was built to make vectors of 64 bytes of two of 32."""
 
 
 # Cannon, Ice, Tiger and Rocket Lake; Intel's server processors have two units of 64 bytes.
@@ -121,13 +104,7 @@ def _detected() -> Machine:
 
 
 def current_machine() -> Machine:
-    """Return the machine to plan for: this one, or the one that DECONV_IR_MACHINE names.
-
-    Raises
-    ------
-    SettingError
-        DECONV_IR_MACHINE names none of `MACHINES`.
-    """
+    """Return the machine to plan for: this one, or the one that DECONV_IR_MACHINE names."""
     wanted = os.environ.get("DECONV_IR_MACHINE", "")
     if not wanted:
         return _detected()
@@ -139,13 +116,7 @@ def current_machine() -> Machine:
 
 
 def instruction_set() -> str:
-    """Return the instruction set in use: the machine's, or the one that DECONV_IR_ISA names.
-
-    Raises
-    ------
-    SettingError
-        DECONV_IR_ISA names one that this machine, or the extension, does not have.
-    """
+    """Return the instruction set in use: the machine's, or the one that DECONV_IR_ISA names."""
     module = compiled_module()
     available = tuple(module.isas()) if module else ()
     return _choose_isa(available, os.environ.get("DECONV_IR_ISA", ""), current_machine())

@@ -6,8 +6,6 @@ import functools
 import importlib
 from types import ModuleType
 
-__all__ = ["compiled_module"]
-
 _INTERFACE = 20
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 

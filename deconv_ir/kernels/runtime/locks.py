@@ -1,4 +1,4 @@
-"""Locks that a fork leaves open."""
+"""Locks that are released in a forked child."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import threading
 from types import TracebackType
 from weakref import WeakSet
-
-__all__ = ["ForkSafeLock"]
 
 
 class ForkSafeLock:

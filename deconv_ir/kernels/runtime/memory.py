@@ -14,8 +14,6 @@ from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["allocator", "empty", "is_pooled", "set_memory_pool_limit"]
-
 # Smaller ones the C library's allocator hands out again by itself: where it returns memory to the
 # system, each page of the next array costs as much as computing what goes there.
 _LARGE_BYTES = 256 << 10
@@ -59,18 +57,7 @@ def _give_back(memory: Array) -> None:
 def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return an uninitialised array; a large one in memory that was used before, if there is any.
 
-    Parameters
-    ----------
-    shape : sequence of int
-        Extents.
-    dtype : dtype
-        Element type.
-
-    Returns
-    -------
-    ndarray
-        C-contiguous.  The memory of a large one goes back to a small pool when
-        the array and all of its views are gone.
+    The memory of a large one goes back to a small pool when the array and its views are gone.
     """
     size = math.prod(shape) * dtype.itemsize
     if not (_LARGE_BYTES if _kept_bytes else _HUGE_BYTES) <= size <= sys.maxsize:

@@ -16,8 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["run_jobs", "single_threaded_blas"]
-
 _MOST_WORKERS = 255
 _lock = threading.Lock()
 _workers: ThreadPoolExecutor | None = None
@@ -57,14 +55,8 @@ class _Part:
 def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int) -> None:
     """Do jobs 0 to jobs - 1 on several threads, this one included.
 
-    Parameters
-    ----------
-    make : callable
-        Called once on every thread that takes part; returns what does a job
-        there, with scratch of its own.  Other threads than this one ignore
-        floating-point errors.
-    jobs, threads : int
-        How many of each.
+    `make` is called once on every thread that takes part, and returns what does a job there, with
+    scratch of its own.  Other threads than this one ignore floating-point errors.
     """
     ticket = itertools.count()
     ended = False
@@ -128,10 +120,7 @@ def _set_blas_threads(counts: list[int]) -> None:
 def single_threaded_blas() -> Iterator[bool]:
     """Hold the BLAS to one thread, for callers that call it from several of theirs.
 
-    Yields
-    ------
-    bool
-        Whether it could be done.  If not, the caller should use one thread.
+    Yields whether it could be done.  If not, the caller should use one thread.
     """
     global _holders, _before
     if _blas_has_one_thread():

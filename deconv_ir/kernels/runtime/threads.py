@@ -6,8 +6,6 @@ import os
 
 from deconv_ir.errors import SettingError
 
-__all__ = ["get_threads", "set_threads"]
-
 # The caller, and the workers that the compiled kernel's pool has room for.
 _MOST_THREADS = 256
 _threads = 0

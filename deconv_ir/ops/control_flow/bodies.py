@@ -27,13 +27,7 @@ class WithBodies(Operation):
         return all(x.operation.is_repeatable for body in self.bodies for x in body.graph.layers)
 
     def infer_bodies(self, inputs: Infos, context: Context) -> Iterator[tuple[Body, Inference]]:
-        """Infer each body that may run.
-
-        Raises
-        ------
-        DeconvError
-            A body does not fit its port map, or a layer in it does not fit its inputs.
-        """
+        """Infer each body that may run."""
         parameters = self.infer_parameters(inputs, context)
         for body, given in zip(self.bodies, parameters, strict=True):
             problem = body.problem()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds
-from deconv_ir.ir.lazy_tensor import Constant, whole
+from deconv_ir.ir.lazy_tensor import Constant, joined, whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
@@ -64,18 +64,6 @@ class AnyConvolution(Operation, abc.ABC):
         return False
 
     @abc.abstractmethod
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        """Read the dims of the filter by role."""
-
-    @abc.abstractmethod
-    def canonical_filter(self, weights: Constant) -> Constant:
-        """Lay out a filter as the kernel takes it: see `kernels.Deconvolution`."""
-
-    @abc.abstractmethod
-    def groups_of(self, filter_shape: Sequence[int]) -> int:
-        """Tell the number of groups, given the shape of the filter as the IR has it."""
-
-    @abc.abstractmethod
     def check_types(self, inputs: Infos) -> ElementType | None:
         """Return the element type of the output."""
 
@@ -97,9 +85,24 @@ class AnyConvolution(Operation, abc.ABC):
     ) -> str:
         """Return the formula of a spatial axis of the output."""
 
+    # For filters of one group, channels first
+
     def filter_rank(self, spatial: int) -> int:
         """Rank of the filter for a number of spatial axes."""
         return spatial + 2
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read the dims of the filter by role."""
+        inputs, outputs = shape[:2] if self.transposed else (shape[1], shape[0])
+        return FilterView(1, inputs, outputs, shape[2:])
+
+    def canonical_filter(self, weights: Constant) -> Constant:
+        """Lay out a filter as the kernel takes it: see `kernels.Deconvolution`."""
+        return weights
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        """Tell the number of groups, given the shape of the filter as the IR has it."""
+        return 1
 
     def requested_output(self, inputs: Infos, spatial: int) -> Requested:
         """Return the extents, and all dims, that the model asks for; None where pads decide."""
@@ -321,7 +324,6 @@ class AnyConvolution(Operation, abc.ABC):
         return (self._run_once(inputs, context, None),)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        """Compute the output into an array, channels first."""
         self._run_once(inputs, context, out)
 
     def _run_once(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
@@ -352,6 +354,22 @@ class AnyConvolution(Operation, abc.ABC):
         given = np.moveaxis(data, -1, 1) if self.channels_last else data
         result = packed.run(given, pads, extents, out, budget)
         return np.moveaxis(result, 1, -1) if self.channels_last else result
+
+
+class WithGroupAxis(AnyConvolution, abc.ABC):
+    """A convolution whose filter has its groups on an axis in front."""
+
+    def filter_rank(self, spatial: int) -> int:
+        return spatial + 3
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        return super().filter_view(shape[1:])._replace(groups=shape[0])
+
+    def canonical_filter(self, weights: Constant) -> Constant:
+        return joined(weights)
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        return filter_shape[0]
 
 
 @functools.lru_cache(maxsize=512)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, convolution_axis
-from deconv_ir.ir.lazy_tensor import Constant, joined
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import check_least, merged_type
-from deconv_ir.ops.convolution.base import AnyConvolution
+from deconv_ir.ops.convolution.base import AnyConvolution, WithGroupAxis
 from deconv_ir.ops.convolution.views import DataView, FilterView
 from deconv_ir.ops.windows import explain_window, static_geometry, window_extent
 
@@ -74,36 +72,15 @@ class Convolution(_Convolution):
     [N, C_OUT, Y...].
     """
 
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        return FilterView(1, shape[1], shape[0], shape[2:])
-
-    def groups_of(self, filter_shape: Sequence[int]) -> int:
-        return 1
-
-    def canonical_filter(self, weights: Constant) -> Constant:
-        return weights
-
 
 @operation(
     "GroupConvolution-1(data, filter)",
     "f32[1,4,5,6], f32[2,3,2,3,3] -> f32[1,6,3,4]"
     " | strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1",
 )
-class GroupConvolution(_Convolution):
+class GroupConvolution(WithGroupAxis, _Convolution):
     """Convolution in groups of channels.
 
     Inputs: `data` [N, GROUPS * C_IN, X...], `filter` [GROUPS, C_OUT, C_IN,
     K...], channels counted in a group.  Output: [N, GROUPS * C_OUT, Y...].
     """
-
-    def filter_rank(self, spatial: int) -> int:
-        return spatial + 3
-
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        return FilterView(shape[0], shape[2], shape[1], shape[3:])
-
-    def groups_of(self, filter_shape: Sequence[int]) -> int:
-        return filter_shape[0]
-
-    def canonical_filter(self, weights: Constant) -> Constant:
-        return joined(weights)

@@ -35,7 +35,6 @@ class Deconvolution(AnyConvolution):
         """Find pads and extent of one axis."""
 
     def axes(self, spatial: int) -> tuple[Axis, ...]:
-        """Return the attributes, axis by axis."""
         axes = window_axes(self, spatial)
         self.check_output_padding(spatial)
         paddings = self.output_padding or (0,) * spatial
@@ -46,7 +45,6 @@ class Deconvolution(AnyConvolution):
         check_length("output_padding", self.output_padding or None, spatial)
 
     def check_kernel(self, filter_: FilterView) -> None:
-        """Require that the filter has taps."""
         for index, extent in enumerate(filter_.kernel):
             if extent == 0:
                 raise ShapeError(
@@ -54,8 +52,6 @@ class Deconvolution(AnyConvolution):
                 )
 
     def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
-        """Compute the output extent of an axis whose pads decide."""
-
         def output(x: int, k: int) -> int:
             # A dim that is not known is taken to be at least 1, as OpenVINO does.
             return self.axis_geometry(axis, max(1, x), max(1, k), None, semantics).output
@@ -74,7 +70,6 @@ class Deconvolution(AnyConvolution):
         return monotone(output, data, kernel)
 
     def geometry(self, inputs: Infos, context: Context) -> tuple[AxisGeometry, ...] | None:
-        """Return pads and extents of all axes; None where something is not known yet."""
         spatial = self.spatial_count(inputs)
         if spatial is None:
             return None

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, openvino_axis
-from deconv_ir.ir.lazy_tensor import Constant, joined
+from deconv_ir.ir.geometry import Axis, AxisGeometry, openvino_axis
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import check_type, merged_type
+from deconv_ir.ops.convolution.base import WithGroupAxis
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
-from deconv_ir.ops.convolution.views import FilterView, Requested, check_output_shape
+from deconv_ir.ops.convolution.views import Requested, check_output_shape
 
 if TYPE_CHECKING:
     from deconv_ir.ir.expression import SemanticsDifference
@@ -87,22 +86,13 @@ class ConvolutionBackpropData(OpenVINODeconvolution):
     (array([[[ 1., 10.,  2., 20.]]]),)
     """
 
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        return FilterView(1, shape[0], shape[1], shape[2:])
-
-    def groups_of(self, filter_shape: Sequence[int]) -> int:
-        return 1
-
-    def canonical_filter(self, weights: Constant) -> Constant:
-        return weights
-
 
 @operation(
     "GroupConvolutionBackpropData-1(data, filter, output_shape?)",
     "f32[1,4,5], f32[2,2,3,3] -> f32[1,6,12]"
     " | strides=2 pads_begin=0 pads_end=0 dilations=1 output_padding=1",
 )
-class GroupConvolutionBackpropData(OpenVINODeconvolution):
+class GroupConvolutionBackpropData(WithGroupAxis, OpenVINODeconvolution):
     """Transposed convolution in groups of channels.
 
     Inputs: `data` [N, GROUPS * C_INPUT, X...], `filter`
@@ -121,15 +111,3 @@ class GroupConvolutionBackpropData(OpenVINODeconvolution):
     (array([[[1., 2.],
             [3., 4.]]]),)
     """
-
-    def filter_rank(self, spatial: int) -> int:
-        return spatial + 3
-
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        return FilterView(shape[0], shape[1], shape[2], shape[3:])
-
-    def groups_of(self, filter_shape: Sequence[int]) -> int:
-        return filter_shape[0]
-
-    def canonical_filter(self, weights: Constant) -> Constant:
-        return joined(weights)

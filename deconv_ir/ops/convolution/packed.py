@@ -50,7 +50,6 @@ class PackedLayer(Kernel):
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of filter and bias, in all forms that are kept."""
         return self._kernel.packed_bytes
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
@@ -72,11 +71,9 @@ class PackedLayer(Kernel):
         return LayerPlan(call, plan, 1 if self._channels_last else 2)
 
     def release(self) -> None:
-        """Free packed weights that can be read again."""
         self._kernel.release()
 
     def tiled(self, operation: Operation) -> Kernel:
-        """Return the same packed filter with the placement of a tile."""
         if not isinstance(operation, ConvolutionTile):
             return self
 
@@ -97,5 +94,4 @@ class PackedLayer(Kernel):
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> tuple[Array, ...]:
-        """Compute the output."""
         return (self._run(inputs, out, budget),)

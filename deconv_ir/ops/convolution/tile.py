@@ -32,7 +32,6 @@ class ConvolutionTile(Operation):
         return (self.place(self.layer.kernel_of(inputs, context), inputs[0], None, ONE_RUN),)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        """Compute the box into an array."""
         self.place(self.layer.kernel_of(inputs, context), inputs[0], out, ONE_RUN)
 
     def place(self, kernel: Any, data: Array, *more: Any) -> Array:

@@ -99,7 +99,6 @@ class ROIAlign3(_Regions):
     aligned_mode: Alignment = Alignment.ASYMMETRIC
 
     def one(self, data: Array, roi: Array) -> Array:
-        """Sample one region [C, H, W]."""
         aligned = self.aligned_mode
         before = 0.5 if aligned is Alignment.HALF_PIXEL else 0.0
         after = 0.0 if aligned is Alignment.ASYMMETRIC else -0.5
@@ -178,7 +177,6 @@ class ROIAlignRotated(_Regions):
     numbers = 5
 
     def one(self, data: Array, roi: Array) -> Array:
-        """Sample one region [C, H, W]."""
         x, y, width, height = (float(v) * self.spatial_scale for v in roi[:4])
         angle = float(roi[4]) * (-1 if self.clockwise_mode else 1)
         down, across = (

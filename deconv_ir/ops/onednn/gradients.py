@@ -128,7 +128,6 @@ class SigmoidBackward(_FromOutput):
     """diff_dst * dst * (1 - dst)."""
 
     def slope(self, x: Term) -> Term:
-        """Compute dst if src is given."""
         y = x if self.use_dst else x.apply("Sigmoid")
         return y * (1 - y)
 
@@ -148,7 +147,6 @@ class SqrtBackward(_FromOutput):
     """diff_dst / (2 * dst)."""
 
     def slope(self, x: Term) -> Term:
-        """Compute dst if src is given."""
         return 0.5 / (x if self.use_dst else x.apply("Sqrt"))
 
 
@@ -157,7 +155,6 @@ class TanhBackward(_FromOutput):
     """diff_dst * (1 - dst * dst)."""
 
     def slope(self, x: Term) -> Term:
-        """Compute dst if src is given."""
         y = x if self.use_dst else x.apply("Tanh")
         return 1 - y * y
 

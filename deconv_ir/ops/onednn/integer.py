@@ -56,7 +56,6 @@ class OnIntegers(Operation):
         return self.operation.infer([*cast, *rest], context)
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        """Explain the operation."""
         return self.operation.explain(inputs, context, output, axis)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:

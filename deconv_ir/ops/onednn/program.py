@@ -182,7 +182,6 @@ class Composite(Operation, abc.ABC):
         )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Run the program."""
         from deconv_ir.ops.values import actual
 
         program, outputs = self.build(list(map(actual, inputs)), context)

@@ -202,7 +202,6 @@ class Quantize(StaticQuantization):
     family = "float"
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Quantize."""
         assert self.output_type is not None, "a layer is bound where it is known"
         return (quantized(inputs[0], *self.parameters(inputs[0].shape), self.output_type),)
 
@@ -212,7 +211,6 @@ class Dequantize(StaticQuantization):
     """(src - zp) * scale, with scales and zero points as attributes."""
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Dequantize."""
         assert self.output_type is not None, "a layer is bound where it is known"
         return (dequantized(inputs[0], *self.parameters(inputs[0].shape), self.output_type),)
 
@@ -261,7 +259,6 @@ class DynamicQuantize(_Dynamic):
     family = "float"
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Quantize."""
         assert self.output_type is not None, "a layer is bound where it is known"
         return (quantized(inputs[0], *self.parameters(inputs), self.output_type),)
 
@@ -271,6 +268,5 @@ class DynamicDequantize(_Dynamic):
     """(src - zp) * scale, with scales and zero points as inputs."""
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Dequantize."""
         assert self.output_type is not None, "a layer is bound where it is known"
         return (dequantized(inputs[0], *self.parameters(inputs), self.output_type),)

@@ -93,7 +93,6 @@ class _AdaptivePool(Operation):
         raise NotImplementedError
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Pool windows that divide the data evenly."""
         extents = zip(inputs[0].shape[2:], self.target(inputs), strict=True)
         return self.pool(inputs[0], [window_ends(x, y, range(y)) for x, y in extents])
 

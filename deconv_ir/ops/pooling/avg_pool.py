@@ -86,7 +86,7 @@ class _AvgPool(Pooling):
             return list(map(np.array, self.counts))
         geometry = self.geometry(extents)
         if self._divides_by_kernel(geometry, semantics):
-            return [_repeat(k, geo.output) for k, geo in zip(self.kernel, geometry, strict=True)]
+            return [np.full(geo.output, k) for k, geo in zip(self.kernel, geometry, strict=True)]
         padding = not self.exclude_pad
         return [
             _count(axis, geo, x, k, padding=padding)
@@ -128,10 +128,6 @@ class _AvgPool(Pooling):
 def within(axis: Axis, start: int, end: int, kernel: int) -> int:
     """Return how many elements of a window that begins at `start` lie before `end`."""
     return max(0, min(kernel, -(-(end - start) // axis.dilation)))
-
-
-def _repeat(count: int, output: int) -> Array:
-    return np.full(output, count)
 
 
 def _count(axis: Axis, geometry: AxisGeometry, data: int, kernel: int, *, padding: bool) -> Array:

@@ -147,7 +147,6 @@ class _WithoutIndices(Kernel):
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
     ) -> Arrays:
-        """Compute the greatest elements."""
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         context, operation = self._context._replace(scratch_bytes=bound), self._operation
         if out is None:
@@ -156,7 +155,6 @@ class _WithoutIndices(Kernel):
         return (out,)
 
     def tiled(self, operation: Operation) -> Kernel:
-        """Return the kernel of a tile."""
         assert isinstance(operation, _MaxPoolWithIndices), "a tile of a MaxPool is one"
         return _WithoutIndices(operation, self._context)
 

@@ -115,7 +115,6 @@ class Pooling(Operation, abc.ABC):
         return working_dtype(dtype)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what `slide` takes."""
         return self.slide_bytes(inputs, outputs, context)
 
     def windows(self, extents: tuple[int, ...]) -> tuple[Window, ...]:

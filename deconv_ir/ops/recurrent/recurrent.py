@@ -198,7 +198,6 @@ class _PackedSequence(Kernel):
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
     ) -> Arrays:
-        """Compute the outputs."""
         from deconv_ir.kernels.recurrent import unpack
 
         operation, packed = self._operation, self._packed

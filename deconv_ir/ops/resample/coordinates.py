@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     Taps = tuple[Array, Array]
     """Index and weight of each element, ``[output, taps]`` both."""
 
-__all__ = ["coordinates", "cubic", "linear", "linear_onnx", "nearest", "pillow", "weigh"]
-
 
 def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
     """Return where each output element stands in the data, along one axis.

@@ -193,7 +193,6 @@ class InterpolateTile(Operation):
         return lambda arrays, out: (run(arrays[0]),)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what is between the axes."""
         data, output = static(inputs[0].shape), static(outputs[0].shape)
         return resample_bytes(data, output, context.scratch_bytes)
 
@@ -276,7 +275,6 @@ class _Interpolate4(_Interpolate):
     mode: Mode = Mode.NEAREST
 
     def settings(self, rank: int) -> Settings:
-        """Tell how to interpolate."""
         return Settings(
             self.mode,
             self.coordinate_transformation_mode,
@@ -342,7 +340,6 @@ class Interpolate1(_Interpolate):
     antialias: bool = attribute(boolean(), False)
 
     def settings(self, rank: int) -> Settings:
-        """Tell how to interpolate."""
         mode = self.mode
         if mode is Mode.LINEAR and rank < 5:
             mode = Mode.LINEAR_ONNX
@@ -350,7 +347,6 @@ class Interpolate1(_Interpolate):
         return Settings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
 
     def request(self, inputs: Infos, rank: int | None) -> Request:
-        """Check the inputs beside the data, and tell what they ask for."""
         sizes = _sizes_of(inputs[1], "target_spatial_shape")
         if rank is None:
             return Request(None, sizes)

@@ -131,15 +131,9 @@ def resampler(
 ) -> Callable[[Array], Array]:
     """Return a function that interpolates arrays of one shape to other extents, in their dtype.
 
-    Parameters
-    ----------
-    how : Settings
-    data, output : sequence of int
-        Extents; those of the data are not 0.
-    taps : mapping
-        Each axis that changes -> the terms of its elements, as of `taps_along`.
-    scratch_bytes : int
-        Bound on temporary arrays, where a line takes no more.
+    `data` and `output` are extents, those of the data not 0.  `taps` has the terms of the elements
+    of each axis that changes, as of `taps_along`.  The bound on temporary arrays holds where a
+    line takes no more.
     """
     from deconv_ir.kernels.runtime.memory import empty
     from deconv_ir.kernels.runtime.parallel import run_jobs

@@ -96,7 +96,6 @@ class Concat(Operation):
         return lambda arrays, out: (concatenate(arrays, axis, out),)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array."""
         return output.element_type is not None and output.element_type.kind != "string"
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:

@@ -128,7 +128,6 @@ class Pad1(Operation):
         return lambda arrays, out: (arrays[0].reshape(-1).take(index, None, out, "clip"),)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array."""
         return output.element_type is not None and output.element_type.kind != "string"
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:

@@ -1,4 +1,4 @@
-"""The subject of a page: a graph, sound or broken, its inference and its findings."""
+"""A file as a page shows it: its graph, sound or broken, its inference and its findings."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MARKS = {Severity.INFO: "#3d7edb", Severity.WARNING: "#d98e04", Severity.ERROR: 
 """Colours of findings, the worst last."""
 
 
-class Subject(NamedTuple):
-    """The subject of a page."""
+class LintedFile(NamedTuple):
+    """A file, read and linted."""
 
     file: str
     """The file, as messages name it."""
@@ -44,7 +44,7 @@ class Subject(NamedTuple):
             return None
         return sketch_of(self.graph, self.inference.outputs)
 
-    def at_shapes(self, shapes: Mapping[str, Shape]) -> Subject:
+    def at_shapes(self, shapes: Mapping[str, Shape]) -> LintedFile:
         """Return the same with other shapes of inputs, by their names; findings stay."""
         if self.graph is None:
             return self
@@ -94,13 +94,13 @@ class Subject(NamedTuple):
         return found
 
 
-def read_subject(
+def read_linted_file(
     data: bytes,
     file: str,
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> Subject:
+) -> LintedFile:
     """Read and check a model; a broken one has findings, and as much of a graph as can be read.
 
     `data` are the contents of the file that messages call `file`; `options` choose the rules of
@@ -114,4 +114,4 @@ def read_subject(
             source = Weights(weights)
     context = Context(options.semantics, source)
     inference = None if graph is None else infer(graph, context, collect=True)
-    return Subject(file, result.findings, graph, inference, context)
+    return LintedFile(file, result.findings, graph, inference, context)
