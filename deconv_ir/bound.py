@@ -72,11 +72,8 @@ class BoundModel:
         ShapeError, UnsupportedError, ResourceError
             As of `Model.run`.
         """
-        return self._plan()
-
-    def _plan(self, *, once: bool = False) -> Plan:
         key = tuple(self._infos.values())
-        return self._executor().plan(key, lambda: self._infer(self._infos).outputs, once)
+        return self._executor().plan(key, lambda: self._infer(self._infos).outputs)
 
     def run(self, *, profile: Profile | None = None, once: bool = False) -> dict[str, Array]:
         """Compute the outputs; see `Model.run`.
@@ -104,7 +101,7 @@ class BoundModel:
         """
         if self._arrays is None:
             raise InputError("the model is bound to shapes; bind arrays to run it")
-        executor, plan = self._executor(), self._plan(once=once)
+        executor, plan = self._executor(), self.plan
         before = {} if variables is None else variables
         after = dict(before)
         try:

@@ -76,7 +76,7 @@ class Executor:
         self._last_run: Plan | None = None
         self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
 
-    def plan(self, key: Hashable, infer: Callable[[], Sequence[Infos]], once: bool = False) -> Plan:
+    def plan(self, key: Hashable, infer: Callable[[], Sequence[Infos]]) -> Plan:
         """Return the plan for inputs of certain shapes, made once for a number of threads.
 
         Parameters
@@ -85,14 +85,12 @@ class Executor:
             Stands for the shapes, and for the values that shapes depend on.
         infer : callable
             Returns, for each layer, what is known of each of its outputs.
-        once : bool
-            The plan is for one `run` that frees packed weights: do not keep them now either.
         """
 
         def make() -> Plan:
             infos = infer()
             try:
-                prepared = self.prepare(infos, once)
+                prepared = self.prepare(infos)
                 plan = make_plan(
                     prepared,
                     self.wanted,
@@ -123,7 +121,7 @@ class Executor:
         image = infer_image(self.graph, self.context, infos)
         return judge_whole(self.prepare(infos), self.wanted, infos, self.context, image)
 
-    def prepare(self, infos: Sequence[Infos], once: bool = False) -> Prepared:
+    def prepare(self, infos: Sequence[Infos]) -> Prepared:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
         with self._lock:
             if self._prepared is None:
@@ -135,7 +133,6 @@ class Executor:
                     self.wanted,
                     infos,
                     self.memory_limit,
-                    once,
                 )
                 self._least_bytes = preparation.least_bytes
                 require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)

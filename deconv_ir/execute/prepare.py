@@ -54,8 +54,7 @@ class Preparation:
     """Folds the constants of a graph; each array is freed after its last use.
 
     `order` are the needed layers in topological order, `constant` those of them that depend on no
-    Parameter.  The memory limit bounds the output of a layer.  With `once`, the packed weights of
-    each layer are freed before the next is prepared.
+    Parameter.  The memory limit bounds the output of a layer.
     """
 
     def __init__(
@@ -67,7 +66,6 @@ class Preparation:
         wanted: Sequence[Source],
         infos: Sequence[Infos],
         memory_limit: int | None,
-        once: bool = False,
     ) -> None:
         self.graph = graph
         self.context = context
@@ -76,7 +74,6 @@ class Preparation:
         self.constant = constant
         self.wanted = wanted
         self.memory_limit = memory_limit
-        self._once = once
         self._values: dict[int, tuple[Array, ...]] = {}
         self._uses: dict[int, int] = {}
         for index in order:
@@ -107,8 +104,6 @@ class Preparation:
             kernel, size = self._kernel(index, inputs)
             if kernel is not None:
                 kernels[index] = kernel
-                if self._once:
-                    kernel.release()
                 packed += size if kernel.packed_bytes is None else 0
             else:
                 for source, array in zip(rows, inputs, strict=True):

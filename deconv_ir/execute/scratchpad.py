@@ -58,6 +58,7 @@ def choose_winograd(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
     The budget bounds the largest scratchpad plus the further weights of all layers.  The grant that
     saves most time for its bytes is first; those that keep no weights are last.
     """
+    asks = {layer: _remember(ask) for layer, ask in asks.items()}
     least_cycles, best = 0.0, None
     wanted: set[int] = set()
     for halvings in range(_TRIED):
@@ -73,6 +74,19 @@ def choose_winograd(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
         return best
     few = {layer: asks[layer] for layer in sorted(wanted)}
     return min((_without_weights(few, kept, budget_bytes) for kept in (best, [])), key=_first)[1]
+
+
+def _remember(ask: Ask) -> Ask:
+    """Ask no more once the best algorithms fit: they are the best of fewer, too."""
+    known: dict[bool, Sequence[AlgorithmCandidate]] = {}
+
+    def asked(scratch_bytes: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:
+        found = known.get(keeps_weights)
+        if found is None or any(c.scratch_bytes > scratch_bytes for c in found):
+            found = known[keeps_weights] = ask(scratch_bytes, keeps_weights)
+        return found
+
+    return asked
 
 
 def _first(entry: tuple[float, list[Grant]]) -> float:

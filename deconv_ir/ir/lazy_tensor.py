@@ -23,6 +23,8 @@ class LazyTensor:
         array, ``[stop - start]``.
     part_bytes : int
         Bytes that `parts` reads at once, if a row is not larger.
+    file : tuple of int, optional
+        Descriptor of an open file that has the elements as they are, and their offset there.
 
     Examples
     --------
@@ -36,7 +38,7 @@ class LazyTensor:
            [3, 4, 5]])
     """
 
-    __slots__ = ("dtype", "part_bytes", "read", "shape")
+    __slots__ = ("dtype", "file", "part_bytes", "read", "shape")
 
     def __init__(
         self,
@@ -44,11 +46,13 @@ class LazyTensor:
         dtype: Any,
         read: Callable[[int, int], Array],
         part_bytes: int = 1 << 16,
+        file: tuple[int, int] | None = None,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.read = read
         self.part_bytes = part_bytes
+        self.file = file
 
     @property
     def ndim(self) -> int:
@@ -67,7 +71,7 @@ class LazyTensor:
 
     def reshape(self, *shape: int) -> LazyTensor:
         """Return a lazy tensor of the same elements in another shape."""
-        return LazyTensor(shape, self.dtype, self.read, self.part_bytes)
+        return LazyTensor(shape, self.dtype, self.read, self.part_bytes, self.file)
 
     def whole(self) -> Array:
         """Read all elements."""

@@ -42,6 +42,8 @@ _THREAD_SCRATCH = 3 << 20
 _JUDGED_THREADS = 2
 # Positions that a kernel reaches over, beyond which it will not.
 _MOST_REACH = 1 << 12
+# Of a filter that C reads from its file.
+_LARGE_BYTES = 256 << 10
 # Folding sub-convolutions into channels pays from here on.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
@@ -209,9 +211,14 @@ class CompiledKernel:
     def pack(self) -> None:
         """Read and pack the weights that are not packed, at first or since `release`."""
         with self._lock:
-            if self._lazy is not None and not self._kernel.is_filled:
-                for first, part in self._lazy.parts():
-                    self._kernel.fill(_packable(part), first, False, get_threads())
+            lazy, threads = self._lazy, get_threads()
+            if lazy is None or self._kernel.is_filled:
+                return
+            # What the file no longer has is told by reading it part by part.
+            file = lazy.file if lazy.nbytes >= _LARGE_BYTES else None
+            if file is None or not self._kernel.read(*file, threads):
+                for first, part in lazy.parts():
+                    self._kernel.fill(_packable(part), first, False, threads)
 
     def release(self) -> None:
         """Free packed weights that can be read again, unless a run uses them."""
@@ -318,12 +325,15 @@ class CompiledPlan:
         kernel, scratch = self._kernel, self.budget.scratch_bytes
         if not self._within_bounds:
             return (_candidate({}),)
-        image, found = (1, *kernel._fill(self._data[2:], 1)), []
-        for winograd_bytes in (0, scratch):
+        image = (1, *kernel._fill(self._data[2:], 1))
+        found: list[AlgorithmCandidate] = []
+        for winograd_bytes in (scratch, 0):
             budget = self.budget._replace(winograd_bytes=winograd_bytes, whole=None)
             told = kernel._kernel.describe(image, *self._settings_for(budget, _JUDGED_THREADS))
-            found.append(_candidate(told))
-        return tuple(found) if "filtering" in told else (found[0],)
+            found.insert(0, _candidate(told))
+            if "filtering" not in told:
+                break
+        return tuple(found)
 
     def run(self, data: Array, out: Array) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""

@@ -12,6 +12,8 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 from .test_kernel_arguments import FAR, of_odd_strides, read_only
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from deconv_ir.ir.dtypes import Array
 
 
@@ -47,7 +49,7 @@ class Packed:
             "output_of_whole": (1, 9, 8),
         }
 
-    def pack(self) -> Any:
+    def pack(self, *, filled: bool = True) -> Any:
         kernel = self.module.Kernel(
             tuple(self.layer.values()),
             *self.vectors.values(),
@@ -55,7 +57,8 @@ class Packed:
             (0, 0.0, 0.0, 0.0),
             tuple(self.machine.values()),
         )
-        kernel.fill(self.filter, self.first, False, 2)
+        if filled:
+            kernel.fill(self.filter, self.first, False, 2)
         return kernel
 
     def run(self) -> Any:
@@ -204,3 +207,19 @@ def test_c_says_when_scratch_is_too_small(scratch: int) -> None:
 def test_c_has_no_memory_of_such_a_size(size: int) -> None:
     with pytest.raises((ValueError, MemoryError)):
         Packed().module.Block(size)
+
+
+@pytest.mark.parametrize("where", [(-1, 0), (2**30, 0), ("file", -1), ("file", 1), ("file", FAR)])
+def test_c_reads_no_filter_that_is_not_there(tmp_path: Path, where: tuple[Any, int]) -> None:
+    packed = Packed()
+    path = tmp_path / "weights"
+    path.write_bytes(packed.filter.tobytes())
+    with path.open("rb") as file:
+        descriptor, offset = file.fileno() if where[0] == "file" else where[0], where[1]
+        kernel = packed.pack(filled=False)
+        assert kernel.read(descriptor, offset, 2) is False
+        assert not kernel.is_filled
+        assert kernel.read(file.fileno(), 0, 2) is True
+        with pytest.raises(ValueError, match="packed"):
+            kernel.read(file.fileno(), 0, 2)
+    assert kernel.run(*packed.call.values()) is True

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, joined, whole
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import Convolution, Deconvolution, native
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 RNG = np.random.default_rng(0)
 
@@ -54,6 +57,66 @@ def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes):
     row = int(np.prod(shape[1:]))
     assert [start for start, _ in asked][1:] == [stop for _, stop in asked][:-1]
     assert all(start % row == stop % row == 0 for start, stop in asked)
+
+
+def file_tensor(array, path, size=None):
+    """A lazy tensor of an array in a file, behind three bytes, that nothing else can read."""
+    path.write_bytes((b"abc" + array.tobytes())[:size])
+
+    def read(start, stop):
+        raise OSError("no such disk")
+
+    return LazyTensor(array.shape, array.dtype, read, file=(os.open(path, os.O_RDONLY), 3))
+
+
+@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+@pytest.mark.parametrize(
+    ("shape", "groups"),
+    [
+        ((70, 90, 3, 3), 1),  # several parts, whose rows are not those of blocks
+        ((70, 90, 3, 3), 7),
+        ((300, 1, 3, 3), 300),
+        ((2, 40000, 2, 2), 1),  # rows that are larger than a part
+        ((9, 5, 4, 4), 1),
+        ((0, 2, 3, 3), 1),
+    ],
+)
+@pytest.mark.parametrize("element", ["float32", "float16", "float64", "int8"])
+def test_packed_from_a_file(monkeypatch, tmp_path, kind, shape, groups, element):
+    if compiled_module() is None:
+        pytest.skip("the compiled kernel was not built here")
+    monkeypatch.setattr(native, "_LARGE_BYTES", 0)
+    filter_ = (RNG.standard_normal(shape) * 9).astype(element)
+    tensor = file_tensor(filter_, tmp_path / "weights")
+    kernel = kind(tensor, strides=(1, 2), dilations=(1, 1), groups=groups)
+    np.testing.assert_array_equal(kernel.compiled.unpacked(), filter_)
+    kernel.release()
+    np.testing.assert_array_equal(kernel.compiled.unpacked(), filter_)
+    os.close(tensor.file[0])
+
+
+@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+def test_a_file_that_is_too_short_or_not_finite(monkeypatch, tmp_path, kind):
+    if compiled_module() is None:
+        pytest.skip("the compiled kernel was not built here")
+    monkeypatch.setattr(native, "_LARGE_BYTES", 0)
+    filter_ = RNG.standard_normal((70, 90, 3, 3)).astype(np.float32)
+    arguments = {"strides": (1, 1), "dilations": (1, 1)}
+    tensor = file_tensor(filter_, tmp_path / "weights", -1)
+    with pytest.raises(OSError, match="no such disk"):
+        kind(tensor, **arguments)
+    read = LazyTensor(filter_.shape, filter_.dtype, lazy_tensor(filter_).read, file=tensor.file)
+    np.testing.assert_array_equal(kind(read, **arguments).compiled.unpacked(), filter_)
+    os.close(tensor.file[0])
+    for place in (0, 25_000, filter_.size - 1):
+        filter_.flat[place] = np.nan
+        tensor = file_tensor(filter_, tmp_path / "weights")
+        whole_ = LazyTensor(
+            filter_.shape, filter_.dtype, lazy_tensor(filter_).read, file=tensor.file
+        )
+        assert kind(whole_, **arguments).non_finite is not None
+        os.close(tensor.file[0])
+        filter_.flat[place] = 0
 
 
 def test_a_weight_that_is_not_finite_in_any_chunk():

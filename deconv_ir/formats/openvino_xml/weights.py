@@ -31,17 +31,20 @@ class Weights:
     error at the next read.
     """
 
-    __slots__ = ("__weakref__", "_descriptor", "_size", "path")
+    __slots__ = ("__weakref__", "_size", "descriptor", "path")
+
+    descriptor: int | None
+    """Of the open file; None where the bytes are in memory."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         try:
             with open_regular(self.path) as stream:
                 self._size = os.fstat(stream.fileno()).st_size
-                self._descriptor = os.dup(stream.fileno())
+                self.descriptor = os.dup(stream.fileno())
         except OSError as error:
             raise self._failed(error) from error
-        weakref.finalize(self, os.close, self._descriptor)
+        weakref.finalize(self, os.close, self.descriptor)
 
     def __len__(self) -> int:
         return self._size
@@ -60,11 +63,12 @@ class Weights:
             raise ResourceError(
                 f"not enough memory for {size} bytes of {self.name}", rule="memory"
             ) from None
+        assert self.descriptor is not None, "or another method reads"
         done = 0
         while done < size:
             try:
                 count = os.preadv(
-                    self._descriptor, [data[done : done + _MOST_AT_ONCE]], offset + done
+                    self.descriptor, [data[done : done + _MOST_AT_ONCE]], offset + done
                 )
             except OSError as error:
                 raise self._failed(error) from error
@@ -117,6 +121,7 @@ class WeightsInMemory(Weights):
 
     def __init__(self, data: bytes, path: str = "weights") -> None:
         self.path = path
+        self.descriptor = None
         self._size = len(data)
         self._data = memoryview(data)
 

@@ -265,6 +265,9 @@ static inline int64_t packing_channel(const struct packing *p, int64_t block) {
 static inline int64_t filter_rows(const struct layer *layer) {
     return layer->forward ? layer->channels_out : layer->channels_in;
 }
+/* Read all rows from an open file and pack them.  Returns as pack_rows(), or CANNOT_READ. */
+#define CANNOT_READ 2
+int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads);
 /* Pack `count` of the rows of all groups; where the first two axes of the filter are `swapped`, all
  * of them.  Returns 0, 1 if a weight of theirs is infinite or NaN, or what parallel_run() does. */
 int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,

@@ -121,7 +121,9 @@ class Const(Operation):
             data = weights.read(self.offset + start * size, (stop - start) * size)
             return unpack(data, element_type, stop - start)
 
-        return LazyTensor(static(self.shape), dtype, read)
+        descriptor = getattr(weights, "descriptor", None)
+        file = None if descriptor is None else (descriptor, self.offset)
+        return LazyTensor(static(self.shape), dtype, read, file=file)
 
 
 def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:

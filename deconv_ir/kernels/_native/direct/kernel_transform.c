@@ -5,9 +5,11 @@
  */
 #include "native.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
     const int64_t stride = layer->strides[axis], dilation = layer->dilations[axis];
@@ -193,6 +195,10 @@ static inline void copy_elements(const struct weights *w, int64_t size, char *fi
         }
 }
 
+static int64_t taps_of(const struct kernel *k) {
+    return k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+}
+
 int all_finite(const void *values, int64_t count, int size) {
     uint64_t bad = 0;
     if (size == 4) {
@@ -223,7 +229,7 @@ static void copy_block(const struct copy *c, int64_t group, int64_t block) {
     const int forward = (int)k->layer.forward;
     const int64_t size = k->kernels->size, of_group = filter_rows(&k->layer);
     const int64_t channel = packing_channel(&k->packing, block);
-    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    const int64_t taps = taps_of(k);
     const int64_t begin = most(c->first - group * of_group, 0);
     const int64_t end = least(c->first + c->count - group * of_group, of_group);
     /* Of the block and of the input channels, those that are among the rows. */
@@ -248,14 +254,18 @@ static void copy_block(const struct copy *c, int64_t group, int64_t block) {
     }
 }
 
+static int may_be_infinite(const struct kernel *k) {
+    const enum accumulator accumulator = accumulator_of((enum element)k->layer.element);
+    return accumulator == ACC_F32 || accumulator == ACC_F64;
+}
+
 static void copy_job(void *context, int64_t job, void *scratch) {
     (void)scratch;
     struct copy *c = context;
     const struct packing *p = &c->k->packing;
     const int64_t of_group = filter_rows(&c->k->layer), size = c->k->kernels->size;
     copy_block(c, c->first / of_group + job / p->blocks, job % p->blocks);
-    const enum accumulator accumulator = accumulator_of((enum element)c->k->layer.element);
-    if (c->unpack || (accumulator != ACC_F32 && accumulator != ACC_F64)) return;
+    if (c->unpack || !may_be_infinite(c->k)) return;
     /* Looks at its part of all weights, which have no gaps. */
     const int64_t total = c->count * (p->group_size / of_group), part = divide_up(total, c->jobs);
     const int64_t first = least(job * part, total);
@@ -266,12 +276,17 @@ static void copy_job(void *context, int64_t job, void *scratch) {
 /* Weights from which on several threads pack them. */
 #define FEWEST_SHARED (1 << 16)
 
+/* Groups to which the rows belong. */
+static int64_t groups_of(const struct copy *c) {
+    const int64_t of_group = filter_rows(&c->k->layer);
+    return (c->first + c->count - 1) / of_group - c->first / of_group + 1;
+}
+
 static int copy_rows(struct copy *c, int64_t threads) {
     const struct packing *p = &c->k->packing;
     const int64_t of_group = filter_rows(&c->k->layer);
     if (!p->group_size || c->count < 1) return 0;
-    const int64_t groups = (c->first + c->count - 1) / of_group - c->first / of_group + 1;
-    c->jobs = groups * p->blocks;
+    c->jobs = groups_of(c) * p->blocks;
     if (c->count * (p->group_size / of_group) < FEWEST_SHARED) threads = 1;
     return parallel_run(copy_job, c, c->jobs, threads, 0);
 }
@@ -283,7 +298,7 @@ static int64_t row_size(const struct kernel *k) {
 
 int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
               int64_t threads) {
-    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    const int64_t taps = taps_of(k);
     struct copy copy = {.k = k, .first = first, .count = count, .rows = (char *)rows,
                         .steps = {swapped ? taps : row_size(k), swapped ? count * taps : taps}};
     const int failed = copy_rows(&copy, threads);
@@ -291,8 +306,69 @@ int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *
 }
 
 void unpack_filter(const struct kernel *k, void *filter) {
-    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    const int64_t taps = taps_of(k);
     struct copy copy = {.k = k, .count = k->layer.groups * filter_rows(&k->layer), .rows = filter,
                         .steps = {row_size(k), taps}, .unpack = 1};
     copy_rows(&copy, 1); /* needs no memory, and no signal ends it under the interpreter lock */
+}
+
+/* Bytes of the filter that a thread reads at once, and how many they may be for a block of rows. */
+#define READ_BYTES ((int64_t)64 << 10)
+#define MOST_READ_BYTES ((int64_t)1 << 20)
+
+struct reading {
+    const struct kernel *k;
+    int descriptor;
+    int64_t offset, rows, at_once;
+    atomic_int not_finite, failed;
+};
+
+static int read_bytes(int descriptor, char *to, int64_t bytes, int64_t offset) {
+    while (bytes > 0) {
+        const ssize_t count = pread(descriptor, to, (size_t)bytes, (off_t)offset);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return -1;
+        to += count;
+        offset += count;
+        bytes -= count;
+    }
+    return 0;
+}
+
+static void read_job(void *context, int64_t job, void *scratch) {
+    struct reading *r = context;
+    const struct kernel *k = r->k;
+    const enum element element = (enum element)k->layer.element;
+    const int64_t size = element_size(element), row = row_size(k), first = job * r->at_once;
+    const int64_t count = least(r->at_once, r->rows - first), weights = count * row;
+    const int is_wide = size == k->kernels->size;
+    char *wide = scratch, *given = is_wide ? wide : wide + r->at_once * row * k->kernels->size;
+    if (r->failed || read_bytes(r->descriptor, given, weights * size, r->offset + first * row * size)) {
+        r->failed = 1;
+        return;
+    }
+    if (!is_wide) k->kernels->load(element, given, 1, weights, wide);
+    if (may_be_infinite(k) && !all_finite(wide, weights, (int)k->kernels->size)) r->not_finite = 1;
+    const struct copy copy = {.k = k, .first = first, .count = count, .rows = wide,
+                              .steps = {row, taps_of(k)}};
+    const int64_t groups = groups_of(&copy), group = first / filter_rows(&k->layer);
+    for (int64_t i = 0; i < groups; i++)
+        for (int64_t block = 0; block < k->packing.blocks; block++)
+            copy_block(&copy, group + i, block);
+}
+
+int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads) {
+    const int64_t row = row_size(k);
+    struct reading reading = {.k = k, .descriptor = descriptor, .offset = offset,
+                              .rows = k->layer.groups * filter_rows(&k->layer)};
+    if (!k->packing.group_size) return 0;
+    reading.at_once = most(READ_BYTES / (row * k->kernels->size), 1);
+    /* Whole blocks of rows are packed in vectors. */
+    const int64_t whole = round_up(reading.at_once, k->layer.forward ? k->packing.rows : 1);
+    if (whole * row * k->kernels->size <= MOST_READ_BYTES) reading.at_once = whole;
+    const int size = element_size((enum element)k->layer.element), wide = k->kernels->size;
+    const int failed = parallel_run(read_job, &reading, divide_up(reading.rows, reading.at_once),
+                                    threads, reading.at_once * row * (wide + (size < wide ? size : 0)));
+    if (failed) return failed;
+    return reading.failed ? CANNOT_READ : reading.not_finite;
 }

@@ -154,6 +154,32 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+/* read(descriptor, offset, threads): read the whole filter from a file and pack it, unless that
+ * is too short or cannot be read. */
+static PyObject *kernel_read(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    int descriptor;
+    long long offset, threads;
+    if (!PyArg_ParseTuple(arguments, "iLL", &descriptor, &offset, &threads)) return NULL;
+    if (self->users || self->filled) {
+        PyErr_SetString(PyExc_ValueError, "the filter is packed");
+        return NULL;
+    }
+    if (offset < 0 || offset > MOST_SUM) Py_RETURN_FALSE;
+    if (make_room(self)) return PyErr_NoMemory();
+    self->users++;
+    begin_unlocked();
+    const int found = read_rows(&self->k, descriptor, offset, threads);
+    end_unlocked();
+    self->users--;
+    if (found == OUT_OF_MEMORY) return PyErr_NoMemory();
+    if (found < 0) return NULL;
+    if (found == CANNOT_READ) Py_RETURN_FALSE;
+    self->finite &= !found;
+    self->filled = rows_of(self);
+    Py_RETURN_TRUE;
+}
+
 /* release(): free the packed weights, unless a run uses them; they can be filled in again. */
 static PyObject *kernel_release(PyObject *object, PyObject *unused) {
     (void)unused;
@@ -415,6 +441,9 @@ static PyMethodDef kernel_methods[] = {
     {"fill", kernel_fill, METH_VARARGS,
      "fill(buffer, first, swapped, threads): pack rows of the filter, along its first axis, in "
      "their order; with its first two axes swapped, all of them"},
+    {"read", kernel_read, METH_VARARGS,
+     "read(descriptor, offset, threads) -> bool: pack the filter that lies in a file, if it can be "
+     "read"},
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
