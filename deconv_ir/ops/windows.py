@@ -11,14 +11,30 @@ from deconv_ir.ir.geometry import (
     Dim,
     PadMode,
     bounds,
+    convolution_axis,
     effective_kernel,
     interval,
     monotone,
 )
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ops.base import choice
+from deconv_ir.ops.base import attribute, choice, integers
 
 AUTO_PAD = choice(PadMode, notset=PadMode.EXPLICIT, none=PadMode.EXPLICIT)
+
+
+class Windowed(Operation):
+    """Attributes of a window that slides over padded data, for each spatial axis."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+
+    def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
+        """Find pads and extent of an axis, as convolutions do."""
+        return convolution_axis(axis, data, kernel, self.auto_pad)
+
 
 AxisRule = Callable[[Axis, int, int], AxisGeometry]
 """Attributes of an axis, X and K to its geometry."""

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds
+from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, bounds
 from deconv_ir.ir.lazy_tensor import Constant, joined, whole
-from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
-from deconv_ir.ops.base import attribute, integers
 from deconv_ir.ops.checks import check_least_rank, product
 from deconv_ir.ops.convolution.views import (
     DataView,
@@ -30,7 +29,7 @@ from deconv_ir.ops.convolution.views import (
     quotient,
 )
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.windows import AUTO_PAD, window_axes
+from deconv_ir.ops.windows import Windowed, window_axes
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
@@ -43,14 +42,8 @@ if TYPE_CHECKING:
     PackedFilter = ConvolutionKernel | DeconvolutionKernel
 
 
-class AnyConvolution(Operation, abc.ABC):
+class AnyConvolution(Windowed, abc.ABC):
     """Attributes and behaviour of convolutions and transposed convolutions."""
-
-    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
     transposed: ClassVar[bool]
     bias_at: ClassVar[int] = 0

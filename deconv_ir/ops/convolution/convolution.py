@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, convolution_axis
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import element_count, is_static, static
@@ -21,10 +21,6 @@ class _Convolution(AnyConvolution):
 
     transposed: ClassVar[bool] = False
     takes_lazy = (1,)
-
-    def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
-        """Find pads and extent of an axis."""
-        return convolution_axis(axis, data, kernel, self.auto_pad)
 
     def check_types(self, inputs: Infos) -> ElementType | None:
         return merged_type(inputs, self.inputs, "numeric")

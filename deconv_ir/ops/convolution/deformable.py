@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.geometry import UNKNOWN, Dim, PadMode, convolution_axis
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.geometry import UNKNOWN, Dim
+from deconv_ir.ir.operation import Arrays, Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import intersect_dims
-from deconv_ir.ops.base import attribute, boolean, integer, integers, operation
+from deconv_ir.ops.base import attribute, boolean, integer, operation
 from deconv_ir.ops.checks import check_shape, merged_type, misfit, product
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.windows import AUTO_PAD, static_geometry, window_axes, window_extent
+from deconv_ir.ops.windows import Windowed, static_geometry, window_axes, window_extent
 
 _INPUTS = ("data", "offsets", "filter", "mask")
 _ANY = (UNKNOWN,) * 4
@@ -24,22 +22,13 @@ _WINDOW = "strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1"
     "DeformableConvolution-1(data, offsets, filter)",
     f"f32[1,4,7,7], f32[1,18,5,5], f32[6,4,3,3] -> f32[1,6,5,5] | {_WINDOW}",
 )
-class DeformableConvolution1(Operation):
+class DeformableConvolution1(Windowed):
     """Convolution in groups of channels, each element of the window moved by an offset."""
 
-    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     group: int = attribute(integer(1), 1)
     deformable_group: int = attribute(integer(1), 1)
 
     bilinear_interpolation_pad: bool = False
-
-    def rule(self, axis: Any, data: int, kernel: int) -> Any:
-        """Find pads and extent of an axis."""
-        return convolution_axis(axis, data, kernel, self.auto_pad)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")

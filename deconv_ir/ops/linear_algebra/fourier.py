@@ -101,18 +101,16 @@ class _Fourier(Operation):
             return (np.zeros(output, inputs[0].dtype),)
         if self.complex_in:
             data = data[..., 0] + 1j * data[..., 1]
+        wanted = [data.shape[a] if s == -1 else s for a, s in zip(axes, sizes, strict=True)]
         if not axes:
             result = data
         elif not self.complex_in:
-            wanted = [data.shape[a] if s == -1 else s for a, s in zip(axes, sizes, strict=True)]
             result = fft.rfftn(data, wanted, axes)
         elif not self.complex_out:
-            wanted = [data.shape[a] if s == -1 else s for a, s in zip(axes, sizes, strict=True)]
             if sizes[-1] == -1:
                 wanted[-1] = 2 * (data.shape[axes[-1]] - 1)
             result = fft.irfftn(data, wanted, axes)
         else:
-            wanted = [data.shape[a] if s == -1 else s for a, s in zip(axes, sizes, strict=True)]
             result = (fft.ifftn if self.inverse else fft.fftn)(data, wanted, axes)
         return (narrow(self._parts(result), inputs[0].dtype),)
 

@@ -6,8 +6,8 @@ import abc
 from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, PadMode, convolution_axis
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, PadMode
+from deconv_ir.ir.operation import Arrays, Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
@@ -20,10 +20,10 @@ from deconv_ir.ops.convolution.onednn import (
 )
 from deconv_ir.ops.convolution.views import DataView, check_output_shape, stated_shape
 from deconv_ir.ops.onednn.program import kind
-from deconv_ir.ops.windows import static_geometry, window_axes
+from deconv_ir.ops.windows import Windowed, static_geometry, window_axes
 
 
-class WeightsGradient(Operation, abc.ABC):
+class WeightsGradient(Windowed, abc.ABC):
     """The sum over n and y of small[n, a, y] * large[n, b, stride*y + dilation*k - pad].
 
     That is element [a, b, k] of the weights.  `large` is the data of a convolution, or
@@ -35,10 +35,6 @@ class WeightsGradient(Operation, abc.ABC):
     large: ClassVar[int]
     """Which of the two inputs is `large`."""
 
-    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     groups: int = attribute(integer(1), 1)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
@@ -127,7 +123,7 @@ class WeightsGradient(Operation, abc.ABC):
             )
         axes = window_axes(self, len(kernel))
         extents = tuple(int(x) for x in large.spatial if isinstance(x, int))
-        found = static_geometry(axes, extents, kernel, self.auto_pad, self._rule)
+        found = static_geometry(axes, extents, kernel, self.auto_pad, self.rule)
         for index, (geometry, y) in enumerate(zip(found, small.spatial, strict=True)):
             if geometry.output != y:
                 raise ShapeError(
@@ -138,9 +134,6 @@ class WeightsGradient(Operation, abc.ABC):
                     rule="weights-gradient",
                 )
         return axes, found
-
-    def _rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
-        return convolution_axis(axis, data, kernel, self.auto_pad)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sum over batch and positions, one tap after the other."""

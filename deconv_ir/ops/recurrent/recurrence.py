@@ -245,10 +245,19 @@ class Recurrent(Operation, abc.ABC):
         scratch_bytes: int,
     ) -> list[Any]:
         """Run the cell over time, for each direction."""
-        batch, time, _ = x.shape
-        if takes_all(lengths, time):
+        if takes_all(lengths, x.shape[1]):
             return self.run_whole(x, first, weights, scratch_bytes)
-        counts = _counts(lengths, time)
+        return self._walk(x, first, weights, _counts(lengths, x.shape[1]))
+
+    def run_whole(
+        self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+    ) -> list[Any]:
+        """Run the cell over time, where every sequence takes all of it."""
+        return self._walk(x, first, weights, None)
+
+    def _walk(self, x: Any, first: list[Any], weights: list[Any], counts: Any) -> list[Any]:
+        """Run the cell step by step, as many as each sequence has; None: over all of the time."""
+        batch, time, _ = x.shape
         steps = np.zeros((batch, self.directions, time, self.hidden_size), x.dtype)
         last = [state.copy() for state in first]
         for d in range(self.directions):
@@ -256,7 +265,12 @@ class Recurrent(Operation, abc.ABC):
             reverse = self.reads_backwards(d)
             projected = x @ w.T
             states = [state[:, d].copy() for state in first]
-            for t in range(int(counts.max(initial=0))):
+            for t in range(time if counts is None else int(counts.max(initial=0))):
+                if counts is None:
+                    now = time - 1 - t if reverse else t
+                    states = self.step(projected[:, now], states, r, b)
+                    steps[:, d, now] = states[0]
+                    continue
                 # Sequences that are shorter keep their state, and their output is 0.
                 running = np.flatnonzero(t < counts)
                 at = counts[running] - 1 - t if reverse else np.full(len(running), t)
@@ -265,24 +279,6 @@ class Recurrent(Operation, abc.ABC):
                 for state, new in zip(states, found, strict=True):
                     state[running] = new
                 steps[running, d, at] = found[0]
-            for state, new in zip(last, states, strict=True):
-                state[:, d] = new
-        return [steps, *last]
-
-    def run_whole(
-        self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
-    ) -> list[Any]:
-        """Run the cell over time, where every sequence takes all of it."""
-        batch, time, _ = x.shape
-        steps = np.empty((batch, self.directions, time, self.hidden_size), x.dtype)
-        last = [state.copy() for state in first]
-        for d in range(self.directions):
-            w, r, b = (weight[d] for weight in weights)
-            projected = x @ w.T
-            states = [state[:, d] for state in first]
-            for t in reversed(range(time)) if self.reads_backwards(d) else range(time):
-                states = self.step(projected[:, t], states, r, b)
-                steps[:, d, t] = states[0]
             for state, new in zip(last, states, strict=True):
                 state[:, d] = new
             del projected  # before that of the next is made
