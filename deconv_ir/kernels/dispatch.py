@@ -179,7 +179,8 @@ class KernelPlan:
         self._kernel, self._pads, self._budget = kernel, pads, budget
         self._compiled: CompiledPlan | None = None
         if kernel.compiled is not None and 0 not in output:
-            self._compiled = kernel.compiled.plan(data, pads, output, kernel.scratch_bytes, budget)
+            bound = kernel.scratch_bytes
+            self._compiled = CompiledPlan(kernel.compiled, data, pads, output, bound, budget)
 
     def __str__(self) -> str:
         chosen = self.algorithm
@@ -268,13 +269,8 @@ class KernelPlan:
         elif np.may_share_memory(data, out):
             out[...] = self.run(data)
             return out
-        if not out.size or self._run_compiled(data, out):
-            return out
-        # Infinities and NaNs are results here, not mistakes to warn of.
-        with np.errstate(all="ignore"):
-            kernel.numpy_kernel().run(
-                self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out)
-            )
+        if out.size and not self._run_compiled(data, out):
+            self._run_numpy(kernel.numpy_kernel(), data, out)
         return out
 
     def _run_compiled(self, data: Array, out: Array) -> bool:
@@ -284,11 +280,13 @@ class KernelPlan:
         if out.dtype.kind in "iu" and kernel.activation.kind is not ActivationKind.NONE:
             out[...] = kernel.activation.apply(out)
         if kernel.non_finite is not None:
-            with np.errstate(all="ignore"):
-                kernel.non_finite.run(
-                    self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out)
-                )
+            self._run_numpy(kernel.non_finite, data, out)
         return True
+
+    def _run_numpy(self, kernel: TiledKernel | NonFiniteOutputs, data: Array, out: Array) -> None:
+        # Infinities and NaNs are results here, not mistakes to warn of.
+        with np.errstate(all="ignore"):
+            kernel.run(self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out))
 
     def _with_numpy(self, chosen: AlgorithmCandidate) -> AlgorithmCandidate:
         """Count the scratchpad of the NumPy kernel where that computes all or a part."""

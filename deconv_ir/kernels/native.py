@@ -247,17 +247,6 @@ class CompiledKernel:
         self._kernel.unpack(_plain(weights))
         return weights
 
-    def plan(
-        self,
-        data: tuple[int, ...],
-        pads_begin: Sequence[int],
-        output: tuple[int, ...],
-        scratch_bytes: int,
-        budget: ScratchpadBudget,
-    ) -> CompiledPlan:
-        """Plan runs with data and `out` of these shapes; packs nothing."""
-        return CompiledPlan(self, data, pads_begin, output, scratch_bytes, budget)
-
     def unfolded(self) -> CompiledKernel | None:
         """Return the kernel without folding, for tiles that would be too large with it."""
         if self._weights is None:
@@ -356,7 +345,7 @@ class CompiledPlan:
         if other is None:
             return False
         args = self._data, self._pads, self._output, self._scratch_bytes, self.budget
-        return other.plan(*args).run(data, out)
+        return CompiledPlan(other, *args).run(data, out)
 
     def _settings_for(
         self, budget: ScratchpadBudget, threads: int | None = None

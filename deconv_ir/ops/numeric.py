@@ -15,7 +15,8 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import element_count, static
 
-__all__ = ["keeps_type", "narrow", "np", "widen", "widened_bytes", "working_dtype"]
+__all__ = ["highest", "keeps_type", "lowest", "narrow", "np", "widen", "widened_bytes"]
+__all__ += ["working_dtype"]
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +66,16 @@ def widened_bytes(output: TensorInfo) -> int:
     dtype = output.element_type.numpy()
     wide = working_dtype(dtype)
     return 0 if wide == dtype else 2 * element_count(static(output.shape)) * int(wide.itemsize)
+
+
+def lowest(dtype: Any) -> Any:
+    """Return the number below which arrays of a dtype have none."""
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def highest(dtype: Any) -> Any:
+    """Return the number above which arrays of a dtype have none."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 def narrow(array: Any, dtype: Any) -> Array:

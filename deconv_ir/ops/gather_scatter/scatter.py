@@ -22,7 +22,7 @@ from deconv_ir.ops.checks import (
     normalize_axis,
     only,
 )
-from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.numeric import highest, lowest, narrow, np, widen
 from deconv_ir.ops.shape.slicing import Slice
 
 
@@ -240,10 +240,7 @@ def _neutral(reduction: Reduction, dtype: Any) -> Any:
         return 0
     if dtype.kind == "b":
         return reduction is Reduction.MIN
-    info = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    if dtype.kind == "f":
-        return np.inf if reduction is Reduction.MIN else -np.inf
-    return info.max if reduction is Reduction.MIN else info.min
+    return highest(dtype) if reduction is Reduction.MIN else lowest(dtype)
 
 
 @operation(

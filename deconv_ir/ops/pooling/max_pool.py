@@ -23,7 +23,7 @@ from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, integer, integers, operation, result_type
 from deconv_ir.ops.checks import normalize_axis
-from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
+from deconv_ir.ops.numeric import lowest, narrow, np, widen, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling, pool_one
 from deconv_ir.ops.pooling.sliding import Window, slide
 
@@ -35,7 +35,7 @@ class _MaxPool(Pooling):
         """Return what computes the greatest elements."""
         windows, wide = self.windows(shape[2:]), working_dtype(dtype)
         largest, _ = self.sliding(
-            slide(np.maximum, _lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes),
+            slide(np.maximum, lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes),
             shape, dtype, None,
         )  # fmt: skip
         if not any(along.empty for along in windows) and dtype == wide:
@@ -54,10 +54,6 @@ class _MaxPool(Pooling):
             for axis, along in enumerate(windows, 2):
                 for gap in along.empty:
                     result[(slice(None),) * axis + (gap,)] = np.finfo(result.dtype).min
-
-
-def _lowest(dtype: Any) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
 @operation(
@@ -117,7 +113,7 @@ class _MaxPoolWithIndices(_MaxPool):
         wide = widen(data)
         positions = np.arange(data.size).reshape(data.shape)
         shape = (*data.shape[:2], *(w.output for w in windows))
-        result = np.full(shape, _lowest(wide.dtype), wide.dtype)
+        result = np.full(shape, lowest(wide.dtype), wide.dtype)
         index = np.zeros(shape, np.int64)
         untouched = np.ones(shape, bool)
         for cells in itertools.product(*(w.cells for w in windows)):

@@ -18,7 +18,7 @@ from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Tens
 from deconv_ir.ir.shapes import Shape, static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
-from deconv_ir.ops.numeric import keeps_type, narrow, np, widen
+from deconv_ir.ops.numeric import highest, keeps_type, lowest, narrow, np, widen
 from deconv_ir.ops.two_pass import Folded
 from deconv_ir.ops.values import (
     ADD,
@@ -132,14 +132,6 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _lowest(dtype: Any) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def _highest(dtype: Any) -> Any:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-
-
 def _float_sum(x: Any, **how: Any) -> Any:
     """Sum of floats; over the last axes of a larger array in f32 compiled."""
     axis, keepdims = how["axis"], how["keepdims"]
@@ -221,13 +213,13 @@ reduction(
 )
 reduction(
     "ReduceMax",
-    lambda x, **how: np.max(x, initial=_lowest(x.dtype), **how),
+    lambda x, **how: np.max(x, initial=lowest(x.dtype), **how),
     "The greatest; NaN if one is.",
     on_values=MAXIMUM,
 )
 reduction(
     "ReduceMin",
-    lambda x, **how: np.min(x, initial=_highest(x.dtype), **how),
+    lambda x, **how: np.min(x, initial=highest(x.dtype), **how),
     "The smallest; NaN if one is.",
     on_values=MINIMUM,
 )
