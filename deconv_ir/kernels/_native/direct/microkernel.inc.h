@@ -343,14 +343,9 @@ static void NAME(interleave_lines)(const ELEMENT *in, int64_t pitch, int64_t str
 #define FEW_POSITIONS 4
 #define MOST_SHORT_LINES 8
 
-static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
-                             void *out_) {
-    const ELEMENT *in = lines;
-    ELEMENT *out = out_;
-    if (stride == 1) {
-        memcpy(out, in, (size_t)count * sizeof(ELEMENT));
-        return;
-    }
+static __attribute__((noinline)) void NAME(interleave_any)(const ELEMENT *in, int64_t pitch,
+                                                           int64_t stride, int64_t count,
+                                                           ELEMENT *out) {
     const int64_t whole = count / stride, rest = whole % LANES;
     int64_t done = whole - rest;
     NAME(interleave_lines)(in, pitch, stride, 0, done, out);
@@ -369,6 +364,26 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
         for (int64_t q = 0; q < stride; q++) out[v * stride + q] = in[q * pitch + v];
     for (int64_t q = 0; q < count - whole * stride; q++)
         out[whole * stride + q] = in[q * pitch + whole];
+}
+
+/* Rows are often short: two lines, the usual case, do without the preparations of others. */
+static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
+                             void *out_) {
+    const ELEMENT *in = lines;
+    ELEMENT *out = out_;
+    const int64_t pairs = count / 2;
+    if (stride == 1) {
+        memcpy(out, in, (size_t)count * sizeof(ELEMENT));
+    } else if (stride == 2 && pairs >= LANES) {
+        const ELEMENT *const from[] = {in, in + pitch};
+        for (int64_t i = 0; i < pairs; i += LANES) {
+            const int64_t at = least(i, pairs - LANES); /* the last overlaps the one before */
+            NAME(interleave_block)(2, from, at, 2, out + 2 * at);
+        }
+        if (count % 2) out[count - 1] = in[pairs];
+    } else {
+        NAME(interleave_any)(in, pitch, stride, count, out);
+    }
 }
 
 /* ------------------------------------------------------ element types -- */
