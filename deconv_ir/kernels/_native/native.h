@@ -401,6 +401,12 @@ static inline void fetch_ends(const char *row, int64_t ahead, int64_t bytes) {
     if (end % LINE) __builtin_prefetch((const void *)end, 1);
 }
 
+/* Fetch all of a row of results that are written to the caches, `ahead` of one. */
+static inline void fetch_results(const char *row, int64_t ahead, int64_t bytes) {
+    const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead;
+    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char *)begin + i, 1);
+}
+
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

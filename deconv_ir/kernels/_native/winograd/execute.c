@@ -199,6 +199,8 @@ static void write_plane(const struct context *c, const struct tile *tile,
                 const float *from = tile->row + i * row_size + tile->before;
                 char *row = plane + (y * c->run->output[2] + tile->begin) * size;
                 if (!c->streamed) {
+                    fetch_results(row, first + i + ahead < box_y ? ahead * pitch : channel_pitch,
+                                  tile->elements * size);
                     c->kernels->store(element, from, tile->elements, row);
                     continue;
                 }
