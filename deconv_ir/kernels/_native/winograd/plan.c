@@ -368,7 +368,7 @@ static int choice_cycles(const struct kernel *k, const struct run *run,
 }
 
 /* Change a choice, one axis after the other, as long as that pays: axes hardly matter to each
- * other.  Returns -1 when out of memory. */
+ * other, and the last, whose lines are interleaved, most.  Returns -1 when out of memory. */
 static int improve(const struct kernel *k, const struct run *run, struct wino_choice *choice,
                    double *cycles) {
     if (choice_cycles(k, run, choice, cycles)) return -1;
@@ -376,7 +376,7 @@ static int improve(const struct kernel *k, const struct run *run, struct wino_ch
     double now;
     for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
         struct wino_choice other = *choice;
-        const int a = at / WAYS, merged = at & 1, larger = at >> 1 & 1;
+        const int a = AXES - 1 - at / WAYS, merged = at & 1, larger = at >> 1 & 1;
         const int64_t taps = wino_taps(&k->packing, a);
         if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
         if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
