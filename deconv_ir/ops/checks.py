@@ -38,6 +38,15 @@ def misfit(
     return ShapeError(message, attribute=attribute, expected=expected, actual=shown, rule=rule)
 
 
+def shape_misfit(
+    rule: str, name: str, found: Shape, must: str, expected: Shape, end: str = ""
+) -> ShapeError:
+    """Return the error ``NAME FOUND MUST EXPECTED END`` about two shapes."""
+    wanted, actual = format_shape(expected), format_shape(found)
+    message = f"{name} {actual} {must} {wanted}{end}"
+    return ShapeError(message, expected=wanted, actual=actual, rule=rule)
+
+
 def in_family(element_type: ElementType, family: str) -> bool:
     """Whether a type is of a family: float, integer, numeric, boolean, bits or any."""
     return {

@@ -13,6 +13,7 @@ from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Operation
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, integer
+from deconv_ir.ops.checks import shape_misfit
 
 
 class Broadcast(enum.Enum):
@@ -58,9 +59,7 @@ class WithBroadcast(Operation):
 
 def not_broadcast(name: str, shape: Shape, data: Shape) -> ShapeError:
     """Return the error that an input cannot be broadcast to the data."""
-    found, wanted = format_shape(shape), format_shape(data)
-    message = f"{name} {found} cannot be broadcast to data {wanted}"
-    return ShapeError(message, expected=wanted, actual=found, rule="broadcast")
+    return shape_misfit("broadcast", name, shape, "cannot be broadcast to data", data)
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim | None:

@@ -9,7 +9,13 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
-from deconv_ir.ops.checks import check_least_rank, check_type, normalize_axis, product
+from deconv_ir.ops.checks import (
+    check_least_rank,
+    check_type,
+    normalize_axis,
+    product,
+    shape_misfit,
+)
 from deconv_ir.ops.gather_scatter.gather import batch_grids
 from deconv_ir.ops.gather_scatter.scatter import check_depth, index_tuples, wrap_indices
 from deconv_ir.ops.numeric import np
@@ -55,12 +61,8 @@ class GatherElements(Operation):
 
 
 def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
-    message = (
-        f"indices {format_shape(indices)} do not fit data {format_shape(data)} beside the axis"
-    )
-    return ShapeError(
-        message, expected=format_shape(data), actual=format_shape(indices), rule="input-shape"
-    )
+    beside = " beside the axis"
+    return shape_misfit("input-shape", "indices", indices, "do not fit data", data, beside)
 
 
 @operation(

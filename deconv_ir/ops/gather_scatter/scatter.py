@@ -21,6 +21,7 @@ from deconv_ir.ops.checks import (
     misfit,
     normalize_axis,
     only,
+    shape_misfit,
 )
 from deconv_ir.ops.numeric import highest, lowest, narrow, np, widen
 from deconv_ir.ops.shape.slicing import Slice
@@ -284,6 +285,4 @@ class SliceScatter(Operation):
 
 
 def _slice_misfit(part: Shape, updates: Shape) -> ShapeError:
-    expected, actual = format_shape(part), format_shape(updates)
-    message = f"updates {actual} must have the shape of the slice {expected}"
-    return ShapeError(message, expected=expected, actual=actual, rule="slice")
+    return shape_misfit("slice", "updates", updates, "must have the shape of the slice", part)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect
+from deconv_ir.ir.shapes import Shape, compatible, intersect
 from deconv_ir.ops.base import attribute, boolean, operation, result_type
 from deconv_ir.ops.checks import (
     check_rank,
@@ -19,6 +18,7 @@ from deconv_ir.ops.checks import (
     normalize_axis,
     only,
     product,
+    shape_misfit,
 )
 from deconv_ir.ops.numeric import np, widen
 
@@ -63,13 +63,8 @@ class SearchSorted(Operation):
         if rows is not None and len(rows) != 1:
             wanted = (*rows[:-1], values[-1] if values else UNKNOWN)
             if not rows or not compatible(wanted, values):
-                raise ShapeError(
-                    f"values {format_shape(values)} must have the rows of sorted_sequence "
-                    f"{format_shape(rows)}",
-                    expected=format_shape(rows),
-                    actual=format_shape(values),
-                    rule="input-shape",
-                )
+                must = "must have the rows of sorted_sequence"
+                raise shape_misfit("input-shape", "values", values, must, rows)
             values = intersect(wanted, values)
         return (TensorInfo(values, self.output_type),)
 

@@ -12,7 +12,13 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, operation, text
-from deconv_ir.ops.checks import check_least_rank, check_single, merged_type, only
+from deconv_ir.ops.checks import (
+    check_least_rank,
+    check_single,
+    merged_type,
+    only,
+    shape_misfit,
+)
 from deconv_ir.ops.elementwise.broadcasting import (
     Broadcast,
     broadcast_dim,
@@ -148,13 +154,8 @@ class ScaledDotProductAttention(Operation):
         mask = inputs[3].shape if len(inputs) > 3 and not self.causal else None
         scores = (*stack, query[-2], key[-2])
         if mask is not None and not broadcasts_to(mask, scores):
-            raise ShapeError(
-                f"attention_mask {format_shape(mask)} does not fit the scores of "
-                f"{query[-2]} queries and {key[-2]} keys, {format_shape(scores)}",
-                expected=format_shape(scores),
-                actual=format_shape(mask),
-                rule="sdpa",
-            )
+            must = f"does not fit the scores of {query[-2]} queries and {key[-2]} keys,"
+            raise shape_misfit("sdpa", "attention_mask", mask, must, scores)
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:

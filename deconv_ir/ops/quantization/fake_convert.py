@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import compatible, format_shape, intersect
+from deconv_ir.ir.shapes import compatible, intersect
 from deconv_ir.ops.base import Kind, attribute, operation
-from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.checks import merged_type, shape_misfit
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
 
@@ -38,13 +37,8 @@ class FakeConvert(Operation):
         shape = inputs[0].shape
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
             if not compatible(info.shape, inputs[1].shape):
-                raise ShapeError(
-                    f"shift {format_shape(info.shape)} must have the shape of scale "
-                    f"{format_shape(inputs[1].shape)}",
-                    expected=format_shape(inputs[1].shape),
-                    actual=format_shape(info.shape),
-                    rule="input-shape",
-                )
+                must, wanted = "must have the shape of scale", inputs[1].shape
+                raise shape_misfit("input-shape", "shift", info.shape, must, wanted)
             both = broadcast_shapes(shape, info.shape, Broadcast.NUMPY, 0)
             if not compatible(both, shape):
                 raise not_broadcast(name, info.shape, shape)

@@ -28,6 +28,7 @@ from deconv_ir.ops.checks import (
     integers,
     known_integers,
     product,
+    shape_misfit,
     unknown_shape,
 )
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
@@ -134,13 +135,8 @@ class _Broadcast(Operation):
                 raise self._misfit(data, target)
 
     def _misfit(self, data: Shape, target: Shape) -> ShapeError:
-        return ShapeError(
-            f"data {format_shape(data)} cannot fill target_shape {format_shape(target)} "
-            f"(mode={self.mode.value})",
-            expected=format_shape(target),
-            actual=format_shape(data),
-            rule="broadcast",
-        )
+        mode = f" (mode={self.mode.value})"
+        return shape_misfit("broadcast", "data", data, "cannot fill target_shape", target, mode)
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         value = inputs[1].value

@@ -22,6 +22,7 @@ from deconv_ir.ops.checks import (
     merged_type,
     normalize_axis,
     only,
+    shape_misfit,
 )
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tiles import parts_tile
@@ -58,13 +59,8 @@ class Concat(Operation):
                 d is not None for k, d in enumerate(merged) if k != axis
             )
             if not fits:
-                raise ShapeError(
-                    f"input {i} {format_shape(shape)} does not fit {format_shape(tuple(dims))} "
-                    f"beside axis {axis}",
-                    expected=format_shape(tuple(dims)),
-                    actual=format_shape(shape),
-                    rule="concat",
-                )
+                beside, there = f" beside axis {axis}", tuple(dims)
+                raise shape_misfit("concat", f"input {i}", shape, "does not fit", there, beside)
             dims = [dims[k] if d is None else d for k, d in enumerate(merged)]
         dims[axis] = add(*(UNKNOWN if shape is None else shape[axis] for shape in shapes))
         return (
