@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ class ActivationKind(enum.Enum):
     RELU = 1
     LEAKY_RELU = 2
     CLAMP = 3
+    FUNCTION = 4
 
 
 class Activation(NamedTuple):
@@ -30,12 +32,19 @@ class Activation(NamedTuple):
         Bounds of CLAMP.
     slope : float
         Factor of negative values in LEAKY_RELU.
+    function : str
+        Of FUNCTION, in f32: the name of a compiled operation on one operand, see `pointwise`;
+        `low` and `high` are its immediate values.
+    in_numpy : callable or None
+        The same in NumPy.
     """
 
     kind: ActivationKind = ActivationKind.NONE
     low: float = 0.0
     high: float = 0.0
     slope: float = 0.0
+    function: str = ""
+    in_numpy: Callable[[Array], Array] | None = None
 
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""
@@ -46,4 +55,4 @@ class Activation(NamedTuple):
             return np.where(values < 0, values * values.dtype.type(self.slope), values)
         if self.kind is ActivationKind.CLAMP:
             return np.clip(values, values.dtype.type(self.low), values.dtype.type(self.high))
-        return values
+        return values if self.in_numpy is None else self.in_numpy(values)

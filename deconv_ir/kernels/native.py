@@ -14,6 +14,7 @@ from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.copies import in_order
+from deconv_ir.kernels.pointwise import operation_number
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.cpu import (
     INSTRUCTION_SETS,
@@ -194,7 +195,13 @@ class CompiledKernel:
             self._fill(strides, 1),
             self._fill(problem.dilations, 1),
             None if bias is None else _packable(bias),
-            (activation.kind.value, activation.low, activation.high, activation.slope),
+            (
+                activation.kind.value,
+                activation.low,
+                activation.high,
+                activation.slope,
+                operation_number(activation.function),
+            ),
             (self._machine.level2_bytes, self._machine.multiply_adds(isa)),
         )
         # What can be read again need not be kept.

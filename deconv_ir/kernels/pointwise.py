@@ -37,6 +37,11 @@ def _operations() -> Mapping[str, tuple[int, int, int]]:
     return {name: (number, *counts) for number, (name, *counts) in enumerate(rows)}
 
 
+def operation_number(name: str) -> int:
+    """Return the number of a compiled operation; -1: there is none of this name."""
+    return _operations().get(name, (-1,))[0]
+
+
 class _Node(NamedTuple):
     """A value: an input, a constant, or what an operation computes of others."""
 
@@ -82,6 +87,12 @@ class Expression:
         if found[1:] != (len(given), len(immediates)):
             return None
         return self._add(_Node(name, tuple(given), tuple(immediates)))
+
+    def unary(self, value: Value) -> tuple[str, tuple[float, ...]] | None:
+        """Return name and immediate values of one operation on an input; None: it is more."""
+        node = self._nodes[value]
+        inputs = [v for v in node.operands if self._nodes[v].name == "input"]
+        return (node.name, node.immediates) if len(inputs) == len(node.operands) == 1 else None
 
     def _add(self, node: _Node) -> Value:
         if node not in self._known:

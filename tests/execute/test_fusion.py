@@ -13,6 +13,7 @@ from support import IR
 
 import deconv_ir
 from deconv_ir.execute.listing import as_rows
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 
 def upsampling(
@@ -38,6 +39,59 @@ def upsampling(
     if tap:
         ir.result(ir.layer("Tanh", [up], name="tap"))
     return ir
+
+
+FUNCTIONS: dict[str, tuple[dict[str, str], str]] = {
+    "HSwish": ({}, "opset4"),
+    "HSigmoid": ({}, "opset5"),
+    "Swish": ({}, "opset4"),
+    "Sigmoid": ({}, "opset1"),
+    "Tanh": ({}, "opset1"),
+    "Gelu": ({"approximation_mode": "tanh"}, "opset7"),
+    "Mish": ({}, "opset4"),
+    "Elu": ({"alpha": "0.75"}, "opset1"),
+    "SoftPlus": ({}, "opset4"),
+}
+# Kernel type, data, filter, strides, pads: rows that are whole vectors, ragged, short, or one
+# position; sums that go straight to the output, through tiles, by channels, or by Winograd.
+GEOMETRIES = {
+    "points": ("Convolution", "1,5,16,16", (19, 5, 1, 1), 1, 0),
+    "ragged points": ("Convolution", "2,40,7,7", (37, 40, 1, 1), 1, 0),
+    "one position": ("Convolution", "1,33,1,1", (21, 33, 1, 1), 1, 0),
+    "every other": ("Convolution", "2,3,19,23", (9, 3, 3, 3), 2, 1),
+    "windows": ("Convolution", "1,24,40,44", (24, 24, 3, 3), 1, 1),
+    "upsampling": ("ConvolutionBackpropData", "2,12,9,11", (12, 10, 4, 4), 2, 1),
+    "beyond the data": ("ConvolutionBackpropData", "1,3,5,6", (3, 2, 2, 2), 3, 0),
+    "depthwise": ("GroupConvolution", "2,21,20,36", (21, 1, 1, 3, 3), 1, 1),
+    "depthwise, every other": ("GroupConvolution", "1,5,33,49", (5, 1, 1, 5, 5), 2, 2),
+    "depthwise, short rows": ("GroupConvolution", "1,40,7,7", (40, 1, 1, 5, 5), 1, 2),
+}
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_has_the_same_bits_in_a_kernel(
+    function: str, geometry: str, tmp_path: Path
+) -> None:
+    kind, shape, filter_, stride, pad = GEOMETRIES[geometry]
+    attributes, version = FUNCTIONS[function]
+    ir = IR()
+    channels = filter_[1] if kind == "ConvolutionBackpropData" else filter_[0]
+    how = {"strides": stride, "pads_begin": pad, "pads_end": pad, "dilations": 1}
+    inputs = [ir.parameter("x", shape), ir.const(normal(*filter_) / 2)]
+    y = ir.layer(kind, inputs, {name: f"{n},{n}" for name, n in how.items()}, name="conv")
+    y = ir.layer("Add", [y, ir.const(normal(1, channels, 1, 1))], name="add")
+    ir.result(ir.layer(function, [y], attributes, name="act", version=version))
+    model = deconv_ir.load(ir.save(tmp_path))
+    x = 3 * normal(*map(int, shape.split(",")))
+    x[0, 0, 0, 0] = np.nan
+    compiled = compiled_module() is not None
+    fused = ("add", "act") if compiled else ("add",)
+    assert rows_of(model, [x], outputs=["act"])["conv"].fused == fused
+    assert rows_of(model, [x], outputs=["act", "add"])["conv"].fused == ("add",)
+    found = model.run([x], outputs=["act"])["act"]
+    expected = model.run([x], outputs=["act", "add"])["act"]
+    np.testing.assert_array_equal(found, expected, strict=True)
 
 
 def layer_by_layer(model: deconv_ir.Model, path: Path, x: np.ndarray) -> np.ndarray:

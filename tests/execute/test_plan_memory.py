@@ -25,7 +25,7 @@ def u_net(size: int = 192) -> IR:
     def conv(y: Out, i: int, o: int) -> Out:
         y = ir.layer("Convolution", [y, ir.const(normal(o, i, 3, 3) / 8)], pads)
         y = ir.layer("Add", [y, ir.const(normal(1, o, 1, 1))])
-        return ir.layer("Swish", [y], version="opset4")
+        return ir.layer("SoftSign", [y], version="opset9")
 
     y = ir.parameter("x", f"1,3,{size},{size}")
     skips = []
@@ -108,7 +108,7 @@ def large() -> IR:
     y = ir.parameter("x", "1,1,1600,1600")
     for _ in range(3):
         y = ir.layer("ConvolutionBackpropData", [y, ir.const(normal(1, 1, 1, 1))])
-    ir.result(ir.layer("Tanh", [y]))
+    ir.result(ir.layer("SoftSign", [y], version="opset9"))
     return ir
 
 

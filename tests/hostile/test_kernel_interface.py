@@ -54,7 +54,7 @@ class Packed:
             tuple(self.layer.values()),
             *self.vectors.values(),
             self.bias,
-            (0, 0.0, 0.0, 0.0),
+            (0, 0.0, 0.0, 0.0, -1),
             tuple(self.machine.values()),
         )
         if filled:

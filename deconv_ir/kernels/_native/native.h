@@ -35,12 +35,19 @@ enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACCUMULATORS };
 enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
 
 /* The activation of a sum and its bias before they are stored: NaN stays NaN. */
-enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP };
+enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP, ACT_FUNCTION, ACTIVATIONS };
+
+/* Compute `count` elements, whole vectors, of up to three others, one of which may be `out`: an
+ * operation of elementwise programs. */
+typedef void (*pointwise_function)(const float *const *operands, const float *immediates,
+                                   int64_t count, float *out);
 
 struct epilogue {
     enum activation activation;
     double low, high; /* ACT_CLAMP */
     double slope;     /* ACT_LEAKY: factor of negative values */
+    pointwise_function function; /* ACT_FUNCTION, of f32 */
+    float immediates[2];
 };
 
 /* Taps that the micro-kernel looks ahead, to fetch data; lists of offsets are

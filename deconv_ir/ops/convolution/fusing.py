@@ -11,7 +11,10 @@ from deconv_ir.ops.numeric import np
 if TYPE_CHECKING:
     from deconv_ir.kernels import Activation
 
-_ACTIVATIONS = ("ReLU", "Clamp", "PReLU")
+_FUNCTIONS = (
+    "HSwish", "HSigmoid", "Swish", "Sigmoid", "Tanh", "Gelu", "Mish", "Elu", "SoftPlus"
+)  # fmt: skip
+_ACTIVATIONS = ("ReLU", "Clamp", "PReLU", *_FUNCTIONS)
 
 
 def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> Array | None:
@@ -45,7 +48,23 @@ def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation 
         return Activation(ActivationKind.CLAMP, low=operation.min, high=operation.max)
     if operation.type == "PReLU" and parameters[0].size == 1:
         return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
+    if operation.type in _FUNCTIONS and dtype == np.float32 and not parameters:
+        return _as_function(operation, dtype)
     return None
+
+
+def _as_function(operation: Any, dtype: Any) -> Activation | None:
+    """Return an operation that is compiled as one of elementwise programs."""
+    from deconv_ir.kernels import Activation, ActivationKind
+    from deconv_ir.kernels.pointwise import Expression
+
+    expression = Expression()
+    value = operation.compile(expression, [expression.input(dtype)], ())
+    found = None if value is None else expression.unary(value)
+    if found is None:
+        return None
+    name, (low, high, *_) = found[0], (*found[1], 0.0, 0.0)
+    return Activation(ActivationKind.FUNCTION, low, high, 0.0, name, operation.apply)
 
 
 def as_kernel_epilogue(

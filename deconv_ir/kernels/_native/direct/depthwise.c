@@ -27,6 +27,9 @@ static void sum_plain(const struct context *c, const struct tile *tile, int64_t 
     const struct channel_rows rows = {sub.taps, sub.offsets,
                                       straight ? ys : 1, straight ? count : all,
                                       t->pitch, straight ? out_pitch : all};
+    /* Functions want long rows, without what lies between them. */
+    const struct epilogue *epilogue = &c->k->epilogue, none = {.activation = ACT_NONE};
+    const int later = epilogue->activation == ACT_FUNCTION, joined = out_pitch == count;
     const char *weights = (const char *)c->k->packed + sub.packed * size;
     const char *bias = c->k->bias, *data = tile->data;
     if (bias) bias += tile->group * size;
@@ -34,9 +37,12 @@ static void sum_plain(const struct context *c, const struct tile *tile, int64_t 
         char *out = out_row(c, tile, 0, 0, (tile->first[0] + z) * a[0].out_stride + qz,
                             tile->first[1] * a[1].out_stride + qy) +
                     tile->first[2] * size;
-        kernels->sum_channel(&rows, data, weights, bias, &c->k->epilogue,
+        kernels->sum_channel(&rows, data, weights, bias, later ? &none : epilogue,
                              straight ? out : tile->sums);
         if (!straight) kernels->copy_lines(tile->sums, t->pitch, ys, count, out, out_pitch);
+        if (!later) continue;
+        for (int64_t row = 0; row < (joined ? 1 : ys); row++)
+            kernels->activate(epilogue, out + row * out_pitch * size, count * (joined ? ys : 1));
     }
 }
 

@@ -106,9 +106,11 @@ void take_taps(const struct context *c, struct tile *tile);
 /* Copy the weights that a tile takes of a block of rows, [channel][tap][row]. */
 void take_weights(const struct context *c, const struct tile *tile, const struct go *go,
                   const struct sub *sub, int64_t block, char *to);
-/* Sum some blocks of rows of some sub-convolutions. */
+/* Sum some blocks of rows of some sub-convolutions.  Where the epilogue is a function,
+ * activate_blocks() applies it, to complete sums. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep);
+void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep);
 
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,

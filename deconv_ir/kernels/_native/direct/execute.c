@@ -70,17 +70,20 @@ static void sum_straight(const struct context *c, const struct tile *tile, const
         part.channel_step = c->run->channel_step;
     }
     if (whole > 0) sum_blocks(c, tile, go, &part);
-    if (rest == 0) return;
-    part = *sweep;
-    part.positions = rest;
-    part.data += c->in_place ? 0 : whole * size;
-    sum_blocks(c, tile, go, &part);
-    for (int64_t b = 0; go->ends && b < sweep->blocks; b++) {
+    if (rest > 0) {
+        struct sweep last = *sweep;
+        last.positions = rest;
+        last.data += c->in_place ? 0 : whole * size;
+        sum_blocks(c, tile, go, &last);
+    }
+    for (int64_t b = 0; go->ends && rest > 0 && b < sweep->blocks; b++) {
         const int64_t first = packing_channel(c->packing, sweep->first_block + b) - channel;
         c->kernels->copy_lines(sweep->sums + b * sweep->block_stride * size, sweep->row_stride,
                                packing_rows(c->packing, sweep->first_block + b), rest,
                                out + (first * channel_step + whole) * size, channel_step);
     }
+    part.positions = sweep->positions;
+    activate_blocks(c, go, &part);
 }
 
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
@@ -126,7 +129,10 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
                                          packing_channel(c->packing, sweep.first_block),
                                          (tile->first[0] + z) * a[0].out_stride + qz,
                                          tile->first[1]) + tile->first[2] * size);
-                else sum_blocks(c, tile, go, &sweep);
+                else {
+                    sum_blocks(c, tile, go, &sweep);
+                    activate_blocks(c, go, &sweep);
+                }
             }
     }
     if (!go->ends || t->straight) return;
@@ -190,6 +196,7 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
                 sweep.sums += (((qz * subs_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
                               block_size * size;
             sum_blocks(c, tile, go, &sweep);
+            activate_blocks(c, go, &sweep);
             for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
                 write_panel(c, tile, box, sweep.first_block + i, &sub,
                             sweep.sums + i * block_size * size, t->panel);

@@ -54,6 +54,21 @@ typedef ELEMENT NAME(loose)
     __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #endif
 
+#if IS_FLOAT
+/* Apply an operation of elementwise programs to f32: the last vector, which may overlap the one
+ * before, in a copy. */
+static void NAME(apply_function)(const struct epilogue *e, float *line, int64_t count) {
+    float rest[LANES] = {0};
+    const int64_t whole = count / LANES * LANES, last = most(count - LANES, 0);
+    if (whole < count)
+        memcpy(rest, line + last, count < LANES ? (size_t)count * sizeof *line : sizeof rest);
+    if (whole) e->function((const float *const[]){line, line, line}, e->immediates, whole, line);
+    if (whole == count) return;
+    e->function((const float *const[]){rest, rest, rest}, e->immediates, LANES, rest);
+    memcpy(line + last, rest, count < LANES ? (size_t)count * sizeof *line : sizeof rest);
+}
+#endif
+
 /* Not inlined: the compiler vectorises these loops only where nothing else needs its registers. */
 static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, void *row,
                                                      int64_t count) {
@@ -68,6 +83,7 @@ static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, v
     else if (e->activation == ACT_CLAMP)
         for (int64_t i = 0; i < count; i++)
             line[i] = line[i] < low ? low : line[i] > high ? high : line[i];
+    else if (e->activation == ACT_FUNCTION) NAME(apply_function)(e, row, count);
 #else
     (void)e, (void)row, (void)count; /* Python applies activations to integers. */
 #endif

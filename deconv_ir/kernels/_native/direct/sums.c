@@ -91,6 +91,18 @@ static void sum_guarded(const struct context *c, const struct sub *sub, int64_t 
     free(kept);
 }
 
+/* Where the sums of a block of rows begin. */
+static char *sums_of(const struct context *c, const struct sweep *sweep, int64_t sub_index,
+                     int64_t block_index) {
+    const struct packing *p = c->packing;
+    const int64_t first = packing_channel(p, sweep->first_block);
+    const int64_t place =
+        sweep->together
+            ? (packing_channel(p, sweep->first_block + block_index) - first) * sweep->row_stride
+            : sub_index * sweep->sub_stride + block_index * sweep->block_stride;
+    return sweep->sums + place * c->kernels->size;
+}
+
 /* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` are
  * its weights where a tile leaves out taps, or NULL. */
 static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
@@ -109,11 +121,10 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
     const char *data = sweep->data + at * size;
     const char *weights = (const char *)c->k->packed + packed * size;
     if (taken) weights = taken;
-    const int64_t place =
-        sweep->together ? (channel - packing_channel(p, sweep->first_block)) * sweep->row_stride
-                        : sub_index * sweep->sub_stride + block_index * sweep->block_stride;
-    char *sums = sweep->sums + (place + at) * size;
-    const struct epilogue *finish = go->ends ? &c->k->epilogue : NULL;
+    char *sums = sums_of(c, sweep, sub_index, block_index) + at * size;
+    /* Functions of many instructions want long rows: see activate_blocks(). */
+    const int later = c->k->epilogue.activation == ACT_FUNCTION;
+    const struct epilogue *finish = go->ends && !later ? &c->k->epilogue : NULL;
     if (!go->ends) bias = NULL;
     if (go->guarded)
         sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
@@ -172,4 +183,19 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
                                                    : NULL);
         }
     }
+}
+
+void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep) {
+    if (!go->ends || c->k->epilogue.activation != ACT_FUNCTION) return;
+    const int joined = sweep->row_stride == sweep->positions;
+    for (int64_t sub = 0; sub < sweep->sub_count; sub++)
+        for (int64_t b = 0; b < sweep->blocks; b++) {
+            const int rows = packing_rows(c->packing, sweep->first_block + b);
+            char *row = sums_of(c, sweep, sub, b);
+            for (int r = 0; r < (joined ? 1 : rows); r++) {
+                c->kernels->activate(&c->k->epilogue, row,
+                                     sweep->positions * (joined ? rows : 1));
+                row += sweep->row_stride * c->kernels->size;
+            }
+        }
 }

@@ -4,6 +4,7 @@
  * checked again here is what memory safety hangs on: the sizes of buffers.
  */
 #include "layer/layer.h"
+#include "pointwise/pointwise.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -200,26 +201,33 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
 }
 
 /* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, step), kernel,
- *        strides, dilations, bias, (activation, low, high, slope), (level2, multiply_adds)): its
- * filter is filled in */
+ *        strides, dilations, bias, (activation, low, high, slope, function),
+ *        (level2, multiply_adds)): its filter is filled in */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer l;
-    int activation;
+    int activation, function;
     struct epilogue epilogue;
     Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)(Ld)", &l.forward,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddi)(Ld)", &l.forward,
                           &l.element, &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
                           &l.guarded, &l.winograd, &l.step, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
                           &bias, &activation, &epilogue.low, &epilogue.high,
-                          &epilogue.slope, &l.machine.level2, &l.machine.multiply_adds))
+                          &epilogue.slope, &function, &l.machine.level2, &l.machine.multiply_adds))
         return NULL;
     epilogue.activation = (enum activation)activation;
+    epilogue.immediates[0] = (float)epilogue.low;
+    epilogue.immediates[1] = (float)epilogue.high;
     Kernel *self = NULL;
-    if (!layer_is_sane(&l)) {
+    int good = layer_is_sane(&l) && activation >= 0 && activation < ACTIVATIONS;
+    if (good && activation == ACT_FUNCTION) {
+        epilogue.function = pointwise_unary((enum isa)l.isa, function);
+        good = l.element == F32 && epilogue.function;
+    }
+    if (!good) {
         PyErr_SetString(PyExc_ValueError, "no such layer");
     } else {
         self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);

@@ -35,6 +35,12 @@ static const struct pointwise_functions *functions_for(enum isa isa) {
     return &functions_pointwise_baseline;
 }
 
+pointwise_function pointwise_unary(enum isa isa, int operation) {
+    if (operation < 0 || operation >= PW_OPERATIONS || operations[operation].operands != 1)
+        return NULL;
+    return functions_for(isa)->table[operation];
+}
+
 static int refuse(const char *message) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, message);
     return -1;

@@ -46,10 +46,6 @@ enum pointwise_operation {
 /* How elements lie in memory: those of enum element that are computed in f32, and booleans. */
 enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
 
-/* Compute `count` elements, whole vectors, of a register of others, which it may be one of. */
-typedef void (*pointwise_function)(const float *const *operands, const float *immediates,
-                                   int64_t count, float *out);
-
 struct pointwise_functions {
     int lanes;
     pointwise_function table[PW_OPERATIONS];
@@ -60,6 +56,9 @@ extern const struct pointwise_functions functions_pointwise_baseline;
 extern const struct pointwise_functions functions_pointwise_avx2;
 extern const struct pointwise_functions functions_pointwise_avx512;
 #endif
+
+/* The function of an operation on one operand; NULL for others. */
+pointwise_function pointwise_unary(enum isa isa, int operation);
 
 struct pointwise_instruction {
     int operation, out;
