@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,7 @@ class ModelInputs:
         return found
 
     def _named(self) -> str:
-        names = [repr(name) for name in self.ports]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return (", ".join(names[:_NAMED]) or "none") + more
+        return _listed(self.ports) or "none"
 
     def require_arrays(self) -> None:
         """Require that arrays can hold the element types of the inputs."""
@@ -76,12 +75,9 @@ class ModelInputs:
         """
         self.require_arrays()
         given = self._by_position(inputs)
-        missing = [repr(n) for i, n in enumerate(self.ports) if i not in given]
+        missing = [name for i, name in enumerate(self.ports) if i not in given]
         if missing:
-            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-            raise InputError(
-                f"no array for input {', '.join(missing[:_NAMED])}{more}", file=self.graph.file
-            )
+            raise InputError(f"no array for input {_listed(missing)}", file=self.graph.file)
         bound = {}
         fit = _fitting().fit
         for position, (name, port) in enumerate(self.ports.items()):
@@ -168,6 +164,11 @@ class ModelInputs:
                 actual=given,
                 rule="input-shape",
             ) from None
+
+
+def _listed(names: Collection[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(repr, islice(names, _NAMED))) + more
 
 
 def _dim(given: Any) -> Dim:

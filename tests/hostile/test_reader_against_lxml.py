@@ -144,7 +144,7 @@ def test_the_same_elements(encoding: str) -> None:
 def test_spans_lead_to_what_they_name() -> None:
     for seed in range(300):
         source = Source(Writer(seed).document().encode())
-        stack = scan(source.markup)
+        stack = list(scan(source.markup))
         while stack:
             element = stack.pop()
             stack += element.children

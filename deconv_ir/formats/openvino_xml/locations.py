@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
+from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.ir.graph import GraphLocation
 
 Span = tuple[int, int]
@@ -24,7 +24,7 @@ class Locator:
         found = self._elements.get(start)
         if found is None:
             markup = self.source.markup
-            found = self._elements[start] = next(scan_iter(markup, start, len(markup)))
+            found = self._elements[start] = next(scan(markup, start))
         return found
 
     def layer(self, index: int) -> Element:

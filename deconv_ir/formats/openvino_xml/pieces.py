@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError, IRError
-from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
+from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.vocabulary import ATTRIBUTES, CHILDREN
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from deconv_ir.ir.graph import Info, Port
@@ -169,7 +169,7 @@ class PieceReader:
         piece = Piece()
         extras: list[Info] = []
         seen: set[str] = {"data"} if has_data else set()
-        for element in scan_iter(body, 0, len(body)):
+        for element in scan(body):
             tag = element.tag
             if tag in seen and tag in ("data", "input", "output"):
                 message = f"<{tag}> stands more than once in a layer; the first counts"

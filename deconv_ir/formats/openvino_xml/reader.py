@@ -23,7 +23,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
     refuse,
     whole,
 )
-from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan_iter
+from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
 from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
@@ -180,7 +180,7 @@ class Reader:
         """Read the bodies of a layer; those that are missing are left out."""
         from deconv_ir.formats.openvino_xml.port_maps import join
 
-        element = next(scan_iter(self.markup, start, len(self.markup)))
+        element = next(scan(self.markup, start))
         if self._depth >= MAX_DEPTH:
             message = f"bodies are nested more than {MAX_DEPTH} deep"
             raise self._oversize(message, start, MAX_DEPTH)
@@ -229,7 +229,7 @@ class Reader:
             elif head.tag == "edges":
                 at = at if head.closed else self._edges(at, edges)
             else:
-                element = next(scan_iter(self.markup, head.start, len(self.markup)))
+                element = next(scan(self.markup, head.start))
                 at = element.end
                 extras.append(info_of(element))
                 check_child("net", element, self._faults)
@@ -266,7 +266,7 @@ class Reader:
             if match[1]:
                 return head_end
             if match[2] != "layer":
-                element = next(scan_iter(markup, start, len(markup)))
+                element = next(scan(markup, start))
                 at = element.end
                 check_child("layers", element, self._faults)
                 self.flush()
@@ -277,7 +277,7 @@ class Reader:
                 raise self._oversize(message, start, limit)
             found = self._head(Element.of(markup, match))
             if found is None:
-                at = next(scan_iter(markup, start, len(markup))).end
+                at = next(scan(markup, start)).end
                 continue
             layer, at = self._layer(found, None, start)
             layers.append(layer)
@@ -332,7 +332,7 @@ class Reader:
         piece = self._pieces.get(key)
         if piece is None:
             if "<layer" in body:  # it has layers of its own
-                end = next(scan_iter(markup, start, len(markup))).end
+                end = next(scan(markup, start)).end
                 body = markup[rest : markup.rindex("</", rest, end)]
                 key = (key[0], body)
             piece = self._pieces[key] = self._piece_reader.read(body, lines_above, data is not None)
@@ -402,7 +402,7 @@ class Reader:
             if match[1]:
                 return at
             if match[2] != "edge" or not match[3].endswith("/"):
-                element = next(scan_iter(markup, start, len(markup)))
+                element = next(scan(markup, start))
                 at = element.end
                 if match[2] != "edge":
                     check_child("edges", element, self._faults)

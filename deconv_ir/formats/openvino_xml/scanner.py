@@ -83,18 +83,13 @@ def read_attributes(markup: str, start: int, end: int) -> dict[str, str]:
     }
 
 
-def scan(markup: str, start: int = 0, end: int | None = None) -> list[Element]:
-    """Return the elements that stand between two offsets, with all they contain."""
-    return list(scan_iter(markup, start, len(markup) if end is None else end))
-
-
-def scan_iter(markup: str, start: int, end: int) -> Iterator[Element]:
-    """Iterate over the elements from an offset on; see `scan`.
+def scan(markup: str, start: int = 0) -> Iterator[Element]:
+    """Iterate over the elements from an offset on, with all they contain.
 
     It ends where the markup, or the element around `start`, ends.
     """
     stack: list[Element] = []
-    for match in TAG.finditer(markup, start, end):
+    for match in TAG.finditer(markup, start):
         if match[1]:
             if not stack:
                 return
