@@ -383,13 +383,16 @@ static __attribute__((noinline)) void NAME(interleave_any)(const ELEMENT *in, in
 }
 
 /* Rows are often short: two lines, the usual case, do without the preparations of others. */
+static void NAME(copy_lines)(const void *from, int64_t pitch, int64_t rows, int64_t count,
+                             void *to, int64_t out_pitch);
+
 static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
                              void *out_) {
     const ELEMENT *in = lines;
     ELEMENT *out = out_;
     const int64_t pairs = count / 2;
     if (stride == 1) {
-        memcpy(out, in, (size_t)count * sizeof(ELEMENT));
+        NAME(copy_lines)(in, 0, 1, count, out, 0);
     } else if (stride == 2 && pairs >= LANES) {
         const ELEMENT *const from[] = {in, in + pitch};
         for (int64_t i = 0; i < pairs; i += LANES) {
@@ -397,6 +400,11 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
             NAME(interleave_block)(2, from, at, 2, out + 2 * at);
         }
         if (count % 2) out[count - 1] = in[pairs];
+    } else if (stride == 2 && 2 * pairs >= LANES && count % 2 == 0) {
+        const ELEMENT *end = in + pairs - LANES / 2;
+        const VEC first = ZIP_LOW(LOAD(in), LOAD(in + pitch));
+        STORE(out + count - LANES, ZIP_LOW(LOAD(end), LOAD(end + pitch)));
+        STORE(out, first);
     } else {
         NAME(interleave_any)(in, pitch, stride, count, out);
     }
@@ -464,6 +472,10 @@ static void NAME(load)(enum element from, const void *in, int64_t stride, int64_
 
 static void NAME(store)(enum element to, const void *in_, int64_t count, void *out) {
     const ELEMENT *restrict in = in_;
+    if (NATIVE(to)) {
+        NAME(copy_lines)(in, 0, 1, count, out, 0);
+        return;
+    }
     switch (to) {
 #if IS_FLOAT
     case F32: COPY_OUT(float, e)
