@@ -300,10 +300,16 @@ class CompiledPlan:
         if not self._within_bounds:
             return {}
         kernel = self._kernel
-        told: dict[str, Any] = kernel._kernel.describe(
-            (self._data[0], *kernel._fill(self._data[2:], 1)), *self._settings
-        )
-        return told | {"fold": kernel._fold}
+        return self._told(self._data[0], self._settings) | {"fold": kernel._fold}
+
+    def _told(self, batch: int, settings: tuple[Any, ...]) -> dict[str, Any]:
+        kernel = self._kernel
+        arguments = ((batch, *kernel._fill(self._data[2:], 1)), *settings)
+        told: dict[str, Any] | None = kernel._kernel.describe(*arguments)
+        while told is None:
+            kernel.pack()
+            told = kernel._kernel.describe(*arguments)
+        return told
 
     @functools.cached_property
     def algorithm(self) -> AlgorithmCandidate:
@@ -318,14 +324,13 @@ class CompiledPlan:
     @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
         """The algorithms for one image and this scratchpad, direct sums first."""
-        kernel, scratch = self._kernel, self.budget.scratch_bytes
+        scratch = self.budget.scratch_bytes
         if not self._within_bounds:
             return (_candidate({}),)
-        image = (1, *kernel._fill(self._data[2:], 1))
         found: list[AlgorithmCandidate] = []
         for winograd_bytes in (scratch, 0):
             budget = self.budget._replace(winograd_bytes=winograd_bytes, whole=None)
-            told = kernel._kernel.describe(image, *self._settings_for(budget, _JUDGED_THREADS))
+            told = self._told(1, self._settings_for(budget, _JUDGED_THREADS))
             found.insert(0, _candidate(told))
             if "filtering" not in told:
                 break

@@ -162,6 +162,22 @@ def test_released_weights_are_packed_again(kind, shape):
         np.testing.assert_array_equal(read.compiled.unpacked(), filter_)
 
 
+@pytest.mark.parametrize("even", [True, False])
+def test_plans_look_at_weights_that_were_released(even):
+    """Whether Winograd is used depends on the weights, also where nothing has asked yet."""
+    filter_ = np.ones((64, 64, 3, 3), np.float32)
+    if not even:
+        filter_[:, :, 0] = 1e4
+    shape, where = (1, 64, 40, 40), ((1, 1), (40, 40))
+    arguments = {"strides": (1, 1), "dilations": (1, 1), "path": "winograd"}
+    expected = Convolution(filter_, **arguments).plan(shape, *where).details
+    kernel = Convolution(lazy_tensor(filter_), **arguments)
+    kernel.release()
+    found = kernel.plan(shape, *where).details
+    assert found == expected
+    assert ("filtering" in found) == (even and kernel.compiled is not None)
+
+
 def test_a_filter_that_cannot_be_read_again_at_first():
     filter_ = RNG.standard_normal((4, 3, 3, 3)).astype(np.float32)
     reads = []

@@ -55,9 +55,8 @@ void form_release(struct form *form);
 void plan_release(struct shared_plan *shared);
 /* Whether all that runs need of a form is there. */
 int form_is_packed(const struct form *form);
-/* Find out, while the weights are packed, all that planning asks of them.  Returns OUT_OF_MEMORY
- * or 0. */
-int weights_judge(Kernel *self);
+/* Whether a plan may have to look at packed weights. */
+int weights_are_asked(const Kernel *self);
 /* The plan of a run: the last one if it was for the same.  With `pack`, its weights are there.
  * Returns NULL with an exception set. */
 struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack);

@@ -186,7 +186,6 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
     (void)unused;
     Kernel *self = (Kernel *)object;
     if (!self->users && is_filled(self)) {
-        if (self->k.packed && weights_judge(self)) return PyErr_NoMemory();
         plan_release(self->last);
         self->last = NULL;
         for (int i = 0; i < KEPT_FORMS; i++) {
@@ -343,7 +342,8 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Py_RETURN_TRUE;
 }
 
-/* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict.  Packs nothing. */
+/* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict, or None where that
+ * depends on weights that are not packed.  Packs nothing. */
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
@@ -355,6 +355,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
         return NULL;
     }
+    if (run.winograd_bytes && !is_filled(self) && weights_are_asked(self)) Py_RETURN_NONE;
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
     const struct tiling *t = &shared->plan.tiling;
@@ -459,7 +460,8 @@ static PyMethodDef kernel_methods[] = {
      "transient, extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where "
      "rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
-     "describe(shape, ...) -> dict: what run would do"},
+     "describe(shape, ...) -> dict: what run would do, or None where rows of the filter are not "
+     "packed"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
     {NULL, NULL, 0, NULL},
 };

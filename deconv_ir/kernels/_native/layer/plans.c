@@ -25,18 +25,12 @@ void plan_release(struct shared_plan *shared) {
 /* The batch that the choice of an algorithm has in mind; with weights made in each run, one image. */
 #define JUDGED_BATCH 4
 
-/* Whether weights are ever transformed: known once all of them were packed. */
 static int may_filter(const Kernel *self) {
-    const int64_t rows = self->k.layer.groups * filter_rows(&self->k.layer);
-    const int known = self->takes_weights >= 0 || self->filled == rows;
-    return known && self->k.layer.winograd != DIRECT && self->finite && wino_supports(&self->k);
+    return self->k.layer.winograd != DIRECT && self->finite && self->k.packing.group_size &&
+           wino_supports(&self->k);
 }
 
-int weights_judge(Kernel *self) {
-    if (self->takes_weights >= 0 || !may_filter(self)) return 0;
-    self->takes_weights = wino_takes_weights(&self->k);
-    return self->takes_weights < 0 ? OUT_OF_MEMORY : 0;
-}
+int weights_are_asked(const Kernel *self) { return self->takes_weights < 0 && may_filter(self); }
 
 /* Whether such images are filtered.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
 static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
@@ -58,7 +52,8 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     plan_free(&direct);
     if (failed) return OUT_OF_MEMORY;
     if (!faster) return 1;
-    return weights_judge(self) ? OUT_OF_MEMORY : !self->takes_weights;
+    if (self->takes_weights < 0) self->takes_weights = wino_takes_weights(&self->k);
+    return self->takes_weights < 0 ? OUT_OF_MEMORY : !self->takes_weights;
 }
 
 /* Whether images like the whole of a run are filtered, whatever their number, that of threads, the
