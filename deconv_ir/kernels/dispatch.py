@@ -330,16 +330,8 @@ class Deconvolution(_Prepared):
         ``auto``, or the name of the kernel to use: ``compiled``, held to direct
         sums as ``direct`` or to Winograd as ``winograd``; ``numpy``, held to one
         of its methods as ``im2col`` or ``gemm_col2im``.  ``auto`` heeds the environment
-        variable DECONV_IR_KERNEL.  A kernel
-        that cannot compute the problem is replaced by the next.
-
-    Raises
-    ------
-    TypeError
-        The dtype has no arithmetic here (bool, complex, f8), or the bias has another.
-    ValueError
-        Shapes, strides, dilations or groups do not fit together, or there is
-        no such kernel.
+        variable DECONV_IR_KERNEL.  A kernel that cannot compute the problem is replaced
+        by the next.
 
     Notes
     -----
@@ -365,11 +357,6 @@ class Convolution(_Prepared):
     strides, dilations, groups, bias, activation, scratch_bytes, path, accuracy
         As of `Deconvolution`; every path but those of the compiled kernel is
         ``im2col`` here.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As of `Deconvolution`.
 
     Notes
     -----

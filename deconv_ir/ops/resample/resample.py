@@ -1,4 +1,4 @@
-"""Interpolation of arrays, one axis after the other; `kernels/resampling.py` has the weights."""
+"""Interpolation of arrays, one axis after the other; `coordinates.py` has the weights."""
 
 from __future__ import annotations
 
