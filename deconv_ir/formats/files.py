@@ -98,7 +98,8 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     and renamed; if the block raises, the temporary file is removed and `path`
     is untouched.  Its name is unique, so several writers can write to one
     folder or path: the last one wins.  Without `durable`, flushing to disk is
-    left to the system, for files that can be regenerated.
+    left to the system, for files that can be regenerated; the renaming always is:
+    after a power failure `path` may be as before, but never in part.
     """
     with contextlib.suppress(FileNotFoundError):
         mode = path.stat().st_mode  # follows links
@@ -125,13 +126,6 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    if durable:
-        with contextlib.suppress(OSError):  # not every system can flush the renaming
-            descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
 
 
 @contextlib.contextmanager
