@@ -20,13 +20,7 @@ _LITTLE = 1 << 20
 
 
 def parse_bytes(text: str) -> int:
-    """Parse a size: ``2GiB``, ``500MB``, ``1.5 GiB``, ``4096``.
-
-    Raises
-    ------
-    ValueError
-        The text is not a size.
-    """
+    """Parse a size, or raise a ValueError: ``2GiB``, ``500MB``, ``1.5 GiB``, ``4096``."""
     found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([KMGT]I?)?B?\s*", text.upper())
     if found is None:
         raise ValueError(f"invalid size {text!r} (expected for example 512MiB)")

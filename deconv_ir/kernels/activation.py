@@ -22,27 +22,14 @@ class ActivationKind(enum.Enum):
 
 
 class Activation(NamedTuple):
-    """An element-wise function of ``sum + bias``; NaN stays NaN.
-
-    Attributes
-    ----------
-    kind : ActivationKind
-        Which function.
-    low, high : float
-        Bounds of CLAMP.
-    slope : float
-        Factor of negative values in LEAKY_RELU.
-    function : str
-        Of FUNCTION, in f32: the name of a compiled operation on one operand, see `pointwise`;
-        `low` and `high` are its immediate values.
-    in_numpy : callable or None
-        The same in NumPy.
-    """
+    """An element-wise function of ``sum + bias``; NaN stays NaN."""
 
     kind: ActivationKind = ActivationKind.NONE
     low: float = 0.0
     high: float = 0.0
+    """Bounds of CLAMP."""
     slope: float = 0.0
+    """Factor of negative values in LEAKY_RELU."""
     function: str = ""
     in_numpy: Callable[[Array], Array] | None = None
 

@@ -159,13 +159,7 @@ class _Prepared:
 
 
 class KernelPlan:
-    """A prepared convolution and the shapes of its arrays, made by `plan`.
-
-    Attributes
-    ----------
-    data, output : tuple of int
-        Shapes of the data and of the output.
-    """
+    """A prepared convolution and the shapes of its data and output, made by `plan`."""
 
     def __init__(
         self,

@@ -27,23 +27,10 @@ def standardize(
 ) -> bool:
     """Write rows from which their mean is taken, divided by their deviation.
 
-    Parameters
-    ----------
-    data, out : ndarray
-        f32; `out` is contiguous.
-    row : int
-        Elements of a row; rows lie one after the other.
-    eps : float
-        Added to the variance, or (``inside=False``) to its root.
-    divides : bool
-        Whether to divide at all.
-    scale, bias : ndarray, optional
-        One number for each index of the second axis of `data`.
-
-    Returns
-    -------
-    bool
-        False: the extension was not built, or the arrays are not of f32.
+    Data and `out`, which is contiguous, are f32; rows of `row` elements lie one after the other.
+    `eps` is added to the variance, or (``inside=False``) to its root; `divides` says whether to
+    divide at all.  `scale` and `bias` have a number for each index of the second axis of `data`.
+    False: the extension was not built, or the arrays are not of f32.
     """
     module = compiled_module()
     if module is None or data.dtype != np.float32 or not data.size:

@@ -16,37 +16,22 @@ _AXES, _MOST_PADDED = 3, 1024
 
 
 class Pooler(NamedTuple):
-    """Pools ``[N, C, *X]`` into ``[N, C, *Y]``, both f32.
-
-    Attributes
-    ----------
-    takes : callable
-        Whether it takes extents X and Y; others are left to NumPy.
-    run : callable
-        Takes the data and the contiguous output.
-    """
+    """Pools ``[N, C, *X]`` into ``[N, C, *Y]``, both f32."""
 
     takes: Callable[[Sequence[int], Sequence[int]], bool]
+    """Whether it takes extents X and Y; others are left to NumPy."""
     run: Callable[[Array, Array], None]
+    """Takes the data and the contiguous output."""
 
 
 def pooler(
     windows: Sequence[tuple[int, int, int, int]], divisors: Sequence[Array] | None
 ) -> Pooler | None:
-    """Return what pools over one to three axes.
+    """Return what pools over one to three axes; None where the extension was not built.
 
-    Parameters
-    ----------
-    windows : sequence of tuple
-        For each axis: kernel, stride, dilation, and padding before the data.
-    divisors : sequence of ndarray or None
-        Numbers whose product divides the sum under a window, for each axis; None: the greatest
-        element is taken, NaN if one is, -inf where there is none.
-
-    Returns
-    -------
-    Pooler or None
-        None: the extension was not built.
+    Each axis has a window: kernel, stride, dilation, and padding before the data.  The product of
+    the divisors, a sequence for each axis, divides the sum under a window; without them, the
+    greatest element is taken, NaN if one is, -inf where there is none.
     """
     module, rank = compiled_module(), len(windows)
     if module is None or not 1 <= rank <= _AXES:

@@ -38,21 +38,14 @@ _ROWS, _DEPTH, _COLUMNS, _LANES = 240, 256, 64, 16
 
 
 class PackedMatrix(NamedTuple):
-    """The right factor of products, packed for an instruction set.
-
-    Attributes
-    ----------
-    data : ndarray
-        Panels of columns, in f32.
-    shape : tuple of int
-        K and N.
-    isa : int
-        Index of the instruction set.
-    """
+    """The right factor of products, packed for an instruction set."""
 
     data: Array
+    """Panels of columns, in f32."""
     shape: tuple[int, int]
+    """K and N."""
     isa: int
+    """Index of the instruction set."""
 
     def multiply(self, rows: Array, bias: Array | None = None) -> Array:
         """Return the product of ``[M, K]`` in f32 and this matrix, plus ``[N]``: ``[M, N]``.
@@ -130,23 +123,9 @@ def _compiled(a: Array, b: Array) -> Array:
 def matmul(a: Array, b: Array) -> Array:
     """Return ``a @ b``, as NumPy defines it, computed on several threads.
 
-    Parameters
-    ----------
-    a : Array
-        ``[..., M, K]``, or ``[K]``.
-    b : Array
-        ``[..., K, N]``, or ``[K]``; stacks are broadcast.
-
-    Returns
-    -------
-    Array
-        ``[..., M, N]``, without the axis of an operand of one axis; the same bits
-        on any number of threads.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not fit.
+    The operands are ``[..., M, K]``, or ``[K]``, and ``[..., K, N]``, or ``[K]``; stacks are
+    broadcast.  The bits are the same on any number of threads.  A `ValueError` says that the shapes
+    do not fit.
     """
     if a.ndim < 2 or b.ndim < 2:
         product: Array = np.matmul(a, b)
@@ -163,18 +142,9 @@ def matmul(a: Array, b: Array) -> Array:
 def attend(query: Array, key: Array, value: Array, scale: float) -> Array | None:
     """Return ``softmax(scale * query key^T) value``, the weights of few queries at once.
 
-    Parameters
-    ----------
-    query, key, value : Array
-        ``[..., M, K]``, ``[..., N, K]`` and ``[..., N, V]``; stacks are broadcast.
-    scale : float
-        Queries are multiplied by it.
-
-    Returns
-    -------
-    Array or None
-        ``[..., M, V]``, the same bits on any number of threads; None: not compiled, which
-        depends on the shapes of one matrix of each stack alone.
+    Of ``[..., M, K]``, ``[..., N, K]`` and ``[..., N, V]``, stacks broadcast, it is
+    ``[..., M, V]``, with the same bits on any number of threads.  None: not compiled, which
+    depends on the shapes of one matrix of each stack alone.
     """
     module = compiled_module()
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
@@ -217,12 +187,7 @@ def _multiply(a: Array, b: Array) -> Array:
 def multiply_stacks(a: Array, b: Array, out: Array) -> None:
     """Write the products of two stacks of matrices into `out`, in the caller's thread.
 
-    Parameters
-    ----------
-    a, b : Array
-        ``[..., M, K]`` and ``[..., K, N]``; stacks are broadcast.
-    out : Array
-        ``[..., M, N]``.
+    They are ``[..., M, K]``, ``[..., K, N]`` and ``[..., M, N]``; stacks are broadcast.
     """
     if a.shape[-1] == 1:
         # Depthwise: NumPy's loop for products of one term takes ten times as long.

@@ -21,21 +21,16 @@ UNITS = 16
 
 
 class PackedCells(NamedTuple):
-    """Weights in the order in which a moment reads them.
-
-    Attributes
-    ----------
-    w : ndarray, [D, B, I, G, UNITS]
-    r : ndarray, [D, B, H, G, UNITS]
-    b : ndarray, [D, B, G, UNITS]
-    inner : ndarray, [D, B, UNITS], or None
-        GRU: the bias that the reset multiplies; LSTM: None.
-    """
+    """Weights in the order in which a moment reads them."""
 
     w: Array
+    """``[D, B, I, G, UNITS]``"""
     r: Array
+    """``[D, B, H, G, UNITS]``"""
     b: Array
+    """``[D, B, G, UNITS]``"""
     inner: Array | None
+    """``[D, B, UNITS]``: of a GRU, the bias that the reset multiplies; None of an LSTM."""
 
     @property
     def gates(self) -> int:
@@ -46,16 +41,8 @@ class PackedCells(NamedTuple):
 def pack(w: Array, r: Array, b: Array) -> PackedCells | None:
     """Arrange the weights of an LSTM (gates f, i, c, o) or a GRU (z, r, h).
 
-    Parameters
-    ----------
-    w, r, b : ndarray
-        ``[D, G * H, I]``, ``[D, G * H, H]`` and ``[D, G * H]``; of a GRU whose reset follows
-        the product ``[D, 4 * H]``.
-
-    Returns
-    -------
-    PackedCells or None
-        None where the extension was not built, or for other types than f32.
+    They are ``[D, G * H, I]``, ``[D, G * H, H]`` and ``[D, G * H]``; of a GRU whose reset follows
+    the product ``[D, 4 * H]``.  None where the extension was not built, or for other types.
     """
     if compiled_module() is None or any(array.dtype != np.float32 for array in (w, r, b)):
         return None
@@ -105,24 +92,12 @@ def recur(
     backwards: Callable[[int], bool],
     at_once: int,
 ) -> list[Array]:
-    """Run over all of the time.
+    """Run ``[N, T, I]`` over all of the time, from states ``[N, D, H]``.
 
-    Parameters
-    ----------
-    x : ndarray, [N, T, I]
-    first : sequence of ndarray, [N, D, H]
-        Hidden state, of an LSTM also cell state, to begin with.
-    packed : PackedCells
-    backwards : callable
-        Whether a direction starts with the last element.
-    at_once : int
-        Moments whose inputs are multiplied by W at once.
-
-    Returns
-    -------
-    list of ndarray
-        All hidden states ``[N, D, T, H]``, and the last states ``[N, D, H]``; the same bits for
-        any number of threads or sequences.
+    The first states are the hidden one and, of an LSTM, the cell state.  `backwards` says whether a
+    direction starts with the last element; the inputs of `at_once` moments are multiplied by W at
+    once.  Returns all hidden states ``[N, D, T, H]`` and the last states; the bits are the same for
+    any number of threads or sequences.
     """
     module = compiled_module()
     assert module is not None, "the weights are packed for it"
