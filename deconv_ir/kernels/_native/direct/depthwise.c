@@ -95,7 +95,12 @@ void run_depthwise(const struct context *c, struct tile *tile) {
     const struct go all = {0, 1, 1, 1, 0};
     const int64_t end = least(tile->group + t->groups, c->layer->groups);
     const int simple = is_simple(c), plain = rows_are_plain(c->k, c->run, c->plan);
-    if (simple) memset(tile->data, 0, (size_t)t->data_bytes);
+    if (simple) {
+        memset(tile->data, 0, (size_t)t->data_bytes);
+        /* The data of a row begin with a cache line; the zeros before them end there. */
+        const int64_t before = stretch_of(c, tile, 2, 0).before, lanes = c->kernels->lanes;
+        tile->data += (round_up(before, lanes) - before) * c->kernels->size;
+    }
     for (; tile->group < end; tile->group++) {
         if (simple) copy_over(c, tile);
         else copy_data(c, tile, 0, 1);

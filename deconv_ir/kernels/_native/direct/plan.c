@@ -111,11 +111,15 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     reach(&axes[2], t->box[2], &valid, &before, &after);
     /* The zeros after a row are the zeros before the next. */
     t->pitch = most(t->box[2], valid + most(before, after));
+    /* Channel by channel, vectors of long rows lie within cache lines: see run_depthwise(). */
+    const int by_channel = k->layer.channels_in == 1 && k->layer.channels_out == 1 && !t->compact;
+    const int64_t unit = by_channel && t->vectors == 1 && t->box[2] >= lanes ? lanes : 1;
+    t->pitch = round_up(t->pitch, unit);
     t->plane = t->extent[1] * t->pitch;
-    t->image_stride = t->extent[0] * t->plane + t->extent[2];
+    t->image_stride = round_up(t->extent[0] * t->plane + t->extent[2], unit);
     t->residue_stride = t->images * t->image_stride;
     /* The last vector of a row may reach this far too far, and so may a copy. */
-    const int64_t slack = most(lanes, COPY_STEP / size);
+    const int64_t slack = most(lanes, COPY_STEP / size) + (by_channel ? lanes : 0);
     /* An odd number of cache lines between channels: they would all fall into
      * the same few sets of the cache otherwise. */
     const int64_t lines =
