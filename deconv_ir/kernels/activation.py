@@ -27,11 +27,13 @@ class Activation(NamedTuple):
     kind: ActivationKind = ActivationKind.NONE
     low: float = 0.0
     high: float = 0.0
-    """Bounds of CLAMP."""
+    """Bounds of CLAMP, or the immediate values of a FUNCTION."""
     slope: float = 0.0
     """Factor of negative values in LEAKY_RELU."""
     function: str = ""
+    """Of FUNCTION, in f32: the name of a compiled operation on one operand, see `pointwise`."""
     in_numpy: Callable[[Array], Array] | None = None
+    """The FUNCTION in NumPy."""
 
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""
