@@ -313,7 +313,7 @@ void unpack_filter(const struct kernel *k, void *filter) {
 }
 
 /* Bytes of the filter that a thread reads at once, and how many they may be for a block of rows. */
-#define READ_BYTES ((int64_t)64 << 10)
+#define READ_BYTES ((int64_t)512 << 10)
 #define MOST_READ_BYTES ((int64_t)1 << 20)
 
 struct reading {
