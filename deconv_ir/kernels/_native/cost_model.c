@@ -49,8 +49,8 @@ static double row_cycles(const struct machine *machine, const struct kernels *ke
     int columns = kernels->columns[rows];
     double cycles = CALL_CYCLES;
     while (vectors > 0) {
-        while (columns > vectors || !kernels->table[rows][columns]) columns--;
-        const int64_t blocks = vectors / columns;
+        int64_t blocks;
+        columns = next_blocks(kernels, rows, columns, vectors, &blocks);
         cycles += (double)blocks * (taps * kernel_tap_cycles(machine, rows, columns) +
                                     SUM_CYCLES * rows * columns + BLOCK_CYCLES);
         vectors -= blocks * columns;

@@ -162,6 +162,18 @@ extern const struct kernels *const kernels_avx512[ACCUMULATORS];
 const char *isa_name(enum isa isa);
 int isa_available(enum isa isa);
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
+
+/* The columns, at most `columns`, of the next micro-kernels of so many vectors, and their number.
+ * Two of two vectors come after those of three rather than one of one, which waits for its weights. */
+static inline int next_blocks(const struct kernels *kernels, int rows, int columns, int64_t vectors,
+                              int64_t *blocks) {
+    const int evens = columns == 3 || columns == 4;
+    if (evens && vectors == columns + 1) columns = (columns + 2) / 2;
+    while (columns > vectors || !kernels->table[rows][columns]) columns--;
+    *blocks = vectors / columns;
+    if (evens && *blocks > 1 && vectors % columns == 1) --*blocks;
+    return columns;
+}
 enum accumulator accumulator_of(enum element element);
 static inline int element_size(enum element element) {
     static const signed char sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8};

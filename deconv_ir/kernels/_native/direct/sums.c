@@ -25,8 +25,8 @@ static void sum_rows(const struct kernels *kernels, int rows, int64_t positions,
     int64_t vectors = divide_up(positions, kernels->lanes);
     int columns = kernels->columns[rows];
     while (vectors > 0) {
-        while (columns > vectors || !kernels->table[rows][columns]) columns--;
-        const int64_t blocks = vectors / columns;
+        int64_t blocks;
+        columns = next_blocks(kernels, rows, columns, vectors, &blocks);
         kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
                                       begins, bias, finish);
         const int64_t done = blocks * columns;
@@ -174,13 +174,18 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
                 for (int64_t b = from; b < end; b++)
                     take_weights(c, tile, &go, sweep->subs, sweep->first_block + b,
                                  tile->weights + (b - from) * block_bytes);
-            for (int64_t at = 0; at < sweep->positions; at += step)
+            for (int64_t at = 0, some; at < sweep->positions; at += some) {
+                some = least(step, sweep->positions - at);
+                /* Two vectors are left for the last micro-kernels rather than one. */
+                if (step > 2 * lanes && some == step &&
+                    divide_up(sweep->positions - at - step, lanes) == 1)
+                    some -= lanes;
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)
                     for (int64_t b = from; b < end; b++)
-                        sum_block(c, tile, &go, &part, sub, b, at,
-                                  least(step, sweep->positions - at),
+                        sum_block(c, tile, &go, &part, sub, b, at, some,
                                   tile->leaves_out ? tile->weights + (b - from) * block_bytes
                                                    : NULL);
+            }
         }
     }
 }
