@@ -284,7 +284,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 /* Factors: three axes have lines too many and too short for the first-level cache; direct sums
  * take longer than the hits in cache for which they are modelled; and one product of panels is
  * as much faster than this, but where a core begins two of the longest multiply-adds a cycle. */
-#define VOLUME_FACTOR 1.3
+#define VOLUME_FACTOR 1.15
 #define WINO_FACTOR 0.89
 #define ONE_POINT_FACTOR 0.92 /* of taps that see every so many positions, */
 #define ONE_TAP_FACTOR 1.05   /* and of a single tap, whose direct sums are a product as well */
