@@ -1,7 +1,5 @@
 """Findings of checks: one record for the loader's warnings and the linter's findings."""
 
-from __future__ import annotations
-
 import enum
 from typing import Any, NamedTuple
 

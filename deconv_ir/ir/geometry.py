@@ -12,8 +12,6 @@ A kernel needs two integers per axis, `pad_begin` and Y.  The functions below
 compute them by the rules of each document and of the OpenVINO runtime.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 import math
@@ -286,32 +284,27 @@ def backward_data_axis(
     return _from_output(axis, data, kernel, output, begin, rule, "dst_shape")
 
 
-class Taps(NamedTuple):
-    """How evenly the outputs of a transposed convolution are covered, far from its borders.
-
-    As many outputs as the stride is, one after the other, sum different numbers of kernel
-    elements: at least `fewest`, at most `most`; `unreached` of them sum none.
-    """
-
-    fewest: int
-    most: int
-    unreached: int
-
-
-def interior_taps(axis: Axis, kernel: int) -> Taps:
+def interior_taps(axis: Axis, kernel: int) -> tuple[int, int, int]:
     """Count the kernel elements that outputs far from the borders sum on one axis.
 
     Output t sums the elements k with ``t - dilation*k`` divisible by the stride.
 
+    Returns
+    -------
+    fewest, most : int
+        The smallest and the largest number that any output sums.
+    unreached : int
+        The number of outputs, of as many as the stride in a row, that sum none.
+
     Examples
     --------
     >>> interior_taps(Axis(stride=2), 3)  # odd outputs sum one element, even ones two
-    Taps(fewest=1, most=2, unreached=0)
+    (1, 2, 0)
     """
     phases = axis.stride // math.gcd(axis.stride, axis.dilation)
     reached = min(kernel, phases)
     fewest = kernel // phases if reached == axis.stride else 0
-    return Taps(fewest, -(-kernel // phases), axis.stride - reached)
+    return fewest, -(-kernel // phases), axis.stride - reached
 
 
 def tap_counts(

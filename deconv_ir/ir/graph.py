@@ -4,8 +4,6 @@ It knows neither file formats nor particular operations: a layer refers to its
 operation through the `Operation` interface.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections import Counter
@@ -48,7 +46,7 @@ class Info(NamedTuple):
 
     tag: str
     attributes: tuple[tuple[str, str], ...] = ()
-    children: tuple[Info, ...] = ()
+    children: tuple["Info", ...] = ()
     text: str = ""
 
 

@@ -51,7 +51,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR309", "pads-ignored", WARNING, (), ANY_DECONVOLUTION, "", False),
     ("IR310", "pads-ignored-with-output-shape", INFO, (), DECONVOLUTION, "", False),
     ("IR311", "output-padding-too-large", INFO, (), ANY_DECONVOLUTION, "", False),
-    ("IR312", "attribute-refused-by-openvino", ERROR, (), (), "", False),
+    ("IR312", "attribute-refused-by-openvino", ERROR, (), (), "is_openvino_model", False),
     ("IR313", "outputs-without-input", INFO, (), ANY_DECONVOLUTION, "", False),
     ("IR401", "declared-dims-differ", ERROR, ("declared-dims",), (), "", False),
     ("IR402", "intervals-do-not-meet", ERROR, ("declared-dims",), (), None, False),

@@ -1,7 +1,5 @@
 """All rules by code, name and family; a family's module is imported when it is needed."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterable
 from typing import NamedTuple

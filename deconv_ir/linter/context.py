@@ -260,11 +260,7 @@ class LintContext:
     def has_repeated_names(self) -> bool:
         """Whether two layers have the same name; operations of a graph file are told by ids."""
         layers = self.graph.layers
-        return (
-            not self.graph.bare
-            and self.onednn is None
-            and len({layer.name for layer in layers}) < len(layers)
-        )
+        return self.is_openvino_model and len({layer.name for layer in layers}) < len(layers)
 
     @cached_property
     def repeated_port_ids(self) -> list[tuple[int, str, int]]:
@@ -329,25 +325,28 @@ class LintContext:
 
     @cached_property
     def unusual_operations(self) -> set[tuple[str, str]]:
-        """Types and versions that are not simply an implemented operation of an opset."""
+        """Types and versions that are not simply an operation with a class here."""
         if self.onednn is not None:
             return set()
         pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
-        return {
-            (kind, version)
-            for kind, version in pairs
-            if version not in _KNOWN_VERSIONS or find_operation(kind, version) is None
-        }
+        return {pair for pair in pairs if not _is_usual(*pair)}
 
     @property
     def is_bare(self) -> bool:
         """Whether the file is a single layer."""
         return self.graph.bare
 
+    @property
+    def is_openvino_model(self) -> bool:
+        """Whether OpenVINO's reader should read the file."""
+        return not self.graph.bare and self.onednn is None
+
     @cached_property
     def versions_without_opset(self) -> bool:
-        """Whether a layer names no opset."""
-        return any(not (layer.version or "").startswith("opset") for layer in self.graph.layers)
+        """Whether a layer of a model for OpenVINO names no opset."""
+        return self.is_openvino_model and any(
+            not (layer.version or "").startswith("opset") for layer in self.graph.layers
+        )
 
     @cached_property
     def oddly_ported(self) -> list[int]:
@@ -376,6 +375,14 @@ class LintContext:
     def semantics(self) -> Semantics:
         """Whose semantics decide: the documents' or OpenVINO's."""
         return self.inference_context.semantics
+
+
+def _is_usual(kind: str, version: str) -> bool:
+    """Tell whether an operation needs no look at the names of the opsets."""
+    found = find_operation(kind, version)
+    return found is not None and (
+        not version or version in _KNOWN_VERSIONS or not found.versions  # oneDNN has no opsets
+    )
 
 
 def _differ(start: Port, end: Port) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.findings import Severity
+from deconv_ir.ir.record import Record, field
 from deconv_ir.linter.report import Report
 
 if TYPE_CHECKING:
@@ -49,43 +50,43 @@ def family_of(code: str) -> str:
     return FAMILIES[code.removeprefix("IR")[0]]
 
 
-class Rule(NamedTuple):
+class Rule(Record):
     """One kind of mistake; see `rule`."""
 
-    code: str
+    code: str = field()
     """Stable and short: ``IR`` and three digits, the first of them the family's."""
-    name: str
+    name: str = field()
     """Stable and readable."""
-    severity: Severity
-    text: str
+    severity: Severity = field()
+    text: str = field()
     """A title of one line, why the mistake matters and, indented, `fails`."""
-    fails: str = ""
+    fails: str = field(default="")
     """The few lines of XML (or JSON) that show the mistake.  An element takes the place of the one
     with its id in the example network of docs/rules.md."""
-    weights: str = ""
+    weights: str = field(default="")
     """Contents of the .bin that the fragment needs: a type and values, or ``zeros`` and a number of
     bytes.  Empty: the network's own."""
-    library_rules: tuple[str, ...] = ()
+    library_rules: tuple[str, ...] = field(default=())
     """`rule` of the errors and findings of the library that belong to this rule; see `claims`."""
-    types: tuple[str, ...] = ()
+    types: tuple[str, ...] = field(default=())
     """Types of layers that the rule is about: without one of them in the graph it is not run.
     Empty: it always is."""
-    when: str = ""
+    when: str = field(default="")
     """Name of an attribute of `LintContext` that is empty, or false, where the rule has nothing to
     report; its module is not imported then."""
-    fix: str = ""
+    fix: str = field(default="")
     """What `--fix` does.  Empty: nothing."""
-    deep: bool = False
+    deep: bool = field(default=False)
     """It reads all weights, so it runs only with `--deep`."""
-    claims: Claims | None = None
+    claims: Claims | None = field(default=None)
     """Whether a finding with one of `library_rules` belongs to this rule. Rules are asked in the
     order of their codes; the first one gets it."""
-    present: Present | None = None
+    present: Present | None = field(default=None)
     """Makes the report of a finding of the library, or None where `check` reports the same;
     default: `Report.of`."""
-    check: Check | None = None
+    check: Check | None = field(default=None)
     """Finds the mistakes in one file."""
-    check_layer: CheckLayer | None = None
+    check_layer: CheckLayer | None = field(default=None)
     """Finds the mistakes in one layer of `types` from its attributes, ports and inputs alone.
     Layers that differ only in name and id are checked once as long as there is nothing to report.
     """
@@ -176,7 +177,7 @@ def rule(
             4: {"check_layer": check_valid_layer},
         }
         facts.update(checks[count], library_rules=tuple(takes.split()))
-        found = Rule(code, name, severity, function.__doc__ or "", **facts)
+        found = Rule(code=code, name=name, severity=severity, text=function.__doc__ or "", **facts)
         REGISTRY[code] = found
         return found
 

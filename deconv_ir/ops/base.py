@@ -5,8 +5,6 @@ IR writes them, what values are allowed and whether the document requires them.
 `operation` registers the class under its type and versions.
 """
 
-from __future__ import annotations
-
 import enum
 import math
 import sys

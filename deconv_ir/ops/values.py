@@ -5,8 +5,6 @@ Shapes that a graph computes travel as tuples of elements, each an int or an
 begin below zero here; `as_dims` makes dims of elements.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import operator

@@ -6,8 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ForwardRef
 
 import pytest
+
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import Interval
+from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.linter.catalogue import Entry
+from deconv_ir.linter.report import Report
 
 from .conftest import case_of
 from .network import NETWORK, WEIGHTS
@@ -24,11 +31,11 @@ print(*sorted(set(sys.modules) - before), file=sys.stderr)
 """
 
 
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    folder = tmp_path_factory.mktemp("away_from_our_own_settings")
-    (folder / "m.xml").write_bytes(NETWORK.read_bytes())
-    (folder / "m.bin").write_bytes(WEIGHTS)
+def check_in(folder: Path, model: bytes, weights: bytes | None = None) -> set[str]:
+    """Check a file away from our own settings, and return what that imports."""
+    (folder / "m.xml").write_bytes(model)
+    if weights is not None:
+        (folder / "m.bin").write_bytes(weights)
     # Without site: an editable install has imports of its own.
     paths = os.pathsep.join([str(ROOT), *filter(os.path.isdir, sys.path)])
     done = subprocess.run(
@@ -43,6 +50,25 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     modules = set(done.stderr.split())
     assert "deconv_ir.ops.convolution.deconvolution" in modules
     return modules
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    return check_in(tmp_path_factory.mktemp("network"), NETWORK.read_bytes(), WEIGHTS)
+
+
+def test_a_layer_of_onednn_is_no_unusual_operation(tmp_path: Path) -> None:
+    layer = ROOT / "samples/spec/conv_transpose/auto-pad-none/layer.xml"
+    imported = check_in(tmp_path, layer.read_bytes())
+    assert "deconv_ir.ops.single_layer" in imported
+    assert "deconv_ir.linter.rules.graph" not in imported
+
+
+@pytest.mark.parametrize("kind", [Finding, Layer, GraphLocation, Interval, Entry, Report])
+def test_named_tuples_have_annotations_that_are_not_compiled(kind: type) -> None:
+    annotations = kind.__annotations__
+    assert annotations
+    assert not any(isinstance(found, ForwardRef) for found in annotations.values())
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,11 @@ MAX_DEPTH: Final = 32
 OPENVINO_FORM_OF_BARE: Final = f"{OPENVINO_FORM}-of-bare-layer"
 
 # A fast path for start tags as OpenVINO writes them; others are parsed in general.
-_PLAIN_LAYER: Final = re.compile(
+_PLAIN_LAYER: Final = (
     r"""<layer id="([0-9]{1,18})" name="([^"&\s]*)" type="([^"&\s]+)" version="([^"&\s]*)">"""
     r"""(?:\s*<data ([^<>&'\t\n\r]*)/>)?"""
 )
-_PLAIN_EDGE: Final = re.compile(
+_PLAIN_EDGE: Final = (
     r'''<edge from-layer="([0-9]{1,18})" from-port="([0-9]{1,18})"'''
     r""" to-layer="([0-9]{1,18})" to-port="([0-9]{1,18})" ?/>"""
 )
@@ -249,7 +249,7 @@ class Reader:
     def _layers(self, at: int, layers: list[Layer]) -> int:
         """Read the layers from `at` on, and return where their section ends."""
         markup = self.markup
-        find, match_tag, match_plain = markup.find, TAG.match, _PLAIN_LAYER.match
+        find, match_tag, match_plain = markup.find, TAG.match, re.compile(_PLAIN_LAYER).match
         while True:
             start = find("<", at)
             plain = match_plain(markup, start)
@@ -385,7 +385,7 @@ class Reader:
     def _edges(self, at: int, edges: list[Edge]) -> int:
         """Read the edges from `at` on, and return where their section ends."""
         markup = self.markup
-        find, match_tag, match_plain = markup.find, TAG.match, _PLAIN_EDGE.match
+        find, match_tag, match_plain = markup.find, TAG.match, re.compile(_PLAIN_EDGE).match
         offsets = self.out.edges
         while True:
             start = find("<", at)

@@ -251,17 +251,17 @@ def unreached_outputs(
         if extent < 1:
             continue
         stride, dilation = attributes.stride, attributes.dilation
-        taps = interior_taps(attributes, extent)
-        if taps.unreached:
+        *_, unreached = interior_taps(attributes, extent)
+        if unreached:
             yield Report(
-                f"{taps.unreached} of {stride} outputs on spatial axis {axis} get no input: "
+                f"{unreached} of {stride} outputs on spatial axis {axis} get no input: "
                 f"stride {stride}, kernel {extent}, dilation {dilation}",
                 GraphLocation(layer=index, attribute="strides"),
-                actual=taps.unreached,
+                actual=unreached,
             )
 
 
-@rule("IR312", "attribute-refused-by-openvino", ERROR)
+@rule("IR312", "attribute-refused-by-openvino", ERROR, when="is_openvino_model")
 def refused_by_openvino(context: LintContext) -> Iterator[Report]:
     """OpenVINO's reader refuses the value of an attribute, or its absence.
 
@@ -274,8 +274,6 @@ def refused_by_openvino(context: LintContext) -> Iterator[Report]:
     """
     from deconv_ir.linter.refusals import refused_attributes, unmatched_variables
 
-    if context.graph.bare or context.onednn:
-        return
     if "Assign" in context.by_type and not context.is_body:
         yield from unmatched_variables(context.graph.layers)
     yield from check_once(

@@ -38,11 +38,11 @@ def uneven_overlap(
     for axis, attributes, extent in kernel_axes(operation, context.inputs(index)):
         if extent < 1:
             continue
-        taps = interior_taps(attributes, extent)
-        if not taps.unreached and taps.fewest < taps.most:
+        fewest, most, unreached = interior_taps(attributes, extent)
+        if not unreached and fewest < most:
             found.append(
                 f"spatial axis {axis}: kernel {extent}, stride {attributes.stride}, "
-                f"{taps.fewest} or {taps.most} kernel elements an output"
+                f"{fewest} or {most} kernel elements an output"
             )
     if found:
         yield Report(

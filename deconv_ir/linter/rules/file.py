@@ -66,9 +66,8 @@ def refused_layers(context: LintContext) -> Iterator[Report]:
     """
     from deconv_ir.linter.refusals import refused_form
 
-    if not context.graph.bare and not context.onednn:
-        for index, layer in enumerate(context.graph.layers):
-            yield from refused_form(index, layer)
+    for index, layer in enumerate(context.graph.layers):
+        yield from refused_form(index, layer)
 
 
 @rule("IR101", "file-unreadable", ERROR, takes="io")

@@ -287,12 +287,9 @@ def unknown_operations(context: LintContext) -> Iterator[Report]:
 
         <layer id="5" type="Relu6"/>
     """
-    verdicts: dict[tuple[str, str], tuple[str, str, str | None] | None] = {}
+    verdicts = {pair: _judge_operation(*pair) for pair in context.unusual_operations}
     for index, layer in enumerate(context.graph.layers):
-        key = (layer.type, layer.version or "")
-        if key not in verdicts:
-            verdicts[key] = _judge_operation(*key)
-        verdict = verdicts[key]
+        verdict = verdicts.get((layer.type, layer.version or ""))
         if verdict is not None:
             attribute, message, hint = verdict
             place = GraphLocation(layer=index, attribute=attribute, own=True)
@@ -331,8 +328,6 @@ def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | N
     from deconv_ir.ops.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS, nearest_operation
 
     newest = find_operation(kind)
-    if newest is not None and not newest.versions:
-        return None  # of oneDNN, which has no opsets
     if newest is None and kind not in OPERATIONS:
         if version and not version.startswith("opset"):
             return None  # of an extension
