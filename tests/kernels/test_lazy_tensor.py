@@ -165,6 +165,8 @@ def test_released_weights_are_packed_again(kind, shape):
 @pytest.mark.parametrize("even", [True, False])
 def test_plans_look_at_weights_that_were_released(even):
     """Whether Winograd is used depends on the weights, also where nothing has asked yet."""
+    if compiled_module() is None:
+        pytest.skip("the compiled kernel was not built here")
     filter_ = np.ones((64, 64, 3, 3), np.float32)
     if not even:
         filter_[:, :, 0] = 1e4
@@ -175,7 +177,7 @@ def test_plans_look_at_weights_that_were_released(even):
     kernel.release()
     found = kernel.plan(shape, *where).details
     assert found == expected
-    assert ("filtering" in found) == (even and kernel.compiled is not None)
+    assert ("filtering" in found) == even
 
 
 def test_a_filter_that_cannot_be_read_again_at_first():
