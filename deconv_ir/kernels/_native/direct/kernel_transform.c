@@ -312,9 +312,10 @@ void unpack_filter(const struct kernel *k, void *filter) {
     copy_rows(&copy, 1); /* needs no memory, and no signal ends it under the interpreter lock */
 }
 
-/* Bytes of the filter that a thread reads at once, and how many they may be for a block of rows. */
+/* Bytes of the filter that a thread reads at once: few beside the filter itself, so that peak
+ * memory stays; for whole blocks of rows, twice as many. */
 #define READ_BYTES ((int64_t)512 << 10)
-#define MOST_READ_BYTES ((int64_t)1 << 20)
+#define FILTER_PARTS 32
 
 struct reading {
     const struct kernel *k;
@@ -362,10 +363,11 @@ int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t th
     struct reading reading = {.k = k, .descriptor = descriptor, .offset = offset,
                               .rows = k->layer.groups * filter_rows(&k->layer)};
     if (!k->packing.group_size) return 0;
-    reading.at_once = most(READ_BYTES / (row * k->kernels->size), 1);
+    const int64_t part = least(READ_BYTES / (row * k->kernels->size), reading.rows / FILTER_PARTS);
+    reading.at_once = most(part, 1);
     /* Whole blocks of rows are packed in vectors. */
     const int64_t whole = round_up(reading.at_once, k->layer.forward ? k->packing.rows : 1);
-    if (whole * row * k->kernels->size <= MOST_READ_BYTES) reading.at_once = whole;
+    if (whole <= 2 * reading.at_once) reading.at_once = whole;
     const int size = element_size((enum element)k->layer.element), wide = k->kernels->size;
     const int failed = parallel_run(read_job, &reading, divide_up(reading.rows, reading.at_once),
                                     threads, reading.at_once * row * (wide + (size < wide ? size : 0)));
