@@ -22,7 +22,7 @@ FAR = 2 * MAX_PERIOD
 """Distance to a source from which on all distances count as equal."""
 
 
-class Box:
+class DrawnBox:
     """A box of the drawing: a layer, or a group of boxes in topological order.
 
     Attributes
@@ -31,7 +31,7 @@ class Box:
         Name of the group, or of the layer within its group.
     layer : int or None
         Index of the layer; None for a group.
-    children : list of Box
+    children : list of DrawnBox
     count : int
         Repetitions of a block that the group stands for; 1 for other groups.
     size : int
@@ -44,7 +44,7 @@ class Box:
         self,
         label: str,
         layer: int | None = None,
-        children: Sequence[Box] = (),
+        children: Sequence[DrawnBox] = (),
         count: int = 1,
     ) -> None:
         self.label = label
@@ -106,7 +106,7 @@ def name_parts(name: str) -> list[str]:
     return parts or [name]
 
 
-def box_of(graph: Graph, flow: Flow) -> Box:
+def box_of(graph: Graph, flow: Flow) -> DrawnBox:
     """Group the layers of a graph; the result is the outermost box.
 
     Boxes of a group are connected without cycles: a group whose layers cannot stand together,
@@ -123,22 +123,22 @@ class _Builder:
         self.place = {layer: k for k, layer in enumerate(flow.order)}
         self.known: dict[Hashable, int] = {}
 
-    def build(self) -> Box:
-        return Box(self.graph.name, None, self._boxes(list(self.flow.order), 0))
+    def build(self) -> DrawnBox:
+        return DrawnBox(self.graph.name, None, self._boxes(list(self.flow.order), 0))
 
-    def _boxes(self, leaves: list[int], depth: int) -> list[Box]:
+    def _boxes(self, leaves: list[int], depth: int) -> list[DrawnBox]:
         """Make the boxes of one level, in topological order."""
         boxes = []
         for label, members in self._split(leaves, depth):
             if len(members) < LEAST_LAYERS:
-                boxes += [Box(".".join(self.parts[m][depth:]) or label, m) for m in members]
+                boxes += [DrawnBox(".".join(self.parts[m][depth:]) or label, m) for m in members]
                 continue
             children = self._boxes(members, depth + 1)
             if len(children) == 1 and children[0].layer is None:
                 (only,) = children
-                boxes.append(Box(f"{label}.{only.label}", None, only.children, only.count))
+                boxes.append(DrawnBox(f"{label}.{only.label}", None, only.children, only.count))
             else:
-                boxes.append(Box(label, None, children))
+                boxes.append(DrawnBox(label, None, children))
         return self._collapse(boxes)
 
     def _split(self, leaves: list[int], depth: int) -> list[tuple[str, list[int]]]:
@@ -233,7 +233,7 @@ class _Builder:
         """Return the number of a description: equal ones have equal numbers."""
         return self.known.setdefault(thing, len(self.known))
 
-    def _shape(self, box: Box) -> int:
+    def _shape(self, box: DrawnBox) -> int:
         """Number the structure of a box: equal ones draw equal pictures."""
         if box.layer is None:
             inner = (self._shape(child) for child in box.children)
@@ -242,7 +242,7 @@ class _Builder:
         ports = tuple((port.shape, port.element_type) for port in layer.outputs)
         return self._number((layer.type, layer.attributes, ports))
 
-    def _collapse(self, boxes: list[Box]) -> list[Box]:
+    def _collapse(self, boxes: list[DrawnBox]) -> list[DrawnBox]:
         """Put blocks that repeat one after the other into one box with a count."""
         if len(boxes) < LEAST_REPEATS:
             return boxes
@@ -260,9 +260,9 @@ class _Builder:
         return _wrap(boxes, marks, shapes)
 
 
-def _wrap(boxes: list[Box], marks: list[int], shapes: list[int]) -> list[Box]:
+def _wrap(boxes: list[DrawnBox], marks: list[int], shapes: list[int]) -> list[DrawnBox]:
     """Replace runs of repeated blocks by one box each."""
-    result: list[Box] = []
+    result: list[DrawnBox] = []
     at = 0
     single = [box.layer is not None for box in boxes]
     for start, period, count in _runs(marks, shapes, single):
@@ -275,9 +275,9 @@ def _wrap(boxes: list[Box], marks: list[int], shapes: list[int]) -> list[Box]:
             else:
                 part = slice(k, k + period)
                 inner = _wrap(members, marks[part], shapes[part])
-                blocks.append(Box(_between(members[0].label, members[-1].label), None, inner))
+                blocks.append(DrawnBox(_between(members[0].label, members[-1].label), None, inner))
         label = _between(blocks[0].label, blocks[-1].label)
-        result.append(Box(label, None, blocks, count))
+        result.append(DrawnBox(label, None, blocks, count))
         at = start + period * count
     return result + boxes[at:]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from deconv_ir.drawing.blocks import Box
+from deconv_ir.drawing.blocks import DrawnBox
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.shapes import is_static, static
@@ -55,7 +55,7 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[head + 1 - limit :]}"
 
 
-def caption_of(box: Box, graph: Graph, filter_: str = "") -> Caption:
+def caption_of(box: DrawnBox, graph: Graph, filter_: str = "") -> Caption:
     """Write the caption of a box; `filter_` are the dims of a convolution's filter."""
     if box.layer is None:
         layers = f"{box.size} layers"

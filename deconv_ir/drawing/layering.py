@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.blocks import Box, Flow
+from deconv_ir.drawing.blocks import DrawnBox, Flow
 from deconv_ir.ir.graph import Graph
 
 SWEEPS = 4
@@ -38,7 +38,7 @@ class Level(NamedTuple):
 class Scene(NamedTuple):
     """All boxes of a drawing."""
 
-    boxes: list[Box]
+    boxes: list[DrawnBox]
     """The first is the outermost."""
     levels: dict[int, Level]
     """Number of a group -> its `Level`."""
@@ -46,9 +46,9 @@ class Scene(NamedTuple):
     """The tensors that lines stand for: index of the layer and of its output."""
 
 
-def arrange(graph: Graph, flow: Flow, outermost: Box) -> Scene:
+def arrange(graph: Graph, flow: Flow, outermost: DrawnBox) -> Scene:
     """Lay out every group of a drawing by itself."""
-    boxes: list[Box] = []
+    boxes: list[DrawnBox] = []
     parents: list[int] = []
     number_of: dict[int, int] = {}  # of the box of a layer
     stack = [(outermost, -1)]

@@ -9,7 +9,7 @@ import pytest
 from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR
 
-from deconv_ir.drawing.blocks import Box, name_parts
+from deconv_ir.drawing.blocks import DrawnBox, name_parts
 from deconv_ir.drawing.placing import Drawing, first_open, place
 from deconv_ir.drawing.sketch import Sketch
 
@@ -123,7 +123,7 @@ def test_a_deep_name_makes_bounded_groups() -> None:
     assert depth <= 10
 
 
-def outline(box: Box) -> list[object]:
+def outline(box: DrawnBox) -> list[object]:
     return [[b.label, b.count, outline(b)] if b.children else b.label for b in box.children]
 
 

@@ -69,14 +69,14 @@ def standardizer(
         np.subtract(rows, np.add.reduce(rows, 1, keepdims=True) / count, out=target)
         if not how.variance:
             return
-        spread = _sum_of_squares(target, squared)
-        spread /= count
+        deviation = _sum_of_squares(target, squared)
+        deviation /= count
         if how.mode is EpsMode.INSIDE_SQRT:
-            spread += small
-        np.sqrt(spread, out=spread)
+            deviation += small
+        np.sqrt(deviation, out=deviation)
         if how.mode is EpsMode.OUTSIDE_SQRT:
-            spread += small
-        np.divide(target, spread, out=target)
+            deviation += small
+        np.divide(target, deviation, out=target)
 
     def run(data: Array) -> Array:
         rows = data.reshape(flat)

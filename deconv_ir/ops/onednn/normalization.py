@@ -44,8 +44,8 @@ class OneDNNBatchNorm(ByChannel):
 def _statistics(program: Program, data: Ref, axes: Sequence[int]) -> tuple[Ref, Ref]:
     """Return mean and variance along some axes."""
     x = Term(program, data)
-    spread = x - x.reduce("Mean", axes, keep=True)
-    return x.reduce("Mean", axes).ref, (spread * spread).reduce("Mean", axes).ref
+    centred = x - x.reduce("Mean", axes, keep=True)
+    return x.reduce("Mean", axes).ref, (centred * centred).reduce("Mean", axes).ref
 
 
 @kind("BatchNormForwardTraining", ("src", "mean", "variance", "gamma", "beta"), 3)

@@ -23,8 +23,8 @@ static void standardize_row(const struct rows *r, int64_t row) {
     float *out = r->out + row * r->count;
     float how[4] = {(float)(r->functions->sum(data, r->count) / (double)r->count), 1, 1, 0};
     if (r->divides) {
-        const double spread = r->functions->squares(data, r->count, how[0]) / (double)r->count;
-        how[1] = __builtin_sqrtf((float)spread + (r->inside ? r->eps : 0));
+        const double variance = r->functions->squares(data, r->count, how[0]) / (double)r->count;
+        how[1] = __builtin_sqrtf((float)variance + (r->inside ? r->eps : 0));
         if (!r->inside) how[1] += r->eps;
     }
     for (int64_t i = 0; i < r->count; i += r->inner) {
