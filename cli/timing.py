@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
-
-from deconv_ir.ir.record import NamedTuple
+from typing import NamedTuple, TypeVar
 
 _Results = TypeVar("_Results")
 

@@ -51,7 +51,7 @@ class Executor:
 
     Safe to use from several threads at once.  `wanted` are the tensors asked for; a layer that is
     needed for them and has no implementation is an `UnsupportedError`.  Without a memory limit, a
-    run may take what is available.
+    run may take what is available.  `add_tensors` is of `Preparation`.
     """
 
     def __init__(
@@ -60,8 +60,11 @@ class Executor:
         context: Context,
         wanted: Sequence[Source],
         memory_limit: int | None = None,
+        *,
+        add_tensors: bool = True,
     ) -> None:
         self.graph = graph
+        self._add_tensors = add_tensors
         self._bodies = BodyExecutors(graph, context, memory_limit)
         self.context = context._replace(run_body=self._bodies.run)
         self.wanted = tuple(wanted)
@@ -133,6 +136,7 @@ class Executor:
                     self.wanted,
                     infos,
                     self.memory_limit,
+                    add_tensors=self._add_tensors,
                 )
                 self._least_bytes = preparation.least_bytes
                 require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)

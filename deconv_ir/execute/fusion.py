@@ -1,12 +1,13 @@
-"""Finds layers that a kernel can fuse: a constant addition, then an activation."""
+"""Finds layers that a kernel can fuse: a constant addition, one of a tensor, an activation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import NamedTuple
+from deconv_ir.ir.operation import Infos, Operation
+from deconv_ir.ir.shapes import is_static
 from deconv_ir.ops.convolution.fusing import is_activation
 from deconv_ir.ops.elementwise.broadcasting import Broadcast
 
@@ -18,16 +19,19 @@ class Followers(NamedTuple):
     """The layers, in order."""
     addend: Source | None
     """The constant of the addition."""
+    tensor: Source | None
+    """Another tensor that is added after it, made before the layer runs."""
     activation: int | None
     """The last layer, if it is an activation."""
     parameters: tuple[Source, ...]
     """The constant inputs of the activation."""
 
     def shortened(self) -> Followers | None:
-        """Return the followers without the activation; None if none are left."""
-        if self.activation is None or self.addend is None:
+        """Return the followers without the last one; None if none are left."""
+        if len(self.layers) == 1:
             return None
-        return Followers(self.layers[:1], self.addend, None, ())
+        tensor = None if self.activation is None else self.tensor
+        return Followers(self.layers[:-1], self.addend, tensor, None, ())
 
     @property
     def constants(self) -> tuple[Source, ...]:
@@ -36,11 +40,18 @@ class Followers(NamedTuple):
 
 
 def find_followers(
-    graph: Graph, order: Sequence[int], constant: frozenset[int], wanted: Sequence[Source]
+    graph: Graph,
+    order: Sequence[int],
+    constant: frozenset[int],
+    wanted: Sequence[Source],
+    infos: Sequence[Infos],
+    *,
+    tensors: bool,
 ) -> dict[int, Followers]:
     """Find the layers whose only consumer is an addition or an activation.
 
-    The layer's operation decides whether its kernel can fuse them.
+    The layer's operation decides whether its kernel can fuse them.  With `tensors`, what is added
+    may also be another tensor of the shape and type of the layer's output.
     """
     sources = graph.topology.sources
     consumers: dict[Source, list[int]] = {}
@@ -49,16 +60,32 @@ def find_followers(
             if source is not None:
                 consumers.setdefault(source, []).append(index)
     kept = set(wanted)
+    place = {index: at for at, index in enumerate(order)}
 
-    def follower(index: int) -> tuple[int, tuple[Source, ...]] | None:
-        """Return the only consumer of a layer and its other inputs, if those are constant."""
+    def consumer(index: int) -> tuple[int, tuple[Source, ...]] | None:
+        """Return the only consumer of a layer and its other inputs."""
         found = consumers.get((index, 0), [])
         if len(found) != 1 or (index, 0) in kept:
             return None
         others = tuple(s for s in sources[found[0]] if s is not None and s != (index, 0))
-        if len(others) + 1 != len(sources[found[0]]) or any(s[0] not in constant for s in others):
+        return (found[0], others) if len(others) + 1 == len(sources[found[0]]) else None
+
+    def follower(index: int) -> tuple[int, tuple[Source, ...]] | None:
+        """Return the only consumer of a layer and its other inputs, if those are constant."""
+        found = consumer(index)
+        return None if found is None or any(s[0] not in constant for s in found[1]) else found
+
+    def added(index: int, layer: int) -> tuple[int, Source] | None:
+        """Return an addition of a tensor behind a layer, if it is there when another one runs."""
+        found = consumer(index) if tensors else None
+        if found is None or not _adds(graph, found[0]) or len(found[1]) != 1:
             return None
-        return found[0], others
+        at, (other,) = found
+        info, given = infos[at][0], infos[other[0]][other[1]]
+        if other[0] in constant or place[other[0]] > place[layer] or not is_static(info.shape):
+            return None
+        same = given.shape == info.shape == infos[index][0].shape
+        return (at, other) if same and given.element_type is info.element_type else None
 
     chains: dict[int, Followers] = {}
     for index in order:
@@ -72,13 +99,19 @@ def find_followers(
             layers.append(following[0])
             (addend,) = following[1]
             following = follower(following[0])
+        tensor = None
+        addition = added(layers[-1] if layers else index, index)
+        if addition is not None:
+            layers.append(addition[0])
+            tensor = addition[1]
+            following = follower(addition[0])
         activation: int | None = None
         parameters: tuple[Source, ...] = ()
         if following is not None and _activates(graph, layers[-1] if layers else index, following):
             activation, parameters = following
             layers.append(activation)
         if layers:
-            chains[index] = Followers(tuple(layers), addend, activation, parameters)
+            chains[index] = Followers(tuple(layers), addend, tensor, activation, parameters)
     return chains
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
@@ -11,7 +12,6 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.values import actual
 
 
@@ -54,7 +54,8 @@ class Preparation:
     """Folds the constants of a graph; each array is freed after its last use.
 
     `order` are the needed layers in topological order, `constant` those of them that depend on no
-    Parameter.  The memory limit bounds the output of a layer.
+    Parameter.  The memory limit bounds the output of a layer.  Without `add_tensors`, kernels add
+    constants alone.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class Preparation:
         wanted: Sequence[Source],
         infos: Sequence[Infos],
         memory_limit: int | None,
+        *,
+        add_tensors: bool = True,
     ) -> None:
         self.graph = graph
         self.context = context
@@ -79,7 +82,8 @@ class Preparation:
         for index in order:
             self._count(graph.topology.sources[index])
         self._count(wanted)
-        self._followers = find_followers(graph, order, constant, wanted)
+        self._followers = find_followers(graph, order, constant, wanted, infos, tensors=add_tensors)
+        self._added: dict[int, Source] = {}
         self._fused: dict[int, tuple[int, ...]] = {}
         self._sizes: dict[Source, int] = {}
         self._first_only: set[int] = set()
@@ -120,7 +124,7 @@ class Preparation:
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
         prepared = Prepared(
-            self.graph,
+            self._with_added(),
             steps,
             kernels,
             constants,
@@ -134,6 +138,17 @@ class Preparation:
             dropped,
         )
         return prepared._replace(first_bytes=prepared.weight_bytes)
+
+    def _with_added(self) -> Graph:
+        """Return the graph in which tensors that kernels add are their last inputs."""
+        if not self._added:
+            return self.graph
+        sources = list(self.graph.topology.sources)
+        for index, source in self._added.items():
+            sources[index] = (*sources[index], source)
+        graph = self.graph.replace()
+        graph.__dict__["topology"] = self.graph.topology._replace(sources=tuple(sources))
+        return graph
 
     def _least_bytes(self) -> int:
         """Return the bytes of the constants that are kept, or of the largest if that is more."""
@@ -175,6 +190,8 @@ class Preparation:
                 )
                 if kernel is not None:
                     self._fused[index] = followers.layers
+                    if followers.tensor is not None:
+                        self._added[index] = followers.tensor
                     taken = [self._keep(source) for source in followers.constants]
                     return kernel, size + sum(a.nbytes for a in taken if a is not None)
                 followers = followers.shortened()
@@ -187,6 +204,7 @@ class Preparation:
             None if followers.addend is None else self._peek(followers.addend),
             None if activation is None else self.graph.layers[activation].operation,
             [self._peek(source) for source in followers.parameters],
+            followers.tensor is not None,
         )
 
     def _count(self, sources: Iterable[Source | None]) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.record import NamedTuple
 
 
 class SemanticsDifference(NamedTuple):

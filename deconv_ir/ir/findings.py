@@ -1,12 +1,9 @@
 """Findings of checks: one record for the loader's warnings and the linter's findings."""
 
-from __future__ import annotations
-
 import enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.record import NamedTuple
 
 
 class Severity(enum.Enum):

@@ -6,14 +6,14 @@ import abc
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
-from deconv_ir.ir.record import NamedTuple, Record
+from deconv_ir.ir.record import Record
 from deconv_ir.ir.shapes import Shape, format_shape, static
 
 if TYPE_CHECKING:
@@ -227,6 +227,9 @@ class Epilogue(NamedTuple):
         Applied to every element after that.
     parameters : sequence of ndarray
         The constants that `activation` takes beside its first input.
+    adds : bool
+        Whether the kernel takes one more input, which is added before `activation`: of the
+        output's type, broadcast by NumPy's rule.
 
     Examples
     --------
@@ -244,6 +247,7 @@ class Epilogue(NamedTuple):
     addend: Array | None
     activation: Operation | None = None
     parameters: Arrays = ()
+    adds: bool = False
 
 
 class Operation(Record):

@@ -43,6 +43,7 @@ class _Prepared:
         groups: int = 1,
         bias: Array | None = None,
         activation: Activation | None = None,
+        adds: bool = False,
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
         accuracy: Accuracy = Accuracy.FAST,
@@ -55,6 +56,7 @@ class _Prepared:
         accumulator_of(weights.dtype)
         self.scratch_bytes = scratch_bytes
         self.activation = activation or Activation()
+        self._adds = adds
         if bias is not None:
             if bias.dtype != weights.dtype:
                 raise TypeError(f"bias is {bias.dtype.name}, filter {weights.dtype.name}")
@@ -97,7 +99,8 @@ class _Prepared:
 
         by_group = grouped(self.problem, weights)
         method = "numpy" if self.path in NATIVE else self.path.value
-        self._numpy = pack(self.problem, by_group, self._bias, self.activation, method)
+        activation = Activation() if self._adds else self.activation
+        self._numpy = pack(self.problem, by_group, self._bias, activation, method)
         return self._numpy
 
     def numpy_kernel(self) -> TiledKernel:
@@ -107,6 +110,11 @@ class _Prepared:
         assert self.compiled is not None
         weights = self.filter
         return self._pack_numpy(self.compiled.unpacked() if weights is None else weights)
+
+    @property
+    def adds_in_cache(self) -> bool:
+        """Whether runs add another tensor while results are in cache."""
+        return self.compiled is not None and not self.non_finite and self.element == np.float32
 
     def plan(
         self,
@@ -141,9 +149,10 @@ class _Prepared:
         output: Sequence[int],
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
+        addend: Array | None = None,
     ) -> Array:
         """Plan and run once; parameters as of `plan` and `KernelPlan.run`."""
-        return self.plan(data.shape, pads_begin, output, budget or UNLIMITED).run(data, out)
+        return self.plan(data.shape, pads_begin, output, budget or UNLIMITED).run(data, out, addend)
 
     def release(self) -> None:
         """Free packed weights that the next run can read again."""
@@ -240,11 +249,12 @@ class KernelPlan:
         steps = self.details["steps"][-spatial:]
         return Whole(self.data, self._pads, self.output[2:], steps, margins)
 
-    def run(self, data: Array, out: Array | None = None) -> Array:
+    def run(self, data: Array, out: Array | None = None, addend: Array | None = None) -> Array:
         """Compute the output, into `out` if given; weights that it needs are packed first.
 
         The data are of the planned shape and the filter's dtype, any strides; `out` may overlap
         them.  A `TypeError` or `ValueError` says that an array is of another dtype or shape.
+        Of a kernel that `adds`, the result is that of NumPy's addition of `addend`, activated.
         """
         kernel, element = self._kernel, self._kernel.element
         if data.dtype != element:
@@ -253,6 +263,10 @@ class KernelPlan:
             raise ValueError(f"data must be {list(self.data)}, not {list(data.shape)}")
         if not data.flags.aligned:
             data = data.copy()
+        if addend is not None and addend.dtype != element:
+            raise TypeError(f"addend is {addend.dtype.name}, filter {element.name}")
+        if addend is not None and (addend.shape != self.output or not kernel.adds_in_cache):
+            return self._add(data, addend, out)
         if out is None:
             out = empty(self.output, element)
         elif out.shape != self.output or out.dtype != element:
@@ -260,15 +274,32 @@ class KernelPlan:
                 f"out must be {element.name} {list(self.output)}, "
                 f"not {out.dtype.name} {list(out.shape)}"
             )
-        elif np.may_share_memory(data, out):
-            out[...] = self.run(data)
+        elif any(x is not None and np.may_share_memory(x, out) for x in (data, addend)):
+            out[...] = self.run(data, None, addend)
             return out
-        if out.size and not self._run_compiled(data, out):
+        if addend is not None and not (addend.flags.c_contiguous and addend.flags.aligned):
+            addend = addend.copy()
+        if out.size and not self._run_compiled(data, out, addend):
+            if addend is not None:
+                return self._add(data, addend, out)
             self._run_numpy(kernel.numpy_kernel(), data, out)
         return out
 
-    def _run_compiled(self, data: Array, out: Array) -> bool:
-        if self._compiled is None or not out.flags.carray or not self._compiled.run(data, out):
+    def _add(self, data: Array, addend: Array, out: Array | None) -> Array:
+        """Add another tensor, broadcast, to results of NumPy."""
+        sums = empty(self.output, self._kernel.element)
+        if sums.size:
+            self._run_numpy(self._kernel.numpy_kernel(), data, sums)
+        result = self._kernel.activation.apply(np.add(sums, addend))
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    def _run_compiled(self, data: Array, out: Array, addend: Array | None) -> bool:
+        if self._compiled is None or not out.flags.carray:
+            return False
+        if not self._compiled.run(data, out, addend):
             return False
         kernel = self._kernel
         if out.dtype.kind in "iu" and kernel.activation.kind is not ActivationKind.NONE:
@@ -318,6 +349,8 @@ class Deconvolution(_Prepared):
         element, also where no tap reaches.
     activation : Activation, optional
         Applied to every output element, after the bias and before rounding.
+    adds : bool
+        Whether every run adds another tensor to the output, before the activation.
     scratch_bytes : int
         Bound of the memory in use beside data, filter and result.
     path : str
@@ -348,7 +381,7 @@ class Convolution(_Prepared):
     ----------
     filter : ndarray or LazyTensor
         ``[groups * out, in, *K]``, at least one spatial axis.
-    strides, dilations, groups, bias, activation, scratch_bytes, path, accuracy
+    strides, dilations, groups, bias, activation, adds, scratch_bytes, path, accuracy
         As of `Deconvolution`; every path but those of the compiled kernel is
         ``im2col`` here.
 

@@ -336,13 +336,16 @@ class CompiledPlan:
                 break
         return tuple(found)
 
-    def run(self, data: Array, out: Array) -> bool:
-        """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
+    def run(self, data: Array, out: Array, addend: Array | None = None) -> bool:
+        """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds.
+
+        The addend is in f32, without gaps, and of the output's shape.
+        """
         if self._within_bounds:
             # A depthwise layer reads each element a few times only, line by line.
             turned = in_order(data) if self._kernel.is_depthwise else None
             data = _in_whole_elements(data) if turned is None else turned
-            arrays, tried = (_plain(data), _plain(out)), self._settings
+            arrays, tried = (_plain(data), _plain(out), addend), self._settings
             done = self._kernel._kernel.run(*arrays, *tried)
             while done is None:
                 self._kernel.pack()
@@ -352,12 +355,12 @@ class CompiledPlan:
             # Where no tile was small enough, `algorithm` raises the budget.
             fits = self.algorithm.scratch_bytes <= self._scratch_bytes
             if fits and self._settings != tried:
-                return self.run(data, out)
+                return self.run(data, out, addend)
         other = self._kernel.unfolded()
         if other is None:
             return False
         args = self._data, self._pads, self._output, self._scratch_bytes, self.budget
-        return CompiledPlan(other, *args).run(data, out)
+        return CompiledPlan(other, *args).run(data, out, addend)
 
     def _settings_for(
         self, budget: ScratchpadBudget, threads: int | None = None

@@ -9,11 +9,10 @@ the result on each of our threads instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.execute.buffers import tensor_bytes
@@ -16,7 +16,6 @@ from deconv_ir.ir.boxes import Box, Statistic, box_shape
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.regions import Blocker, Walk, find_blockers, required_regions
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.tiling.tile_plan import TileGraph, plan_tile, tile_graph
@@ -102,7 +101,8 @@ class TiledRun:
         self.graph, self.context, self.output = graph, context, output
         self.names = dict(names)
         self._infos, self._memory_limit = infos, memory_limit
-        executor = Executor(graph, context, (output,), memory_limit)
+        # The inputs of a layer's tile are those of the layer; the bits are the same.
+        executor = Executor(graph, context, (output,), memory_limit, add_tensors=False)
         _require_static(graph, executor.order, infos)
         self._executor = executor
         self._prepared = executor.prepare(infos)

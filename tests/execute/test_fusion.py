@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -190,3 +191,66 @@ def test_one_slope_is_fused_and_one_a_channel_overwrites(
     factor = slopes.reshape(1, -1, 1, 1)
     expected = np.where(plain < 0, plain * factor, plain)
     np.testing.assert_allclose(model.run([data])["y"], expected, rtol=1e-5, atol=1e-6)
+
+
+def residual(
+    dtype: str = "f32", shape: str = "2,3,8,9", *, late: bool = False, batch: str = "2"
+) -> IR:
+    """x -> conv -> Add of a bias -> Add of a tensor -> ReLU; the tensor is made before or after."""
+    ir = IR()
+    x = ir.parameter("x", f"{batch},3,8,9", dtype)
+    other = ir.parameter("r", shape, dtype)
+    element = {"f32": np.float32, "f16": np.float16}[dtype]
+    if not late:
+        other = ir.layer("Abs", [other], name="abs")
+    weights = ir.const(normal(3, 3, 1, 1).astype(element))
+    how = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    y = ir.layer("Convolution", [x, weights], how, name="conv")
+    if late:
+        other = ir.layer("Abs", [other], name="abs")
+    y = ir.layer("Add", [y, ir.const(normal(1, 3, 1, 1).astype(element))], name="bias")
+    y = ir.layer("Add", [other, y], name="add")
+    ir.result(ir.layer("ReLU", [y], name="relu", names="y"))
+    return ir
+
+
+ALL = ("bias", "add", "relu") if compiled_module() is not None else ("bias",)
+
+
+@pytest.mark.parametrize(
+    ("how", "fused"),
+    [
+        ({}, ALL),
+        ({"shape": "1,3,8,9"}, ("bias",)),
+        ({"shape": "3,1,1"}, ("bias",)),
+        ({"late": True}, ("bias",)),
+        ({"dtype": "f16"}, ("bias",)),
+    ],
+    ids=str,
+)
+def test_a_tensor_of_the_same_shape_is_added_by_the_kernel(
+    how: dict[str, Any], fused: tuple[str, ...], tmp_path: Path
+) -> None:
+    model = deconv_ir.load(residual(**how).save(tmp_path), warn=False)
+    rng = np.random.default_rng(5)
+    given = [
+        rng.standard_normal(tuple(map(int, p.shape))).astype(p.element_type.numpy())
+        for p in model.inputs.values()
+    ]
+    row = rows_of(model, given)["conv"]
+    assert row.fused == fused
+    assert len(row.inputs) == 2 + ("add" in fused)
+    inner = model.run(given, outputs=["bias", "abs", "y"])
+    assert rows_of(model, given, outputs=["bias", "abs", "y"])["conv"].fused == ("bias",)
+    np.testing.assert_array_equal(inner["y"], np.maximum(inner["bias"] + inner["abs"], 0))
+    np.testing.assert_array_equal(model.run(given)["y"], inner["y"])
+
+
+def test_a_tensor_that_is_broadcast_in_later_runs(tmp_path: Path) -> None:
+    model = deconv_ir.load(residual(batch="?", shape="?,3,8,9").save(tmp_path))
+    rng = np.random.default_rng(6)
+    for first, second in ((2, 2), (1, 1), (1, 3), (3, 1), (3, 3)):
+        given = [rng.standard_normal((n, 3, 8, 9), np.float32) for n in (first, second)]
+        inner = model.run(given, outputs=["bias", "abs"])
+        expected = np.maximum(inner["bias"] + inner["abs"], 0)
+        np.testing.assert_allclose(model.run(given)["y"], expected, rtol=1e-5, atol=1e-6)

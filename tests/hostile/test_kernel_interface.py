@@ -35,6 +35,7 @@ class Packed:
         self.call: dict[str, Any] = {
             "data": np.ones((2, 4, 1, 5, 6), np.float32),
             "out": np.zeros((2, 4, 1, 9, 8), np.float32),
+            "addend": None,
             "pads_begin": (0, 1, 2),
             "output": (1, 9, 8),
             "threads": 2,
@@ -131,6 +132,9 @@ def test_c_packs_no_filter_that_does_not_fit(name: str, value: Any) -> None:
         ("out", np.zeros((2, 4, 1, 9, 16), np.float32)[..., ::2]),
         ("out", read_only(np.zeros((2, 4, 1, 9, 8), np.float32))),
         ("out", bytes(2 * 4 * 9 * 8 * 4)),
+        ("addend", np.zeros((2, 4, 1, 9, 7), np.float32)),
+        ("addend", np.zeros((2, 4, 1, 9, 16), np.float32)[..., ::2]),
+        ("addend", 1.0),
         *(("output", (1, n, 8)) for n in (-9, 0, 8, 10, 2**62, FAR)),
         *(("pads_begin", (0, n, 0)) for n in (2**62, FAR, -(2**62), -FAR)),
         *(("extent", n) for n in (-8, 0, 7, 9, FAR)),

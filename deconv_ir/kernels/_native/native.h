@@ -50,6 +50,14 @@ struct epilogue {
     float immediates[2];
 };
 
+/* What is added to complete results: a tensor of the output's shape, in f32, before an epilogue that
+ * kernels leave to it. */
+struct addition {
+    const struct kernels *kernels;
+    struct epilogue epilogue;
+    const char *addend, *out;
+};
+
 /* Taps that the micro-kernel looks ahead, to fetch data; lists of offsets are
  * this much longer than their depth. */
 #define AHEAD 12
@@ -129,6 +137,8 @@ struct kernels {
     void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);
     void (*store)(enum element to, const void *in, int64_t count, void *out);
     void (*activate)(const struct epilogue *epilogue, void *row, int64_t count);
+    /* Add other elements, and activate the sums. */
+    void (*add)(const struct epilogue *epilogue, const void *others, void *row, int64_t count);
     /* Copy to memory, whole lines past the caches. */
     void (*stream)(const char *in, int64_t bytes, char *out);
     /* Copy rows of `bytes`, a multiple of 4, which are `step` apart: one after the other, each
@@ -137,6 +147,11 @@ struct kernels {
     void (*copy_rows)(const char *in, int64_t step, int64_t rows, int64_t bytes, int64_t gap,
                       int64_t ahead, char *out);
 };
+
+/* Add to complete results what belongs to those that begin at `to`. */
+static inline void add_to(const struct addition *a, const char *to, void *row, int64_t count) {
+    a->kernels->add(&a->epilogue, a->addend + (to - a->out), row, count);
+}
 
 struct kernel;
 struct run;
@@ -230,6 +245,7 @@ struct run {
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
     int64_t extent, crop;
+    const struct addition *addition; /* or NULL; no plan depends on it */
     /* Winograd is chosen or not for these: of the whole layer, of whose output this may be a tile. */
     struct {
         int64_t data[AXES], pads_begin[AXES], output[AXES];

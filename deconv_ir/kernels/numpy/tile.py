@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-
-from deconv_ir.ir.record import NamedTuple
+from typing import NamedTuple
 
 Extents = tuple[int, int, Sequence[int]]
 """How many groups, output channels, and positions u, an axis each."""

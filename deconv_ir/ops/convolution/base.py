@@ -210,6 +210,7 @@ class AnyConvolution(Windowed, abc.ABC):
         bias: Array | None,
         context: Context,
         activation: Activation | None = None,
+        adds: bool = False,
     ) -> PackedFilter:
         """Pack a filter."""
         from deconv_ir.kernels import Convolution, Deconvolution
@@ -224,6 +225,7 @@ class AnyConvolution(Windowed, abc.ABC):
                 groups=self.groups_of(filter.shape),
                 bias=bias,
                 activation=activation,
+                adds=adds,
                 scratch_bytes=context.scratch_bytes,
                 accuracy=context.accuracy,
             )
@@ -260,7 +262,13 @@ class AnyConvolution(Windowed, abc.ABC):
         bias, activation = found
         if bias is not None and own is not None:
             return None
-        return self._packed(constants, bias if own is None else own, activation, context)
+        bias = bias if own is None else own
+        if not epilogue.adds:
+            return self._packed(constants, bias, activation, context)
+        # The inputs of others are not told from an addend.
+        if self.transposed or self.bias_at or self.channels_last or filter_.dtype != np.float32:
+            return None
+        return self._packed(constants, bias, activation, context, adds=True)
 
     def _packed(
         self,
@@ -268,6 +276,8 @@ class AnyConvolution(Windowed, abc.ABC):
         bias: Array | None,
         activation: Activation | None,
         context: Context,
+        *,
+        adds: bool = False,
     ) -> Kernel | None:
         from deconv_ir.ops.convolution.packed import PackedLayer
 
@@ -276,24 +286,29 @@ class AnyConvolution(Windowed, abc.ABC):
         if filter_ is None or data is not None:
             return None
         shape = filter_.shape
-        packed = self.kernel(filter_, bias, context, activation)
+        packed = self.kernel(filter_, bias, context, activation, adds)
+        if adds and not packed.adds_in_cache:
+            return None
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
 
         def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
-            present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
-            return self.apply(packed, shape, present, context, out, budget)
+            addend = inputs[-1] if adds else None
+            given = inputs[:-1] if adds else inputs
+            present = [i if c is None else c for i, c in zip(given, kept, strict=True)]
+            return self.apply(packed, shape, present, context, out, budget, addend)
 
         def place(inputs: Infos) -> Placement | None:
             data = static(inputs[0].shape)
-            placed = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
+            others = tuple(inputs[2 : len(kept)])
+            placed = _placed(self, (data, shape), others, context.semantics)
             if placed is None:  # the requested extents are not known before
                 return None
             if self.channels_last:
                 data = (data[0], data[-1], *data[1:-1])
             return data, *placed
 
-        return PackedLayer(run, place, packed, channels_last=self.channels_last)
+        return PackedLayer(run, place, packed, channels_last=self.channels_last, adds=adds)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return not self.channels_last
@@ -337,15 +352,16 @@ class AnyConvolution(Windowed, abc.ABC):
         context: Context,
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
+        addend: Array | None = None,
     ) -> Array:
-        """Run a packed kernel; `out` and `budget` as of the kernel, `out` channels first only."""
+        """Run a packed kernel; `out`, channels first only, and what follows are of the kernel."""
         data = inputs[0]
         others = tuple(map(describe_requested, inputs[2:]))
         placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
         assert placed is not None, "actual arrays have static shapes"
         pads, extents = placed
         given = np.moveaxis(data, -1, 1) if self.channels_last else data
-        result = packed.run(given, pads, extents, out, budget)
+        result = packed.run(given, pads, extents, out, budget, addend)
         return np.moveaxis(result, 1, -1) if self.channels_last else result
 
 

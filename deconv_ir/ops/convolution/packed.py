@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Infos, Kernel, LayerPlan, Operation
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.convolution.tile import ConvolutionTile
@@ -33,7 +32,8 @@ class PackedLayer(Kernel):
     """A prepared layer that tells what it takes, and keeps within what it is given.
 
     `run` takes the inputs, `out` and a budget.  `place` takes what is known of the inputs, all
-    shapes static, and returns how the kernel is called; None where that depends on values.
+    shapes static, and returns how the kernel is called; None where that depends on values.  With
+    `adds`, the last input is added to the output, which is channels first then.
     """
 
     def __init__(
@@ -43,8 +43,10 @@ class PackedLayer(Kernel):
         kernel: Convolution | Deconvolution,
         *,
         channels_last: bool = False,
+        adds: bool = False,
     ) -> None:
         self._run = run
+        self._adds = adds
         self._place = place
         self._kernel = kernel
         self._channels_last = channels_last
@@ -58,7 +60,7 @@ class PackedLayer(Kernel):
         if placed is None:
             unknown = AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0)
             return LayerPlan(functools.partial(self, budget=budget), _Fixed(unknown, (unknown,)))
-        plan = self._kernel.plan(*placed, budget)
+        plan, adds = self._kernel.plan(*placed, budget), self._adds
         if self._channels_last:
 
             def call(arrays: Arrays, out: Array | None) -> Arrays:
@@ -67,7 +69,7 @@ class PackedLayer(Kernel):
         else:
 
             def call(arrays: Arrays, out: Array | None) -> Arrays:
-                return (plan.run(arrays[0], out),)
+                return (plan.run(arrays[0], out, arrays[-1] if adds else None),)
 
         return LayerPlan(call, plan, 1 if self._channels_last else 2)
 

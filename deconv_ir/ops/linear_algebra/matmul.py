@@ -168,7 +168,9 @@ class MatMul(Operation):
         from deconv_ir.kernels.products import pack_matrix
 
         a, b = constants
-        if a is not None or b is None or len(b.shape) != 2 or epilogue.activation is not None:
+        if a is not None or b is None or len(b.shape) != 2:
+            return None
+        if epilogue.activation is not None or epilogue.adds:
             return None
         matrix = whole(b)
         matrix = matrix.T if self.transpose_b else matrix

@@ -6,11 +6,10 @@ import enum
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.numeric import np, widened_bytes, working_dtype
@@ -46,11 +45,11 @@ class Standardizing(NamedTuple):
 
 def standardizer(
     shape: tuple[int, ...], dtype: Any, how: Standardizing, scratch_bytes: int
-) -> Callable[[Array, Array | None], Array]:
+) -> Callable[[Array], Array]:
     """Return a function that standardizes arrays of one shape, of f32 or f64.
 
     `scratch_bytes` is a bound on what is squared at once; to be called without NumPy's
-    warnings, with a contiguous array to write to, which may be the first, or None.
+    warnings.
     """
     kept = len(shape) - len(how.axes)
     last = tuple(range(kept, len(shape)))
@@ -58,15 +57,7 @@ def standardizer(
         before = tuple(i for i in range(len(shape)) if i not in how.axes)
         moved = tuple(shape[i] for i in (*before, *how.axes))
         inner = standardizer(moved, dtype, how._replace(axes=last), scratch_bytes)
-
-        def run_moved(data: Array, out: Array | None) -> Array:
-            result = np.moveaxis(inner(np.moveaxis(data, how.axes, last), None), last, how.axes)
-            if out is None:
-                return result
-            out[...] = result
-            return out
-
-        return run_moved
+        return lambda data: np.moveaxis(inner(np.moveaxis(data, how.axes, last)), last, how.axes)
     flat = math.prod(shape[:kept]), math.prod(shape[kept:])
     if dtype == np.float32 and compiled_module() is not None and math.prod(flat):
         return functools.partial(_compiled, flat[1], how)
@@ -87,9 +78,9 @@ def standardizer(
             deviation += small
         np.divide(target, deviation, out=target)
 
-    def run(data: Array, out: Array | None) -> Array:
+    def run(data: Array) -> Array:
         rows = data.reshape(flat)
-        result = np.empty(flat, dtype) if out is None else out.reshape(flat)
+        result = np.empty(flat, dtype)
         if len(rows) <= block:
             one_block(rows, result)
             return result.reshape(shape)
@@ -106,12 +97,11 @@ def standardizer(
     return run
 
 
-def _compiled(row: int, how: Standardizing, data: Array, out: Array | None) -> Array:
+def _compiled(row: int, how: Standardizing, data: Array) -> Array:
     from deconv_ir.kernels import empty
     from deconv_ir.kernels.normalization import standardize
 
-    out = empty(data.shape, data.dtype) if out is None else out
-    inside = how.mode is EpsMode.INSIDE_SQRT
+    out, inside = empty(data.shape, data.dtype), how.mode is EpsMode.INSIDE_SQRT
     standardize(data, out, row, eps=how.eps, inside=inside, divides=how.variance)
     return out
 

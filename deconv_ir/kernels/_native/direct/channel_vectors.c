@@ -111,10 +111,14 @@ static void sum_plane(const struct context *c, const struct tile *tile, const st
         const int64_t row = least(y, ys - some);
         c->kernels->sum_vectors(&rows, data + row * t->pitch * lanes, g->weights, g->bias,
                                 &c->k->epilogue, sums);
-        for (int64_t run = 0; run < runs; run++)
-            c->kernels->scatter_channels(sums + run * count * lanes, channel, g->channels,
-                                         runs > 1 ? count : some * count,
-                                         out + (row + run) * pitch);
+        const int64_t length = runs > 1 ? count : some * count;
+        for (int64_t run = 0; run < runs; run++) {
+            float *to = out + (row + run) * pitch;
+            c->kernels->scatter_channels(sums + run * count * lanes, channel, g->channels, length,
+                                         to);
+            for (int64_t i = 0; c->run->addition && i < g->channels; i++, to += channel)
+                add_to(c->run->addition, (char *)to, to, length);
+        }
     }
 }
 

@@ -29,7 +29,9 @@ static void sum_plain(const struct context *c, const struct tile *tile, int64_t 
                                       t->pitch, straight ? out_pitch : all};
     /* Functions want long rows, without what lies between them. */
     const struct epilogue *epilogue = &c->k->epilogue, none = {.activation = ACT_NONE};
-    const int later = epilogue->activation == ACT_FUNCTION, joined = out_pitch == count;
+    const struct addition *addition = c->run->addition;
+    const int later = addition || epilogue->activation == ACT_FUNCTION;
+    const int joined = out_pitch == count;
     const char *weights = (const char *)c->k->packed + sub.packed * size;
     const char *bias = c->k->bias, *data = tile->data;
     if (bias) bias += tile->group * size;
@@ -41,8 +43,10 @@ static void sum_plain(const struct context *c, const struct tile *tile, int64_t 
                              straight ? out : tile->sums);
         if (!straight) kernels->copy_lines(tile->sums, t->pitch, ys, count, out, out_pitch);
         if (!later) continue;
-        for (int64_t row = 0; row < (joined ? 1 : ys); row++)
-            kernels->activate(epilogue, out + row * out_pitch * size, count * (joined ? ys : 1));
+        for (int64_t row = 0; row < (joined ? 1 : ys); row++, out += out_pitch * size) {
+            if (addition) add_to(addition, out, out, count * (joined ? ys : 1));
+            else kernels->activate(epilogue, out, count * (joined ? ys : 1));
+        }
     }
 }
 

@@ -107,7 +107,7 @@ void take_taps(const struct context *c, struct tile *tile);
 void take_weights(const struct context *c, const struct tile *tile, const struct go *go,
                   const struct sub *sub, int64_t block, char *to);
 /* Sum some blocks of rows of some sub-convolutions.  Where the epilogue is a function,
- * activate_blocks() applies it, to complete sums. */
+ * activate_blocks() applies it, to complete sums; so it adds to those in the output. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep);
 void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep);

@@ -89,6 +89,13 @@ static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, v
 #endif
 }
 
+static void NAME(add)(const struct epilogue *e, const void *others_, void *row, int64_t count) {
+    const ELEMENT *others = others_;
+    ELEMENT *line = row;
+    for (int64_t i = 0; i < count; i++) line[i] += others[i];
+    if (e->activation != ACT_NONE) NAME(activate)(e, row, count);
+}
+
 /* Store a block of sums with their bias, and what is negative as 0 where a ReLU follows: NaN stays. */
 INLINE void NAME(store_block)(const int rows, const int columns, const int is_relu, const VEC *sum,
                               ELEMENT *restrict sums, int64_t row_stride, const ELEMENT *bias) {
@@ -521,6 +528,7 @@ static const struct kernels NAME(kernels) = {
     .load = NAME(load),
     .store = NAME(store),
     .activate = NAME(activate),
+    .add = NAME(add),
     .stream = stream,
     .copy_rows = copy_rows,
 };

@@ -13,13 +13,14 @@ struct context {
     const struct spans *spans;
 };
 
-/* `count` results from `to` on, all with the same of `at_once` values. */
+/* `count` results from `to` on, all with the same of `at_once` values but for an addition. */
 static void fill(const struct context *c, const void *values, int64_t at_once, char *to,
                  int64_t count) {
     const enum element element = (enum element)c->layer->element;
     for (int64_t done = 0; done < count; done += at_once)
         c->kernels->store(element, values, least(at_once, count - done),
                           to + done * element_size(element));
+    if (c->run->addition) add_to(c->run->addition, to, to, count);
 }
 
 static int is_within(const struct spans *spans, int64_t at) {

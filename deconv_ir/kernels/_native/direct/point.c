@@ -83,6 +83,10 @@ static void write_taps(const struct context *c, const struct tile *tile, int row
     case 4: scatter(4, values, rows, places, taps, plane, out); break;
     default: scatter(8, values, rows, places, taps, plane, out);
     }
+    for (int64_t i = 0; c->run->addition && i < taps * rows; i++) {
+        char *to = out + (i % rows * plane + places[i / rows]) * size;
+        if (places[i / rows] >= 0) add_to(c->run->addition, to, to, 1);
+    }
 }
 
 /* Sum the taps from the first to the last that lead anywhere. */

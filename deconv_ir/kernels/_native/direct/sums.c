@@ -191,15 +191,17 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
 }
 
 void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep) {
-    if (!go->ends || c->k->epilogue.activation != ACT_FUNCTION) return;
+    const struct addition *addition = sweep->together ? c->run->addition : NULL;
+    if (!go->ends || (!addition && c->k->epilogue.activation != ACT_FUNCTION)) return;
     const int joined = sweep->row_stride == sweep->positions;
     for (int64_t sub = 0; sub < sweep->sub_count; sub++)
         for (int64_t b = 0; b < sweep->blocks; b++) {
             const int rows = packing_rows(c->packing, sweep->first_block + b);
             char *row = sums_of(c, sweep, sub, b);
             for (int r = 0; r < (joined ? 1 : rows); r++) {
-                c->kernels->activate(&c->k->epilogue, row,
-                                     sweep->positions * (joined ? rows : 1));
+                const int64_t count = sweep->positions * (joined ? rows : 1);
+                if (addition) add_to(addition, row, row, count);
+                else c->kernels->activate(&c->k->epilogue, row, count);
                 row += sweep->row_stride * c->kernels->size;
             }
         }

@@ -28,6 +28,7 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
     const int64_t channel_pitch = a[0].output * a[1].output * extent * out_size;
     const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]), ahead = least(ROWS_AHEAD, ys);
     const int direct = out_size == size && skipped == 0 && !c->streamed;
+    const struct addition *addition = c->run->addition;
     if (count <= skipped) return;
     for (int64_t i = 0; i < channels; i++)
         for (int64_t image = 0; image < tile->images; image++)
@@ -43,8 +44,9 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
                         fetch_ends(out, y + ahead < ys ? ahead * out_pitch : channel_pitch,
                                    (count - skipped) * size);
                     c->kernels->interleave(line, pitch, stride, count, direct ? out : tile->row);
+                    char *row = direct ? out : tile->row + skipped * size;
+                    if (addition) add_to(addition, out, row, count - skipped);
                     if (direct) continue;
-                    const char *row = tile->row + skipped * size;
                     if (c->streamed) c->kernels->stream(row, (count - skipped) * size, out);
                     else c->kernels->store(element, row, count - skipped, out);
                 }
@@ -59,6 +61,7 @@ void write_panel(const struct context *c, const struct tile *tile, const int64_t
     const int64_t size = c->kernels->size, out_size = element_size(element);
     const int64_t stride = a[2].out_stride, count = box[2];
     const int64_t begin = tile->first[2] * stride + sub->q[2];
+    const struct addition *addition = c->run->addition;
     for (int row = 0; row < rows; row++) {
         const char *in = sums + row * row_stride * size;
         for (int64_t image = 0; image < tile->images; image++)
@@ -71,6 +74,9 @@ void write_panel(const struct context *c, const struct tile *tile, const int64_t
                     if (out_size == size && size == 4) {
                         for (int64_t i = 0; i < count; i++)
                             memcpy(out + i * stride * 4, in + i * 4, 4);
+                        if (addition && stride == 1) add_to(addition, out, out, count);
+                        for (int64_t i = 0; addition && stride > 1 && i < count; i++)
+                            add_to(addition, out + i * stride * 4, out + i * stride * 4, 1);
                         continue;
                     }
                     c->kernels->store(element, in, count, tile->row);

@@ -263,7 +263,7 @@ static int run_is_sane(const Kernel *self, struct run *run) {
            run->crop < folded && run->output[2] == divide_up(run->crop + run->extent, folded);
 }
 
-/* Read (data, out, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
+/* Read (data, out, addend or None, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
  * winograd_bytes, transient, extent, crop, and data, pads_begin and output of the whole. */
 #define SETTINGS "(LLL)(LLL)LLLLLLL(LLL)(LLL)(LLL)"
 #define THREE(axes) &(axes)[0], &(axes)[1], &(axes)[2]
@@ -274,12 +274,14 @@ static int run_is_sane(const Kernel *self, struct run *run) {
         THREE((run)->whole.data), THREE((run)->whole.pads_begin), THREE((run)->whole.output)
 
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
-                            Py_buffer *in, Py_buffer *result) {
+                            Py_buffer *in, Py_buffer *result, Py_buffer *added) {
     const int64_t size = element_size((enum element)self->k.layer.element);
     const int64_t channels_in = self->k.layer.groups * self->k.layer.channels_in;
-    PyObject *data, *out;
+    PyObject *data, *out, *addend;
     memset(run, 0, sizeof *run);
-    if (!PyArg_ParseTuple(arguments, "OO" SETTINGS, &data, &out, SETTINGS_OF(run))) return -1;
+    memset(added, 0, sizeof *added);
+    if (!PyArg_ParseTuple(arguments, "OOO" SETTINGS, &data, &out, &addend, SETTINGS_OF(run)))
+        return -1;
     if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
     if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
         PyBuffer_Release(in);
@@ -302,8 +304,14 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
                                     self->k.layer.channels_out / self->k.layer.folded,
                                     run->output[0], run->output[1], run->extent}, 7);
     }
+    if (good && addend != Py_None) {
+        good = !PyObject_GetBuffer(addend, added, PyBUF_CONTIG_RO);
+        good = good && self->k.layer.element == F32 && buffer_has(added, result->len);
+    }
     if (good) return 0;
-    PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "data, out or addend do not fit the kernel");
+    if (added->obj) PyBuffer_Release(added);
     PyBuffer_Release(in);
     PyBuffer_Release(result);
     return -1;
@@ -312,24 +320,30 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
 static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
-    Py_buffer data, out;
+    Py_buffer data, out, addend;
     if (!is_filled(self)) Py_RETURN_NONE;
-    if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
+    if (run_of_arguments(self, arguments, &run, &data, &out, &addend)) return NULL;
     struct shared_plan *shared = NULL;
     if (make_room(self)) PyErr_NoMemory();
     else shared = plan_acquire(self, &run, 1);
     int failed = -1;
     if (shared) {
         const struct tiling *t = &shared->plan.tiling;
+        const struct addition addition = {self->k.kernels, self->k.epilogue, addend.buf, out.buf};
+        struct kernel k = self->k;
+        if (addend.obj) {
+            run.addition = &addition;
+            k.epilogue.activation = ACT_NONE;
+        }
         /* Else there is nothing left to cut, and Python has a kernel that can go on. */
         const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
         failed = 1;
         self->users++;
         begin_unlocked();
         if (shared->form)
-            failed = wino_execute(&self->k, &run, &shared->winograd, data.buf, out.buf);
+            failed = wino_execute(&k, &run, &shared->winograd, data.buf, out.buf);
         else if (fits)
-            failed = execute(&self->k, &run, &shared->plan, data.buf, out.buf);
+            failed = execute(&k, &run, &shared->plan, data.buf, out.buf);
         end_unlocked();
         self->users--;
         plan_release(shared);
@@ -337,6 +351,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     }
     PyBuffer_Release(&data);
     PyBuffer_Release(&out);
+    if (addend.obj) PyBuffer_Release(&addend);
     if (failed > 0) Py_RETURN_FALSE; /* the result is void */
     if (failed) return NULL;
     Py_RETURN_TRUE;
@@ -456,7 +471,7 @@ static PyMethodDef kernel_methods[] = {
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
+     "run(data, out, addend, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
      "transient, extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where "
      "rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,

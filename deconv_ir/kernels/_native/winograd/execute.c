@@ -196,8 +196,9 @@ static void write_plane(const struct context *c, const struct tile *tile,
                 const int64_t y =
                     wino_output(&a[1], qy, tile->first[1] + first + i, sublattice, j);
                 if (y < 0 || y >= extent) continue;
-                const float *from = tile->row + i * row_size + tile->before;
+                float *from = tile->row + i * row_size + tile->before;
                 char *row = plane + (y * c->run->output[2] + tile->begin) * size;
+                if (c->run->addition) add_to(c->run->addition, row, from, tile->elements);
                 if (!c->streamed) {
                     fetch_results(row, first + i + ahead < box_y ? ahead * pitch : channel_pitch,
                                   tile->elements * size);

@@ -187,9 +187,11 @@ static void write_bias(struct search *s, const struct place *place, const int64_
     const int64_t image = s->tile->first_image + place->image;
     int64_t to = (image * c->layer->groups + s->tile->group) * channels + first;
     to = to * volume + (at[0] * extent[1] + at[1]) * extent[2] + at[2];
-    for (int64_t i = first; i < last; i++, to += volume)
-        c->kernels->store(element, &s->values[i], 1,
-                          c->out + to * element_size(element));
+    for (int64_t i = first; i < last; i++, to += volume) {
+        char *result = c->out + to * element_size(element);
+        c->kernels->store(element, &s->values[i], 1, result);
+        if (c->run->addition) add_to(c->run->addition, result, result, 1);
+    }
 }
 
 /* Look at a result of the sub-convolution, `at` in the tile. */

@@ -185,9 +185,11 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
     piece_sum(&p, first_block, last_block);
     const int64_t volume = c->run->output[0] * c->run->output[1] * c->run->output[2];
     for (int64_t n = 0; n < p.count; n++)
-        for (int64_t channel = first; p.image[n] && channel < last; channel++)
-            c->kernels->store(element, p.sums + channel * width + n, 1,
-                              p.out[n] + channel * volume * element_size(element));
+        for (int64_t channel = first; p.image[n] && channel < last; channel++) {
+            char *result = p.out[n] + channel * volume * element_size(element);
+            c->kernels->store(element, p.sums + channel * width + n, 1, result);
+            if (c->run->addition) add_to(c->run->addition, result, result, 1);
+        }
 }
 
 void wino_sum_uneven(struct tile *tile, void *scratch) {
