@@ -1,8 +1,8 @@
-/* The cost model: cycles that tiles would take, and the tiles that take the fewest.
+/* The cost model: predicts the cycles of a tiling.
  *
- * Nothing here touches data.  It has to rank tilings and algorithms, not to predict times.  All
- * constants were fitted on two cores of a Zen 3 (AVX2); docs/performance-notes.md has the
- * machines on which they were checked.  What differs between processors is in struct machine.
+ * Nothing here touches data.  The model has to rank tilings and algorithms rather than to predict
+ * times.  All constants were fitted on two cores of a Zen 3 (AVX2); docs/performance-notes.md lists
+ * the machines on which they were checked.  struct machine has what differs between processors.
  */
 #include "cost_model.h"
 #include "direct/direct.h"
@@ -12,14 +12,14 @@
 /* -------------------------------------------------------- micro-kernels -- */
 
 #define FMA_LATENCY 4.0         /* cycles of a multiply-add */
-#define BROADCASTS_A_CYCLE 2.0  /* weights that are broadcast in a cycle */
-#define LOAD_CYCLES 1.3         /* of a vector of data, beside two multiply-adds a cycle */
-#define CALL_CYCLES 20.0        /* of the calls for one block of rows */
-#define BLOCK_CYCLES 8.0        /* of one micro-kernel */
-#define SUM_CYCLES 2.0          /* of a vector of sums that is stored */
+#define BROADCASTS_A_CYCLE 2.0  /* weights broadcast per cycle */
+#define LOAD_CYCLES 1.3         /* cycles of loading a vector, at two multiply-adds a cycle */
+#define CALL_CYCLES 20.0        /* cycles of the calls for one block of rows */
+#define BLOCK_CYCLES 8.0        /* cycles of one micro-kernel beside its taps */
+#define SUM_CYCLES 2.0          /* cycles of storing a vector of sums */
 
-/* Cycles that a micro-kernel takes for one tap: its multiply-adds or its loads, weights one by
- * one, but not less than one multiply-add's latency. */
+/* Cycles of a micro-kernel for one tap: those of its multiply-adds or of its loads, the larger of the
+ * two, and at least the latency of a multiply-add. */
 static double kernel_tap_cycles(const struct machine *machine, int rows, int columns) {
     const double rate = machine->multiply_adds;
     const double multiply_adds = rows * columns / rate;
@@ -27,9 +27,9 @@ static double kernel_tap_cycles(const struct machine *machine, int rows, int col
     return fmax(fmax(multiply_adds, loads), FMA_LATENCY);
 }
 
-/* Of the third-level cache, which others use as well: bytes that a layer may find there still. */
+/* Bytes that may still be in the third-level cache, which other cores share, from the last run. */
 #define THIRD_LEVEL_SHARE (16 << 20)
-/* Bytes of weights a cycle, from where they are. */
+/* Bytes of weights per cycle, by where they are read from. */
 #define FROM_MEMORY 3.6
 #define FROM_MEMORY_AND_THIRD_LEVEL 6.0
 #define FROM_THIRD_LEVEL 12.0
@@ -58,7 +58,7 @@ static double row_cycles(const struct machine *machine, const struct kernels *ke
     return cycles;
 }
 
-/* The same of rows that are rows of the output: what fills no vector is summed beside it. */
+/* The same where whole vectors are summed in the output itself, and the rest in scratch. */
 static double straight_cycles(const struct machine *machine, const struct kernels *kernels,
                               int rows, int64_t positions, double taps) {
     const int64_t rest = positions % kernels->lanes;
@@ -69,8 +69,8 @@ static double straight_cycles(const struct machine *machine, const struct kernel
 
 /* --------------------------------------------------------------- threads -- */
 
-/* Threads that run dry wait for the last tile, and something always disturbs one of them: many
- * tiles are better than few.  Shares of a tile's cycles. */
+/* Threads without tiles wait for the last one, and something always delays one of them, so that many
+ * tiles are better than few.  Both are shares of a tile's cycles. */
 #define WAITING_SHARE 0.75
 #define DISTURBED_TILES 0.06
 
@@ -116,18 +116,18 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 #define SCATTERED_RESULT 1.2      /* of more than two */
 
 #define DEPTHWISE_CHANNEL 120.0   /* of a channel of a depthwise layer beside all that follows */
-#define DEPTHWISE_VECTOR 2.0      /* of a vector of its sums, */
-#define DEPTHWISE_TAP 0.25        /* and of a tap that is added to one, */
-#define DEPTHWISE_BYTE 0.012      /* and of a byte of what it loads: most lie across two lines */
-#define FIRST_LEVEL (32 << 10)    /* bytes beyond which data */
-#define DEPTHWISE_FAR 1.2         /* take so many times as long */
+#define DEPTHWISE_VECTOR 2.0      /* of a vector of its sums */
+#define DEPTHWISE_TAP 0.25        /* of a tap that is added to such a vector */
+#define DEPTHWISE_BYTE 0.012      /* of a byte of that tap's data: most loads cross cache lines */
+#define FIRST_LEVEL (32 << 10)    /* bytes of the first-level cache */
+#define DEPTHWISE_FAR 1.2         /* factor of the sums where data exceed it */
 #define PARTED_ROW 4.0            /* of a row of sums that is copied to the output */
-#define VECTORS_POSITION 4.0      /* of a position that is exchanged with channels, */
-#define VECTORS_TAP 0.6           /* and of a tap that is added there */
-#define CHANNELS_CYCLES 20000.0   /* of a job of several channels */
-#define JOBS_A_THREAD 8           /* where that leaves so many */
+#define VECTORS_POSITION 4.0      /* of a position that is transposed, for vectors of channels */
+#define VECTORS_TAP 0.6           /* of a tap that is added to such a vector */
+#define CHANNELS_CYCLES 20000.0   /* at which a job takes no further channels, */
+#define JOBS_A_THREAD 8           /* if this many jobs are left for each thread */
 
-/* Cycles of taps at positions that are in so many rows. */
+/* Cycles of summing `taps` taps for `rows` rows of `count` positions. */
 static double vectors_cycles(const struct kernel *k, int64_t rows, int64_t count, double taps) {
     const double tap =
         DEPTHWISE_TAP + DEPTHWISE_BYTE * (double)(k->kernels->lanes * k->kernels->size);
@@ -277,17 +277,15 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 #define GATHERED_VALUE 0.43   /* an element that is gathered */
 #define WINDOW_ROW 2.6        /* a row of windows */
 #define TRANSIENT_WEIGHT 0.5  /* a weight at a point, where weights are not kept */
-/* A line of the panel, by the panel's size in second-level caches. */
+/* A line of the panel, by the ratio of the panel's size to the second-level cache. */
 #define NEAR_LINE 1.7
 #define FAR_LINE 3.5
 #define FARTHEST_LINE 7.0
-/* Factors: three axes have lines too many and too short for the first-level cache; direct sums
- * take longer than the hits in cache for which they are modelled; and one product of panels is
- * as much faster than this, but where a core begins two of the longest multiply-adds a cycle. */
-#define VOLUME_FACTOR 1.15
-#define WINO_FACTOR 0.89
-#define ONE_POINT_FACTOR 0.92 /* of taps that see every so many positions, */
-#define ONE_TAP_FACTOR 1.05   /* and of a single tap, whose direct sums are a product as well */
+/* Factors that make the two models comparable. */
+#define VOLUME_FACTOR 1.15    /* three axes: lines are too many and too short for the first level */
+#define WINO_FACTOR 0.89      /* direct sums are modelled with all data in cache */
+#define ONE_POINT_FACTOR 0.92 /* one tap per sub-convolution, except with full-width AVX-512 */
+#define ONE_TAP_FACTOR 1.05   /* one tap in all, where direct sums are one product as well */
 
 /* Cycles of one chunk's products at all points and of fetching their weights. */
 static double product_cycles(const struct kernel *k, const struct wino_packing *p,
@@ -330,7 +328,7 @@ static double transient_cycles(const struct kernel *k, const struct wino_packing
                weight_bytes_per_cycle(&k->layer.machine, (double)k->layer.groups * direct);
 }
 
-/* Cycles of one chunk's outputs, whose elements take `per_element` of what those of 8 lanes take. */
+/* Cycles of one chunk's outputs; `per_element` is the time of an element relative to 8 lanes. */
 static double output_cycles(const struct wino_plan *plan, const struct wino_tiling *t,
                             double by_length, double per_element) {
     const struct wino_packing *p = plan->packing;
@@ -382,7 +380,7 @@ static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
 double wino_cycles(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                    const struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
-    /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
+    /* Longer vectors need fewer instructions, but wait for caches as long as shorter ones. */
     const double per_vector = 16. / ((double)k->kernels->lanes * k->layer.machine.multiply_adds);
     const double by_length = (1 + per_vector) / 2;
     const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];

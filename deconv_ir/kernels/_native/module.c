@@ -26,7 +26,7 @@ void end_unlocked(void) {
 }
 
 extern PyType_Spec kernel_spec;    /* layer/object.c */
-extern PyType_Spec block_spec;     /* direct/blocks.c */
+extern PyType_Spec block_spec;     /* runtime/memory.c */
 extern PyType_Spec pointwise_spec; /* pointwise/object.c */
 PyObject *pointwise_operations(void);
 PyObject *module_resample(PyObject *module, PyObject *arguments); /* resample/resample.c */

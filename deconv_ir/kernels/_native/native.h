@@ -1,11 +1,11 @@
-/* Compiled transposed convolution: what its files share.
+/* Declarations that the files of the compiled kernels share.
  *
- * The words are those of problem.py and docs/kernels.md.  In short: all outputs y = s*v + q of one
- * phase q see the same kernel taps, at the same distances: they are a dense correlation over v,
- * the sub-convolution q (`sub` in names).  A tile is a box of v for some images and one group.
+ * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one phase q see the same
+ * kernel taps at the same distances: they are a dense correlation over v, the sub-convolution q
+ * (`sub` in names).  A tile is a box of v for some images and one group.
  *
- * A forward convolution is one sub-convolution, whose data are split by their position modulo the
- * stride, the `residue`, when they are copied.
+ * A convolution is one sub-convolution.  Its data are split by their position modulo the stride, the
+ * `residue`, when they are copied.
  */
 #ifndef DECONV_NATIVE_H
 #define DECONV_NATIVE_H
@@ -25,8 +25,7 @@ enum { OUT_OF_MEMORY = -1, INTERRUPTED = -2 };
 
 /* ------------------------------------------------------------ numbers -- */
 
-/* How elements are stored.  Signed and unsigned integers are the same modulo
- * 2^bits. */
+/* How elements are stored.  Signed and unsigned integers have the same sums modulo 2^bits. */
 enum element { F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS };
 
 /* How they are multiplied and summed. */
@@ -50,7 +49,7 @@ struct epilogue {
     float immediates[2];
 };
 
-/* What is added to complete results: a tensor of the output's shape, in f32, before an epilogue that
+/* A tensor that is added to complete results: of the output's shape, in f32, before an epilogue that
  * kernels leave to it. */
 struct addition {
     const struct kernels *kernels;
@@ -58,15 +57,17 @@ struct addition {
     const char *addend, *out;
 };
 
-/* Taps that the micro-kernel looks ahead, to fetch data; lists of offsets are
- * this much longer than their depth. */
+/* The micro-kernel prefetches the data of the tap that is this far ahead; lists of offsets are this
+ * much longer than their depth. */
 #define AHEAD 12
 
-/* Bytes that it looks ahead in the weights: a page, since what the processor itself fetches ends
- * with each of them. */
+/* Bytes ahead at which it prefetches weights: a page, where the processor's own prefetcher stops. */
 #define WEIGHTS_AHEAD 4096
-/* Bytes of several lines of weights at once. */
+/* The same where weights of several blocks of rows are read side by side. */
 #define BLOCKS_AHEAD 512
+
+/* Bytes of data that stay in the first-level cache while weights pass. */
+#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 
 /* Sums `blocks` neighbouring blocks of rows x columns vectors:
  *
@@ -100,38 +101,38 @@ struct kernels {
     void (*sum_position)(int rows, int64_t depth, const int32_t *offsets, const void *data,
                          const void *weights, void *sums, int64_t row_stride, int begins,
                          const void *bias, const struct epilogue *finish);
-    /* Sum `depth` channels of one position, whose weights are `step` elements apart, for rows of
-     * some taps, [tap][row].  A vector too much may be read and written. */
+    /* Sum `depth` channels of one position, whose weights are `step` elements apart, into the
+     * results of some taps, [tap][row].  Up to a vector beyond the end may be read and written. */
     void (*sum_taps)(int rows, int64_t taps, int64_t depth, const void *data, const void *weights,
                      int64_t step, const void *bias, const struct epilogue *finish, void *sums);
-    /* The same of one tap, of up to MAX_ROWS blocks of equal rows whose weights are `step` elements
-     * apart: rows of all blocks, one after the other. */
+    /* The same for one tap and several blocks of equal rows, whose weights are `step` elements
+     * apart; the sums of the blocks follow each other. */
     void (*sum_row_blocks)(int rows, int64_t blocks, int64_t depth, const void *data,
-                       const void *weights, int64_t step, const void *bias,
-                       const struct epilogue *finish, void *sums);
-    /* Sum a channel of a depthwise layer, of one weight a tap.  A row shorter than a vector is
-     * summed, and stored, as far as one reaches. */
+                           const void *weights, int64_t step, const void *bias,
+                           const struct epilogue *finish, void *sums);
+    /* Sum a channel of a depthwise layer, which has one weight per tap.  Of a row shorter than a
+     * vector, a whole vector is summed and stored. */
     void (*sum_channel)(const struct channel_rows *rows, const void *data, const void *weights,
                         const void *bias, const struct epilogue *finish, void *sums);
-    /* Copy rows of `count` elements, `pitch` apart, to where they are `out_pitch` apart; nothing
-     * else is read or written. */
+    /* Copy rows of `count` elements that are `pitch` apart to rows that are `out_pitch` apart.
+     * Nothing beyond them is read or written. */
     void (*copy_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count, void *out,
                        int64_t out_pitch);
-    /* The same of every other element, `count` of them, and `pairs` of those between them: as
-     * many or one fewer, and `odds` elements behind. */
+    /* Copy the even elements of rows, `count` of them, and the odd ones, `pairs` (as many or one
+     * fewer), to `odds` elements behind. */
     void (*split_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count,
                         int64_t pairs, void *out, int64_t out_pitch, int64_t odds);
-    /* Vectors of channels, for f32; NULL for others.  Element i of each of so many channels, of
-     * `lanes` at most and `step` elements apart, to or from vector places[i], or i. */
+    /* For f32, else NULL: element i of at most `lanes` channels, which are `step` elements apart,
+     * becomes vector places[i] of `out`; and back, from vector i of `in`. */
     void (*gather_channels)(const void *in, int64_t step, int64_t channels, int64_t count,
                             const int32_t *places, void *out);
     void (*scatter_channels)(const void *in, int64_t step, int64_t channels, int64_t count,
                              void *out);
-    /* As sum_channel(), of vectors of channels; the sums of all rows are one after the other. */
+    /* As sum_channel(), for vectors of channels; the sums of the rows follow each other. */
     void (*sum_vectors)(const struct channel_rows *rows, const void *data, const void *weights,
                         const void *bias, const struct epilogue *finish, void *sums);
-    /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs.  A vector too much
-     * may be read. */
+    /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs.  Up to a vector
+     * beyond the end may be read. */
     void (*interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
                        void *out);
     void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);
@@ -139,11 +140,11 @@ struct kernels {
     void (*activate)(const struct epilogue *epilogue, void *row, int64_t count);
     /* Add other elements, and activate the sums. */
     void (*add)(const struct epilogue *epilogue, const void *others, void *row, int64_t count);
-    /* Copy to memory, whole lines past the caches. */
+    /* Copy with non-temporal stores, where cache lines are whole. */
     void (*stream)(const char *in, int64_t bytes, char *out);
     /* Copy rows of `bytes`, a multiple of 4, which are `step` apart: one after the other, each
-     * with `gap` zeros behind it, and COPY_STEP bytes too much behind the last.  Fetches the rows
-     * that lie `ahead` of them. */
+     * followed by `gap` zeros.  Up to COPY_STEP bytes beyond the last are overwritten.  Prefetches
+     * the rows that lie `ahead` of them. */
     void (*copy_rows)(const char *in, int64_t step, int64_t rows, int64_t bytes, int64_t gap,
                       int64_t ahead, char *out);
 };
@@ -156,15 +157,15 @@ static inline void add_to(const struct addition *a, const char *to, void *row, i
 struct kernel;
 struct run;
 
-/* Results from this size on will not stay in cache.  Writing them through it would fetch
- * them first; writing past it pays where most of a row is whole cache lines. */
+/* Results of at least this size do not stay in cache.  An ordinary store would read each cache line
+ * first; non-temporal stores avoid that and pay where most of a row is whole cache lines. */
 #define STREAMED_BYTES ((int64_t)8 << 20)
 #define STREAMED_ROW 256
 int is_streamed(const struct kernel *k, const struct run *run);
 struct plan;
-/* Whether rows of results are rows of sums, as they are. */
+/* Whether rows of sums are rows of results: nothing is interleaved, converted or streamed. */
 int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan);
-/* Until then what went past the caches may be unseen by other threads. */
+/* Make this thread's non-temporal stores visible to other threads. */
 void finish_streams(void);
 
 extern const struct kernels *const kernels_baseline[ACCUMULATORS];
@@ -178,8 +179,9 @@ const char *isa_name(enum isa isa);
 int isa_available(enum isa isa);
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
 
-/* The columns, at most `columns`, of the next micro-kernels of so many vectors, and their number.
- * Two of two vectors come after those of three rather than one of one, which waits for its weights. */
+/* Choose the next micro-kernels for `vectors` vectors: return their columns, at most `columns`, and
+ * set `blocks` to their number.  The last two micro-kernels have nearly equal widths, since one with
+ * a single column would wait for its weights. */
 static inline int next_blocks(const struct kernels *kernels, int rows, int columns, int64_t vectors,
                               int64_t *blocks) {
     const int evens = columns == 3 || columns == 4;
@@ -197,7 +199,7 @@ static inline int element_size(enum element element) {
 
 /* ---------------------------------------------------------- geometries -- */
 
-/* Winograd F(m, r): never, where it is faster, or wherever it can be. */
+/* When Winograd F(m, r) replaces direct sums: never, where it is faster, wherever it is possible. */
 enum winograd { DIRECT, CHOSEN, FILTERED };
 
 /* The figures of a processor that the cost models use, beside its instructions; see cpu.py. */
@@ -211,25 +213,25 @@ struct processor {
     char vendor[13];
     int family, model;
     int64_t level2;
-    int lowered; /* whether this build makes long vectors of two short ones */
+    int lowered; /* whether this build compiles AVX-512 code to pairs of AVX2 vectors, for tests */
 };
 void processor_ask(struct processor *processor);
 
-/* All that Python tells about a layer.  Everything is checked there. */
+/* The description of a layer that native.py passes, and has checked. */
 struct layer {
     int64_t forward; /* 0: transposed convolution, 1: convolution */
     int64_t element, isa;
     int64_t groups, channels_in, channels_out; /* of one group */
-    /* With few output channels the sub-convolutions of the last axis are channels instead,
-     * `folded` of them: channel sub-convolution*outs + out of a layer of stride 1 there. */
-    int64_t folded;  /* 1: not so */
-    /* Of a folded layer: how many sub-convolutions have the last tap of the last axis; for the
-     * others the packed filter holds zeros that infinities and NaN must not meet.  0: all have it.
-     * */
+    /* With few output channels, the `folded` sub-convolutions of the last axis become channels,
+     * sub-convolution*outs + out, of a layer with stride 1 there; 1: not folded. */
+    int64_t folded;
+    /* Of a folded layer: how many sub-convolutions have the last tap of the last axis.  For the
+     * others the packed filter has zeros, which must not be multiplied by an infinity or a NaN.
+     * 0: all have it. */
     int64_t guarded;
     int64_t winograd; /* enum winograd */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
-    int64_t step; /* input channels whose sums are rounded together; 0: what suits it */
+    int64_t step; /* as in struct packing; 0: chosen by packing_make() */
     struct machine machine;
 };
 
@@ -239,14 +241,14 @@ struct run {
     /* Elements from one image, channel and position of the data to the next. */
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
-    int64_t thread_bytes; /* scratch of a thread beyond which tiles gain nothing */
-    int64_t winograd_bytes; /* scratch for which Winograd is chosen or not; 0: direct sums */
-    int64_t transient; /* whether no transformed weights are kept for it */
+    int64_t thread_bytes; /* scratch of a thread beyond which larger tiles gain nothing */
+    int64_t winograd_bytes; /* scratch for which the algorithm is chosen; 0: direct sums */
+    int64_t transient; /* whether transformed weights are made in the run rather than kept */
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
     int64_t extent, crop;
     const struct addition *addition; /* or NULL; no plan depends on it */
-    /* Winograd is chosen or not for these: of the whole layer, of whose output this may be a tile. */
+    /* The algorithm is chosen for these extents: those of the whole layer, if the run is a tile. */
     struct {
         int64_t data[AXES], pads_begin[AXES], output[AXES];
     } whole;
@@ -258,7 +260,7 @@ struct tap {
     int64_t shift;  /* d*k == s*shift + sub-convolution */
 };
 
-/* The taps of one axis by sub-convolution: what packing needs. */
+/* The taps of one axis, by sub-convolution, as packing needs them. */
 struct subs {
     int64_t count;    /* sub-convolutions: the stride, or 1 for a convolution */
     int64_t *first;   /* [count + 1]: where the taps of a sub-convolution begin */
@@ -273,12 +275,12 @@ struct packing {
     struct subs subs[AXES];
     int64_t *sub_start; /* element at which each sub-convolution of all axes begins */
     int64_t group_size;   /* elements of one group */
-    /* Input channels that are summed before the sum is rounded to memory.  Results depend on
-     * it, so that it is the layer's alone, whatever the tiles of a run. */
+    /* Input channels that are summed before a sum is stored.  Results depend on it, so it is a
+     * property of the layer, never of the tiles of a run. */
     int64_t step;
 };
 
-/* A layer with packed weights: what all its plans and runs share. */
+/* A layer with packed weights, shared by all its plans and runs. */
 struct kernel {
     struct layer layer;
     const struct kernels *kernels;
@@ -296,20 +298,21 @@ static inline int packing_rows(const struct packing *p, int64_t block) {
 static inline int64_t packing_channel(const struct packing *p, int64_t block) {
     return block * p->rows - (block > p->larger ? block - p->larger : 0);
 }
-/* Rows of a group of the filter as it is given: its first axis. */
+/* Extent of the first axis of the filter as Python gives it, for one group. */
 static inline int64_t filter_rows(const struct layer *layer) {
     return layer->forward ? layer->channels_out : layer->channels_in;
 }
 /* Read all rows from an open file and pack them.  Returns as pack_rows(), or CANNOT_READ. */
 #define CANNOT_READ 2
 int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads);
-/* Pack `count` of the rows of all groups; where the first two axes of the filter are `swapped`, all
- * of them.  Returns 0, 1 if a weight of theirs is infinite or NaN, or what parallel_run() does. */
+/* Pack `count` rows from `first` on, counted over all groups; all rows if the first two axes of the
+ * filter are `swapped`.  Returns 1 if one of their weights is infinite or NaN, else as
+ * parallel_run(). */
 int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
               int64_t threads);
 /* Whether `count` f32 or f64 are finite. */
 int all_finite(const void *values, int64_t count, int size);
-/* The inverse: the filter as it was, in the accumulator's type. */
+/* Undo the packing: the filter as it was given, in the accumulator's type. */
 void unpack_filter(const struct kernel *k, void *filter);
 
 /* One axis of one run. */
@@ -329,17 +332,17 @@ struct axis {
 };
 
 struct tiling {
-    int straight;       /* rows of sums are rows of the output, all positions of a plane at once */
+    int straight;       /* sum all positions of a plane at once, in the output itself */
     int compact;        /* copy every sub-convolution's data into a panel without gaps */
     int64_t images;     /* images of a tile */
     int64_t box[AXES];  /* v of a tile */
-    int64_t threads;    /* that take part */
+    int64_t threads;    /* number of threads */
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
-    int point;          /* the data are one position, and each tap leads to a result of its own */
+    int point;          /* the data are one position: see direct/point.c */
     int depthwise;      /* channel by channel, `groups` of them to a job; else one group */
-    int64_t vectors;    /* channels of a depthwise layer that are summed in vectors, or 1 */
-    int64_t groups;
+    int64_t vectors;    /* channels of a depthwise layer in one vector, or 1 */
+    int64_t groups;     /* of a job */
     int64_t together;   /* blocks of rows that are summed before any is written */
     /* of the data block, in elements */
     int64_t extent[AXES], pitch, plane, image_stride, residue_stride, channel_stride;
@@ -348,20 +351,21 @@ struct tiling {
     /* scratch of a worker: the last two where some tiles leave out taps */
     int64_t data_bytes, panel_bytes, sums_bytes, row_bytes, weights_bytes, offsets_bytes, bytes;
     int64_t jobs, grid[AXES], image_groups, row_groups;
-    double cycles;      /* what the model expects of a run */
+    double cycles;      /* of a run, as the cost model predicts */
 };
 
 struct plan {
     struct axis axes[AXES];
     int64_t residues; /* residues of all axes */
     int64_t depth;     /* most taps of a sub-convolution */
-    int leaves_out;    /* whether tiles leave out taps of which they see nothing but zeros */
+    int leaves_out;    /* whether tiles skip taps that see only zeros: see direct/taken_taps.c */
     int32_t **offsets; /* [patterns of all axes]: one offset a channel and tap */
-    int32_t *panel_offsets; /* the same in a compact panel, which is plain */
+    int32_t *panel_offsets; /* the same in a compact panel */
     struct tiling tiling;
 };
 
-/* A run whose planes are one row each, where a layer has one tap and data lie without gaps. */
+/* Return the run with each plane as one row, where a layer has one tap and the data have no gaps;
+ * else the run as it is. */
 struct run join_axes(const struct kernel *k, const struct run *run);
 int plan_make(const struct kernel *k, const struct run *run, struct plan *plan);
 void plan_free(struct plan *plan);
@@ -376,18 +380,19 @@ typedef void (*job_function)(void *context, int64_t job, void *scratch);
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
 
-/* Do the pieces 0 .. count-1 of a job, within it.  Threads that find no more jobs take some of
- * them, with scratch of their own: where cores differ in speed, or jobs are few, all threads
- * are done at the same time. */
+/* Run pieces 0 .. count-1 of a job, from within that job.  Threads that have no jobs left steal some
+ * of them, with scratch of their own, so that all threads end at about the same time even if jobs
+ * are few or cores differ in speed. */
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch);
 
-/* Memory for all jobs of the calling thread's next runs, which take so much scratch each. */
+/* Take memory that all jobs of the calling thread's next runs share; each thread of these runs needs
+ * `scratch_bytes` besides.  give_shared() releases it. */
 void *take_shared(int64_t bytes, int64_t scratch_bytes);
 void give_shared(void);
 
-/* Whether a signal has come that ends the calling thread's run; its exception is set. */
+/* Whether a signal ends the calling thread's run; if so, its exception is set. */
 int run_is_interrupted(void);
-/* Between the two the calling thread computes without the interpreter lock. */
+/* Release the interpreter lock, and acquire it again. */
 void begin_unlocked(void);
 void end_unlocked(void);
 
@@ -403,40 +408,40 @@ struct spans {
     } *span;
 };
 
-/* Compute the results to which no tap brings data: those outside of [low, high) on any axis, or all
- * of a layer whose every sub-convolution has taps, whose folded is 1.  Return what parallel_run()
- * does. */
+/* Fill the results that no tap reaches with the bias, activated.  fill_outside() fills those outside
+ * of [low, high) on any axis; fill_unreached() finds them all, for layers that are not folded and
+ * whose sub-convolutions all have taps.  Both return as parallel_run(). */
 int fill_unreached(const struct kernel *k, const struct run *run, void *out);
 int fill_outside(const struct kernel *k, const struct run *run, void *out,
                  const int64_t low[AXES], const int64_t high[AXES]);
 
-/* Memory to be freed with free(); in huge pages where it is large, since a data
- * block touches more small ones than the processor remembers. */
+/* Allocate memory, to be freed with free(); in huge pages where it is large, since a data block
+ * spans more small pages than the TLB holds. */
 #define HUGE_PAGE ((int64_t)2 << 20)
 void *allocate_huge(int64_t bytes);
 
-/* How much memory of results is kept to be used again; what is kept now is let go. */
+/* Set the bound of the memory pool for results, and free all that it holds. */
 void keep_blocks(int64_t most_bytes);
 
-/* Fetch a row that lies `ahead` of one: that of the next channel, where no prefetcher of
- * the processor looks. */
+/* Prefetch the row that lies `ahead` of one, such as that of the next channel, which the processor's
+ * prefetchers do not foresee. */
 static inline void fetch_row(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t at = (uintptr_t)row + (uintptr_t)ahead;
     for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const void *)(at + (uintptr_t)i));
 }
 
-/* Rows of results between one that is written past the caches and one whose ends are fetched. */
+/* Rows of results between the one that is written and the one that is prefetched for writing. */
 #define ROWS_AHEAD 4
 
-/* Fetch the ends of a row of results that lies `ahead` of one: lines that other rows share are
- * not written past the caches, and each would be waited for. */
+/* Prefetch the ends of a row of results that lies `ahead` of one: cache lines that rows share are
+ * stored as usual, and each store would wait for its line. */
 static inline void fetch_ends(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead, end = begin + (uintptr_t)bytes;
     if (begin % LINE) __builtin_prefetch((const void *)begin, 1);
     if (end % LINE) __builtin_prefetch((const void *)end, 1);
 }
 
-/* Fetch all of a row of results that are written to the caches, `ahead` of one. */
+/* Prefetch all of a row of results that lies `ahead` of one, for ordinary stores. */
 static inline void fetch_results(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead;
     for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char *)begin + i, 1);
@@ -450,13 +455,13 @@ static inline int64_t floor_divide(int64_t a, int64_t b) { /* b > 0 */
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/* Positions of an axis that a tile sees: `count` of them have data, from `begin` on; `before`
- * before them have none. */
+/* The positions of an axis that a tile sees: `before` positions in front of the data, then `count`
+ * with data, from `begin` on. */
 struct stretch {
     int64_t begin, before, count;
 };
 
-/* Of the positions from `first` up to `last`, where `extent` have data. */
+/* The stretch of the positions from `first` up to `last` of an axis with `extent` elements. */
 static inline struct stretch stretch_make(int64_t first, int64_t last, int64_t extent) {
     const int64_t begin = least(most(first, 0), last);
     return (struct stretch){begin, begin - first, most(0, least(last, extent) - begin)};

@@ -1,4 +1,4 @@
-"""Memory for results."""
+"""Memory for large results, used again when no array shows it any more."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-# Smaller ones the C library's allocator hands out again by itself: where it returns memory to the
-# system, each page of the next array costs as much as computing what goes there.
+# The C library's allocator reuses smaller blocks by itself.  It returns larger ones to the system,
+# and mapping a page again takes as long as computing its contents.
 _LARGE_BYTES = 256 << 10
 # From here on huge pages pay, also where nothing is kept.
 _HUGE_BYTES = 8 << 20
-# As much is kept as the compiled kernel keeps, for which blocks.c does the same.
+# The same bound as in _native/runtime/memory.c, which does this where there is the extension.
 _kept_bytes = 192 << 20
 
 # By their addresses, the oldest first.  No lock: a block may be given back wherever one is freed.

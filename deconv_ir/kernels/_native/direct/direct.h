@@ -1,4 +1,4 @@
-/* What the files of direct sums share: a run, its tiles, and what a tile sums. */
+/* Declarations that the files of direct sums share: a run, its tiles, and the sums of a tile. */
 #ifndef DECONV_DIRECT_H
 #define DECONV_DIRECT_H
 
@@ -16,12 +16,12 @@ struct context {
     const char *data;
     char *out;
     atomic_int *failed; /* set when out of memory */
-    int streamed;       /* whether results go past the caches */
+    int streamed;       /* whether results are written with non-temporal stores */
     const int32_t *in_place; /* offsets of channels that are read as they are, or NULL */
 };
 
-/* The taps that a tile takes of each channel: `runs` runs of `run` neighbours, `step` taps apart,
- * from `first` on. */
+/* The taps of each channel that a tile takes, from `first` on: `runs` runs of `run` neighbours each,
+ * which begin `step` taps apart. */
 struct taken {
     int64_t taps, first, runs, run, step;
 };
@@ -31,34 +31,34 @@ struct tile {
     int64_t group, first_image, images, first_block, blocks;
     int64_t first[AXES], box[AXES]; /* v */
     int64_t low[AXES], high[AXES];  /* smallest and largest offset of a tap that is taken */
-    int leaves_out;                 /* whether it takes some taps only: those in `taken` */
+    int leaves_out;                 /* whether it takes only the taps in `taken` */
     struct taken taken;
     char *data, *panel, *sums, *row, *weights; /* scratch */
     int32_t *offsets;
 };
 
-/* What the sums of one sub-convolution need. */
+/* A sub-convolution: its phases, its taps, and where its weights are. */
 struct sub {
     int64_t q[AXES];
     const int32_t *offsets;
-    int64_t taps, row_taps; /* all that are taken, and those of the first two axes */
-    int64_t packed_taps;    /* all */
-    int64_t packed; /* element of the packed filter at which the sub-convolution begins */
+    int64_t taps, row_taps; /* taken taps: of all axes, and of the first two */
+    int64_t packed_taps;    /* all taps */
+    int64_t packed;         /* element of the packed filter at which it begins */
 };
 
-/* Input channels that are summed in one go. */
+/* A block of input channels that are summed before the next ones. */
 struct go {
     int64_t first, count;
-    int begins, ends;
+    int begins, ends; /* whether it has the first channels, and the last */
     int guarded; /* whether zeros of the packed filter would meet data that are not finite */
 };
 
-/* The data of some sub-convolutions, and where their sums go. */
+/* Some blocks of rows of some sub-convolutions: their data, and where their sums go. */
 struct sweep {
     const struct sub *subs;
     int64_t sub_count, first_block, blocks;
     const char *data;
-    const int32_t *offsets; /* of all sub-convolutions alike, or NULL: each has its own */
+    const int32_t *offsets; /* shared by the sub-convolutions; NULL: each has its own */
     int64_t positions;
     int64_t channel_step;  /* elements from one channel's data to the next */
     int64_t channel_bytes; /* of one channel that a block of the micro-kernel reads */
@@ -67,12 +67,12 @@ struct sweep {
     int together; /* whether rows of all blocks are row_stride apart */
 };
 
-/* Sub-convolutions that exist: an output shorter than the stride has fewer. */
+/* Number of sub-convolutions of an axis: the stride, or the output's extent if that is less. */
 static inline int64_t subs_along(const struct axis *a) { return least(a->out_stride, a->output); }
 
-/* Positions of a tile at which one exists. */
+/* Positions of a tile at which sub-convolution q has outputs. */
 static inline int64_t positions_along(const struct tile *tile, const struct axis *a, int axis,
-                               int64_t q) {
+                                      int64_t q) {
     return least(tile->box[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
 }
 
@@ -92,14 +92,14 @@ int copy_data(const struct context *c, const struct tile *tile, int64_t first_ch
 struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, int64_t qy,
                   int64_t qx);
 
-/* Bytes of weights that stay in the second-level cache while positions pass. */
+/* Bytes of weights that stay in the second-level cache while the positions of a tile are summed. */
 #define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
 
-/* Whether tiles of a plan leave out taps; `plan` has its axes. */
+/* Whether tiles leave out taps; of `plan`, only the axes are read. */
 int plan_leaves_out(const struct kernel *k, const struct plan *plan);
 /* The share of all taps that tiles take. */
 double taken_share(const struct plan *plan, const struct tiling *tiling);
-/* Bytes of the weights that are taken together, and of the offsets of all taps. */
+/* Set the bytes of scratch for the weights that are taken at once, and for the offsets of taps. */
 void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *tiling);
 /* Find the taps that a tile takes, and where their data are. */
 void take_taps(const struct context *c, struct tile *tile);
@@ -115,12 +115,12 @@ void activate_blocks(const struct context *c, const struct go *go, const struct 
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
               int64_t qy, int64_t b);
-/* Plan a run whose data are one position, in place of a search for tiles; returns whether it is one
- * for which that pays. */
+/* Plan a run whose data are one position, without a search for tiles; returns 0, and leaves the plan
+ * as it is, if this is not such a run or does not pay. */
 int plan_point(const struct kernel *k, const struct run *run, struct plan *plan);
-/* Whether its taps lead to all results of a plane. */
+/* Whether the taps of such a run lead to all results of a plane. */
 int point_reaches_all(const struct plan *plan);
-/* A job of such a run. */
+/* Run a job of a plan made by plan_point(). */
 void run_point(void *context, int64_t job, void *scratch);
 /* The channels of a job of a depthwise layer. */
 void run_depthwise(const struct context *c, struct tile *tile);

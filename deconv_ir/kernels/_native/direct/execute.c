@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define SUBS_TOGETHER 8 /* that meet the same data while these are in cache */
+#define SUBS_TOGETHER 8 /* sub-convolutions that read the same data while these are in cache */
 
 static struct tile tile_of(const struct context *c, int64_t job, void *scratch) {
     const struct tiling *t = &c->plan->tiling;
@@ -36,14 +36,14 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     return tile;
 }
 
-/* The data of a tile from a channel on, where they are read as they are. */
+/* The data of a tile from a channel on, where they are read without a copy. */
 static const char *data_in_place(const struct context *c, const struct tile *tile, int64_t channel) {
     const int64_t index = tile->group * c->layer->channels_in + channel;
     return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
                       tile->first[2]) * c->kernels->size;
 }
 
-/* Copy positions that fill no vector: behind the last of them there may be no memory. */
+/* Copy the last positions, which do not fill a vector: there may be no memory behind them. */
 static void copy_rest(const struct context *c, const struct tile *tile, const struct go *go) {
     const int64_t rest = tile->box[2] % c->kernels->lanes, whole = tile->box[2] - rest;
     if (rest)
@@ -52,7 +52,7 @@ static void copy_rest(const struct context *c, const struct tile *tile, const st
                                c->plan->tiling.channel_stride);
 }
 
-/* Sum whole vectors of positions in the output, which begins at `out`, and the others beside it. */
+/* Sum whole vectors of positions in the output itself, at `out`, and the rest in scratch. */
 static void sum_straight(const struct context *c, const struct tile *tile, const struct go *go,
                          const struct sweep *sweep, char *out) {
     const int64_t size = c->kernels->size, rest = sweep->positions % c->kernels->lanes;
@@ -204,7 +204,7 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
     }
 }
 
-/* What the pieces of a tile have in common: data of some channels that are copied in. */
+/* What the pieces of a tile share: the data of some channels, copied. */
 struct copied {
     const struct context *context;
     const struct tile *tile;
@@ -222,7 +222,8 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     const struct tiling *t = &c->plan->tiling;
     const struct go *go = copied->go;
     struct tile tile = *copied->tile;
-    /* The thread's own, but for sums that wait for more channels; the tile's begin with data. */
+    /* Use the scratch of this thread, except for the data, and for sums to which channels are added
+     * later.  `tile.data` is where the scratch of the tile's own thread begins. */
     const int64_t away = (char *)scratch - tile.data;
     tile.panel += away;
     tile.row += away;
@@ -274,11 +275,11 @@ int rows_are_plain(const struct kernel *k, const struct run *run, const struct p
            element_size((enum element)k->layer.element) == k->kernels->size;
 }
 
-/* Channels so many bytes apart would meet in a few sets of the first-level cache. */
+/* Channels that lie a multiple of this apart share a few sets of the first-level cache. */
 #define CHANNELS_MEET 512
 
-/* The offsets of channels where a plane is one row of which each position is a result: the data
- * are read as they are.  NULL: they are copied. */
+/* The offsets of channels where data are read without a copy: a plane is one row, and each position
+ * leads to one result.  NULL: data are copied. */
 static int32_t *offsets_in_place(const struct kernel *k, const struct run *run,
                                  const struct plan *plan) {
     const struct tiling *t = &plan->tiling;

@@ -29,8 +29,6 @@ static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
     return 0;
 }
 
-/* Bytes of data that stay in the first-level cache while weights pass. */
-#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 /* Taps below which loading and storing sums would show. */
 #define SHORTEST_SUM 160
 

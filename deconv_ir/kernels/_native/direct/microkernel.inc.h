@@ -5,7 +5,7 @@
  *   K  `depth`: channels x taps
  *   N  up to MAX_COLUMNS vectors of positions
  *
- * Included many times by simd_*.c, which define
+ * Included by simd/instruction_set.inc.h for each accumulator type, which defines
  *   ELEMENT         the accumulator's type
  *   LANES           elements of a vector
  *   NAME(x)         x with a suffix of its own
@@ -14,7 +14,7 @@
  *   SHAPES          the micro-kernels: SHAPE(rows, columns) ...
  *   ROWS, COLUMNS   most rows, and the best number of vectors for each
  *
- * GCC's vector extension is used, not intrinsics: one text serves all types
+ * GCC's vector extension is used, not intrinsics: one source serves all types
  * and instruction sets, and the compiler keeps the sums in registers because
  * rows and columns are constants once inlined.
  */

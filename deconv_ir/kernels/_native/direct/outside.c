@@ -1,4 +1,4 @@
-/* Results that see no data: the bias, activated. */
+/* Fills the results that no tap reaches with the bias, activated. */
 #include "native.h"
 
 #include <stdlib.h>
@@ -13,7 +13,8 @@ struct context {
     const struct spans *spans;
 };
 
-/* `count` results from `to` on, all with the same of `at_once` values but for an addition. */
+/* Write one value to `count` results from `to` on, plus an addition; `values` holds it `at_once`
+ * times. */
 static void fill(const struct context *c, const void *values, int64_t at_once, char *to,
                  int64_t count) {
     const enum element element = (enum element)c->layer->element;
@@ -38,7 +39,7 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     const int64_t channel = job % (c->layer->groups * outs);
     const char *bias = c->k->bias;
     if (bias) bias += (channel / outs * c->layer->channels_out + channel % outs) * c->kernels->size;
-    /* A sum of no taps. */
+    /* A sum without taps is the bias, activated. */
     const int columns = c->kernels->columns[1];
     const int64_t at_once = columns * c->kernels->lanes;
     c->kernels->table[1][columns](0, no_offsets, scratch, scratch, scratch, 0, 1, 1, bias,
@@ -59,7 +60,7 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     }
 }
 
-/* Results for which waking other threads takes longer than filling them. */
+/* Waking other threads takes longer than filling fewer results than this. */
 #define FEW_RESULTS ((int64_t)1 << 15)
 
 static int fill_spans(const struct kernel *k, const struct run *run, void *out,
@@ -131,7 +132,7 @@ static int spans_make(const struct layer *layer, const struct run *run, int axis
     const int64_t first = layer->forward ? pad - reach : -pad;
     const int64_t natural[2] = {most(0, least(first, last)),
                                 most(0, least(first + data + reach + 1, last))};
-    /* Between these every tap of a result reaches it. */
+    /* All taps of the results between these two reach data. */
     const int64_t inner = least(most(first + reach, natural[0]), natural[1]);
     const int64_t outer = least(most(first + data + 1, inner), natural[1]);
     int64_t room = 0;

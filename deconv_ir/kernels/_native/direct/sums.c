@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of data that stay in the first-level cache while weights pass. */
-#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 /* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
 static void sum_rows(const struct kernels *kernels, int rows, int64_t positions, int64_t depth,
                      const int32_t *offsets, const char *data, const char *weights, char *sums,

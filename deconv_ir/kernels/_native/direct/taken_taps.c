@@ -1,14 +1,14 @@
-/* Taps of which a tile sees nothing but the zeros around the data, as of large dilations, are left
- * out: sums begin with 0, so that products with these zeros change none of them.
+/* Leaves out taps with which a tile sees only the zeros around the data, as with large dilations.
+ * Sums begin with 0, so products with these zeros would not change them.
  *
- * It is done along the first two axes, of which the taps that are left are neighbours; on the
- * last one positions are vectors.
+ * This is done along the first two axes, where the taken taps are neighbours.  On the last axis,
+ * the positions of a vector see data with different taps.
  */
 #include "direct/direct.h"
 
 #include <string.h>
 
-/* Taps are left out where one sees data from less than this share of an axis. */
+/* Tiles leave out taps if one tap sees data from less than this share of an axis's positions. */
 #define MOST_SEEN 0.875
 
 /* The taps of an axis that see data from some positions: from `begin` to `end`. */
@@ -39,8 +39,7 @@ int plan_leaves_out(const struct kernel *k, const struct plan *plan) {
     return found;
 }
 
-/* The share of the taps of an axis that tiles take: that of pairs of a tap and a tile that sees
- * data with it. */
+/* The share of all pairs of a tap and a tile of an axis in which the tile sees data with the tap. */
 static double axis_share(const struct axis *a, int64_t box) {
     const int64_t taps = a->pattern_first[1], tiles = divide_up(a->last - a->first, box);
     double pairs = 0;

@@ -1,6 +1,6 @@
-/* The Python type of a layer with its weights, and the plans and weights that its runs share.
+/* The Python type of a layer with packed weights, and the plans and weights that its runs share.
  *
- * The interpreter lock guards all of it.
+ * The interpreter lock guards all of this.
  */
 #ifndef DECONV_LAYER_H
 #define DECONV_LAYER_H
@@ -12,30 +12,29 @@
 #include "native.h"
 #include "winograd/winograd.h"
 
-/* Weights for Winograd; like a plan, shared by those who use it under the interpreter
- * lock. */
+/* Weights transformed for Winograd, shared by plans. */
 struct form {
     struct wino_packing packing;
     int references;
 };
 
-/* A plan is shared by the runs that use it; the interpreter lock guards it. */
+/* A plan, shared by the runs that use it. */
 struct shared_plan {
     struct run run;
     struct plan plan;
     struct wino_plan winograd;
-    struct form *form; /* the weights of the latter, or NULL: the run goes the direct way */
+    struct form *form; /* the weights for Winograd; NULL: the run uses direct sums */
     int references;
 };
 
-/* What was chosen for images of some extents. */
+/* The algorithm that was chosen for images of some extents. */
 struct verdict {
     struct run image;
     struct wino_choice choice;
-    int filtered;
+    int filtered; /* whether it is Winograd, by `choice` */
 };
 
-/* Forms that are kept: which one a run takes depends on its extents. */
+/* Transformed weights that are kept; which of them a run uses depends on its extents. */
 #define KEPT_FORMS 2
 
 typedef struct {
@@ -44,21 +43,21 @@ typedef struct {
     int finite;
     int64_t filled; /* rows of the filter that are packed, from the first on */
     int users;      /* calls that use the packed weights without the interpreter lock */
-    /* Weights for Winograd, made when a run first needs them: the last used first. */
+    /* Made when a run first needs them; the most recently used first. */
     struct form *forms[KEPT_FORMS];
-    int takes_weights; /* whether these can be transformed; -1: not known yet */
-    struct verdict *verdict; /* the last one */
-    struct shared_plan *last; /* extents mostly stay the same */
+    int takes_weights; /* whether the weights can be transformed; -1: not known yet */
+    struct verdict *verdict; /* of the last extents */
+    struct shared_plan *last; /* of the last run: extents mostly stay the same */
 } Kernel;
 
 void form_release(struct form *form);
 void plan_release(struct shared_plan *shared);
-/* Whether all that runs need of a form is there. */
+/* Whether a form is ready for runs. */
 int form_is_packed(const struct form *form);
-/* Whether a plan may have to look at packed weights. */
+/* Whether choosing an algorithm may have to read the packed weights. */
 int weights_are_asked(const Kernel *self);
-/* The plan of a run: the last one if it was for the same.  With `pack`, its weights are there.
- * Returns NULL with an exception set. */
+/* Return the plan of a run: the last one if it was for an equal run.  With `pack`, its weights are
+ * made.  Returns NULL with an exception set. */
 struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack);
 
 #endif

@@ -22,7 +22,7 @@ void plan_release(struct shared_plan *shared) {
 
 #define FEWEST_CHANNELS 8
 
-/* The batch that the choice of an algorithm has in mind; with weights made in each run, one image. */
+/* The batch for which an algorithm is chosen; with weights made in each run, it is one image. */
 #define JUDGED_BATCH 4
 
 static int may_filter(const Kernel *self) {
@@ -32,16 +32,17 @@ static int may_filter(const Kernel *self) {
 
 int weights_are_asked(const Kernel *self) { return self->takes_weights < 0 && may_filter(self); }
 
-/* Whether such images are filtered.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
+/* Choose between Winograd and direct sums for one run.  Returns 0 for Winograd, 1 for direct sums,
+ * or OUT_OF_MEMORY. */
 static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
     const struct layer *layer = &self->k.layer;
     const int forced = layer->winograd > CHOSEN;
     const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
                          self->k.packing.subs[1].count * self->k.packing.subs[2].count;
     if (!may_filter(self)) return 1;
-    /* So few products never pay for the transforms: do not even look. */
+    /* With few channels, the transforms never pay. */
     if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
-    /* Of one position every result is a product: none are saved. */
+    /* With one position of data, Winograd saves no products. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
     double cycles;
     int failed = wino_choose(&self->k, judged, choice, &cycles);
@@ -56,9 +57,9 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     return self->takes_weights < 0 ? OUT_OF_MEMORY : !self->takes_weights;
 }
 
-/* Whether images like the whole of a run are filtered, whatever their number, that of threads, the
- * steps between their elements and the scratch they have: results must not depend on these.
- * Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
+/* Choose the algorithm of a run.  Since results depend on the choice, it depends only on the extents
+ * of the whole layer: not on the batch, the threads, the strides of the data or the scratch of the
+ * run.  Returns as judge(). */
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
     struct run image;
     memset(&image, 0, sizeof image); /* it is compared byte by byte */
@@ -92,7 +93,7 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     return !self->verdict->filtered;
 }
 
-/* Where the weights of a choice are among those that are kept, or -1. */
+/* Index of the weights of a choice in `forms`, or -1. */
 static int find_form(const Kernel *self, const struct wino_choice *choice) {
     for (int i = 0; i < KEPT_FORMS; i++)
         if (self->forms[i] && wino_choices_agree(&self->forms[i]->packing.choice, choice))
@@ -100,7 +101,7 @@ static int find_form(const Kernel *self, const struct wino_choice *choice) {
     return -1;
 }
 
-/* The arrangement of a choice for a run, unfilled.  Returns NULL when out of memory. */
+/* Lay out the weights of a choice, without making them.  Returns NULL when out of memory. */
 static struct form *form_make(const Kernel *self, const struct run *run,
                               struct wino_choice choice) {
     struct form *form = calloc(1, sizeof *form);
@@ -116,8 +117,8 @@ static struct form *form_make(const Kernel *self, const struct run *run,
 
 int form_is_packed(const struct form *form) { return form->packing.scales != NULL; }
 
-/* Choose between the direct way and Winograd; with `pack`, have weights for it.
- * Returns OUT_OF_MEMORY or 0. */
+/* Choose the algorithm, and plan for Winograd if that is it; with `pack`, make its weights.  Returns
+ * OUT_OF_MEMORY or 0. */
 static int choose_and_plan(Kernel *self, const struct run *run, int pack, struct shared_plan *shared) {
     struct wino_choice choice;
     if (!run->winograd_bytes || run->batch < 1) return 0;
@@ -140,7 +141,7 @@ static int choose_and_plan(Kernel *self, const struct run *run, int pack, struct
         for (int i = place; i > 0; i--) self->forms[i] = self->forms[i - 1];
         self->forms[0] = form;
     }
-    /* Where one image has a tile, so have all runs. */
+    /* A tile was found for one image, so there is one for any run. */
     return wino_plan_make(&self->k, run, &form->packing, &shared->winograd) ? OUT_OF_MEMORY : 0;
 }
 

@@ -28,7 +28,7 @@
 #define STREAM(from, to) \
     _mm256_stream_si256((void *)(to), _mm256_loadu_si256((const void *)(from)))
 #define LARGER_BITS(a, b) ((NAME(bits))_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
-#include "simd/element_types.inc.h"
+#include "simd/instruction_set.inc.h"
 #ifdef __clang__
 #pragma clang attribute pop
 #else

@@ -36,7 +36,7 @@
 #define STREAM(from, to) _mm512_stream_si512((void *)(to), _mm512_loadu_si512(from))
 #define LARGER_BITS(a, b) ((NAME(bits))_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
 #endif
-#include "simd/element_types.inc.h"
+#include "simd/instruction_set.inc.h"
 #ifdef __clang__
 #pragma clang attribute pop
 #else

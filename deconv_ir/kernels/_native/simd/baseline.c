@@ -25,4 +25,4 @@
     vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from))))
 #define LARGER_BITS(a, b) ((NAME(bits))vmaxq_s32((int32x4_t)(a), (int32x4_t)(b)))
 #endif
-#include "simd/element_types.inc.h"
+#include "simd/instruction_set.inc.h"

@@ -1,6 +1,6 @@
-/* Winograd F(m, r): which windows there are, which weights, which tiles.
+/* Plans runs with Winograd F(m, r): windows, form of the weights, tiles.
  *
- * Like plan.c, this touches no data.
+ * Like direct/plan.c, this touches no data.
  */
 #include "cost_model.h"
 
@@ -353,7 +353,7 @@ static int panel_starts_make(struct wino_plan *plan) {
     return 0;
 }
 
-/* What a run would take with the weights of a choice; returns -1 when out of memory. */
+/* Predict the cycles of a run with the weights of a choice; returns -1 when out of memory. */
 static int choice_cycles(const struct kernel *k, const struct run *run,
                          const struct wino_choice *choice, double *cycles) {
     struct wino_packing trial;
@@ -393,8 +393,10 @@ static int improve(const struct kernel *k, const struct run *run, struct wino_ch
     return 0;
 }
 
-/* Positions of all images at which a sub-convolution is computed. */
+/* Positions of a layer that is computed as one tile. */
 #define FEW_POSITIONS 1024
+
+/* Positions of all images at which a sub-convolution is computed. */
 static int64_t positions_of(const struct layer *layer, const struct run *run) {
     int64_t positions = run->batch;
     for (int a = 0; a < AXES; a++)

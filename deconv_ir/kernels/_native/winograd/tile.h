@@ -1,4 +1,4 @@
-/* What the files that execute Winograd share: a run, and a tile of it. */
+/* Declarations that the files that execute Winograd share: a run, and a tile of it. */
 #ifndef DECONV_WINOGRAD_TILE_H
 #define DECONV_WINOGRAD_TILE_H
 
@@ -24,7 +24,7 @@ struct tile {
     int64_t first[AXES], box[AXES]; /* windows */
     int64_t positions, blocks;      /* blocks of positions of a product */
     float *block, *z, *y, *ready, *loaded, *flat, *panel, *sums, *zeros; /* scratch */
-    float *out, *row, *weights; /* and this */
+    float *out, *row, *weights; /* scratch */
     float *levels; /* [image][z][y][x] */
     int32_t *uneven; /* windows that are summed directly: their positions */
     int64_t uneven_count;
@@ -38,7 +38,7 @@ struct tile {
 void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                      int64_t count);
 
-/* What a tile sees of an axis. */
+/* The stretch of an axis that a tile sees. */
 struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
 
 /* The image, windows and sublattices of a position of a tile. */
@@ -57,7 +57,7 @@ void wino_channels_of(const struct context *c, const struct tile *tile, const in
  * joined, `count` of them. */
 void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
                       int64_t count);
-/* Sum them directly, over what is written for them. */
+/* Sum these windows directly, and overwrite their results. */
 void wino_sum_uneven(struct tile *tile, void *scratch);
 
 #endif

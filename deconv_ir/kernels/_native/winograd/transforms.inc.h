@@ -1,4 +1,4 @@
-/* The transforms of one instruction set, for f32: included by simd/element_types.inc.h. */
+/* The transforms of one instruction set, for f32: included by simd/instruction_set.inc.h. */
 
 #define VEC JOIN(vec, f32, SUFFIX)
 #define LOOSE JOIN(loose, f32, SUFFIX)

@@ -194,7 +194,7 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
 
 void wino_sum_uneven(struct tile *tile, void *scratch) {
     const struct wino_axis *a = tile->c->plan->packing->axes;
-    /* What went past the caches must not come after what is written over it. */
+    /* Non-temporal stores must be complete before the same results are overwritten. */
     if (tile->c->streamed) finish_streams();
     parallel_pieces(sum_piece, tile,
                     a[0].stride * a[1].stride * a[2].stride * pieces_of_sub(tile), scratch);

@@ -20,19 +20,20 @@
 #define MOST_DILATION 16       /* positions between taps */
 #define MOST_LANES 16        /* of a vector of f32 */
 #define MOST_INTERLEAVED 1024 /* lines that make a row of the output */
-#define PANEL_COLUMNS 2      /* vectors of positions that meet weights at a time, as a rule */
-#define WIDEST_PANEL 3       /* and at most */
-#define NARROWEST_PANEL 16   /* positions that do so at least */
+#define PANEL_COLUMNS 2      /* usual columns of a micro-kernel, in vectors of positions */
+#define WIDEST_PANEL 3       /* most of them */
+#define NARROWEST_PANEL 16   /* fewest positions of a micro-kernel */
 
-/* A level is a magnitude of the data, scaled by the weights of its channel.  Windows with levels
- * more than so many times that of one of their results, or of half of their data that are not
- * zeros, are summed directly; so are those with data beyond 2^60 times those of a channel with the largest weights, whose transforms could overflow:
- * docs/numerics.md.  Scales are from 1 to 2^60, so that only zeros have level 0. */
+/* A level is a magnitude of the data, scaled by the weights of its channel: see docs/numerics.md.  A
+ * window is summed directly if its largest level is more than MOST_UNEVEN times that of one of its
+ * results, or that of half of its data (zeros not counted), or more than LARGEST_LEVEL, where a
+ * transform could overflow.  Scales are from 1 to 2^60, so that only zeros have level 0. */
 #define MOST_UNEVEN 64
 #define LARGEST_SCALE 0x1p60f
 #define LARGEST_LEVEL 0x1p120f
 #define LARGEST_WEIGHT 0x1p40f
-/* Filters with a tap so many times as large as another of an output channel are not transformed. */
+/* A filter is not transformed if, for an output channel, one tap is more than this many times as
+ * large as another. */
 #define MOST_UNEVEN_TAPS 16
 
 /* F(outputs, taps) of one axis. */
@@ -51,20 +52,20 @@ struct wino_taps {
     int at[MOST_TAPS];            /* where each is among those of a channel, as they are packed */
 };
 
-/* Where a row's weights are packed, and how far apart taps and channels are. */
+/* The packed weights of a row, and the distances between its taps and channels. */
 struct wino_source {
     const float *from;
     int64_t step, channel_step;
 };
 
-/* Vector code, for f32: simd_*.c. */
+/* Vector code for f32, see transforms.inc.h. */
 struct transforms {
-    /* Values at the points from as many data: `count` vectors, those of data `step` apart.
-     * The last of four points may not be wanted: `points` are. */
+    /* Transform as many data as there are points: `count` vectors, which lie `step` apart in the
+     * data.  Of four points, only the first `points` may be asked for. */
     void (*input_transform)(enum filtering kind, const float *const *from, int64_t step,
                             float *const *to, int64_t count, int points);
-    /* Outputs from such values, at `count` positions, plus a bias: a whole vector too much at
-     * most. */
+    /* Transform the products at the points into outputs at `count` positions, plus a bias.  Up to a
+     * vector beyond the end is written. */
     void (*output_transform)(enum filtering kind, const float *const *from, float *const *to,
                              int64_t count, float bias);
     /* Vectors of channels: element i of the rows of as many channels to vector i + at of `to`,
@@ -123,13 +124,13 @@ struct wino_axis {
     } sub[MOST_AXIS_SUBS];
 };
 
-/* Which weights there are; what a run must share with the packing. */
+/* The form of the transformed weights, as chosen for runs of some extents. */
 struct wino_choice {
     enum filtering kind[AXES];
     int64_t merged[AXES];  /* whether all sub-convolutions share their windows */
-    int64_t threads;       /* between so many, chunks divide evenly */
+    int64_t threads;       /* number of threads among which chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
-    int64_t transient;     /* whether runs make the weights of each chunk as they need them */
+    int64_t transient;     /* whether each run makes the weights, chunk by chunk */
 };
 
 /* A unit is one output channel of one sub-convolution of the first two axes: its rows are
@@ -156,30 +157,30 @@ struct wino_packing {
     int64_t *chunk_first;  /* [chunks + 1]: weight at which a chunk begins */
     /* [group][chunk][alignment][point][block of rows][part][channel][row] */
     float *weights; /* NULL where they are transient */
-    float *bias;   /* of one point: [group][chunk][alignment][row] */
+    float *bias;   /* where there is one point: [group][chunk][alignment][row] */
     float *scales; /* [group][channel]: what levels are scaled by */
 };
 
 struct wino_tiling {
     int64_t images, box[AXES], chunks; /* of a job */
-    int64_t threads; /* that take part */
+    int64_t threads; /* number of threads */
     int64_t grid[AXES], image_groups, row_groups, jobs;
     int64_t places; /* tiles of positions: jobs without their groups of rows */
-    /* All panels are filled before any is used, each by so many jobs; 0: every job fills
-     * one of its own. */
+    /* Number of jobs that fill each panel, all before any panel is used; 0: every job fills a panel
+     * of its own. */
     int64_t fills;
     int64_t together; /* places whose panels are shared at a time */
     int64_t piece;    /* channels whose weights are made at a time, if transient */
     /* Data that a tile sees, [z][y][x modulo dilation][x / dilation][channel]: positions of the
      * axes, vectors of the last, floats of a row and of a plane. */
     int64_t extent[AXES], pitch, row, plane;
-    int64_t ready_step;          /* floats of the windows that wait for more, at one point */
+    int64_t ready_step;          /* floats of windows that wait to be transposed, at one point */
     int64_t loaded_step;         /* floats of a row of one channel */
     int64_t positions, padded;   /* of a tile; rounded up to whole panels */
     int64_t line;                /* from one line of sums to the next */
-    int64_t width;               /* positions that meet weights at a time: whole vectors */
-    int64_t panel_block;         /* floats of one block of so many positions */
-    int64_t blocks;              /* such blocks of a tile */
+    int64_t width;               /* positions of a micro-kernel: whole vectors */
+    int64_t panel_block;         /* floats of a block of `width` positions */
+    int64_t blocks;              /* number of such blocks of a tile */
     int64_t rows_together;       /* rows of windows that are interleaved at once */
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
@@ -211,23 +212,23 @@ struct wino_plan {
 
 /* Most taps of a sub-convolution of the direct packing. */
 int64_t wino_taps(const struct packing *direct, int axis);
-/* Whether a layer can be filtered so at all. */
+/* Whether Winograd can compute a layer at all. */
 int wino_supports(const struct kernel *k);
-/* The blocks of positions of all tiles of an image, if those of the second axis have so many
- * windows: tiles at the edges hold less. */
+/* Count the blocks of positions of all tiles of an image, where a tile has `height` windows along
+ * the second axis: tiles at the edges hold fewer. */
 int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *tiling,
                           int64_t height);
-/* Choose the weights for runs like one; `cycles` are those of the run.  Returns 1 if it cannot be
- * filtered, OUT_OF_MEMORY, or 0. */
+/* Choose the form of the weights for a run, and predict its `cycles`.  Returns 1 if Winograd cannot
+ * compute it, OUT_OF_MEMORY, or 0. */
 int wino_choose(const struct kernel *k, const struct run *run, struct wino_choice *choice,
                 double *cycles);
-/* Make a choice one for the pads of a run. */
+/* Adapt a choice to the pads of a run. */
 void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
 int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice);
-/* Whether weights are made so quickly that each run can do so: those of planes of 3 x 3 taps. */
+/* Whether each run can make the weights quickly: those of 3 x 3 taps. */
 int wino_makes_quickly(const struct kernel *k, const struct wino_choice *choice);
-/* Whether two choices differ in their chunks at most. */
+/* Whether two choices are equal, except for their chunks. */
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b);
 /* Plan a run with the weights of a packing, filled or not.  Returns as wino_choose() does. */
 int wino_plan_make(const struct kernel *k, const struct run *run,
@@ -243,21 +244,19 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *pac
 int wino_takes_weights(const struct kernel *k);
 /* How much each input channel counts in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
-/* Make the weights of a chunk of a group for `count` input channels. */
+/* Transform the weights of a chunk of a group, for `count` input channels from `first` on. */
 void wino_make_weights(const struct kernel *k, const struct wino_packing *packing, int64_t group,
                        int64_t chunk, int64_t first, int64_t count, float *out);
-/* Fill it from the direct one's weights, but for those that are transient.  Returns OUT_OF_MEMORY, or 0. */
+/* Transform the weights of a packing, unless they are transient.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
 
 /* As execute(). */
 int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                  const void *data, void *out);
 
-/* Bytes of a block of positions that stay in the first-level cache, and the most channels
- * that are summed in a go: the same for all widths, since sums depend on it. */
-#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
+/* The most channels that are summed at once: their data at the positions of a panel of the usual
+ * width fit FIRST_LEVEL_SHARE.  Results depend on it, so it is the same for all widths. */
 static inline int64_t wino_go(const struct kernels *kernels) {
-    /* Of panels of the usual width, whatever a run has: results depend on it. */
     return FIRST_LEVEL_SHARE / (PANEL_COLUMNS * kernels->lanes * (int64_t)sizeof(float));
 }
 static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
@@ -289,11 +288,11 @@ int64_t wino_search_size(const struct wino_tiling *tiling);
 /* Floats that summing windows directly takes. */
 int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *packing,
                          int64_t width);
-/* The most jobs at a time: so many threads take scratch. */
+/* The most jobs at a time, and so the most threads that take scratch. */
 static inline int64_t wino_jobs(const struct wino_tiling *t) {
     return most(t->jobs, t->places * t->fills);
 }
-/* Rows are dealt out evenly to the blocks of micro-kernels. */
+/* The number of micro-kernels for some rows, which are divided evenly among them. */
 static inline int64_t wino_blocks(int64_t rows, const struct kernels *kernels) {
     return divide_up(rows, kernels->rows);
 }

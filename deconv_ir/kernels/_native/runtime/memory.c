@@ -1,8 +1,8 @@
-/* Memory for large results, used again when nobody holds it any more.
+/* The pool of memory for large results: a Block is reused when its last owner is gone.
  *
- * A fresh page must be found, cleared and mapped before it is written to; for
- * results beyond the allocator's own reuse that costs as much as computing
- * them.  The interpreter lock guards all of this.
+ * The system finds, clears and maps a fresh page before it is written to.  For results that are
+ * too large for the allocator to reuse, that takes as long as computing them.  The interpreter
+ * lock guards the pool; kernels/runtime/memory.py allocates from it.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
@@ -14,12 +14,12 @@
 
 #define KEPT_BLOCKS 64
 #define SMALL_PAGE 4096
-/* Smaller ones would take much more than is asked for. */
+/* Smaller blocks would waste much of their last huge page. */
 #define HUGE_BLOCK ((int64_t)8 << 20)
 
 static int64_t kept_bytes = (int64_t)192 << 20;
 
-/* Empty places first, then the oldest. */
+/* The free blocks: empty slots first, then blocks from the oldest to the newest. */
 static struct {
     void *memory;
     int64_t bytes;
@@ -36,8 +36,8 @@ static void *take_out(int slot) {
 typedef struct {
     PyObject_HEAD
     void *memory;
-    int64_t bytes;  /* asked for */
-    int64_t room;   /* there are */
+    int64_t bytes;  /* requested */
+    int64_t room;   /* allocated */
 } Block;
 
 /* Take the smallest block that fits without wasting half of itself. */
@@ -60,7 +60,7 @@ static void *take(int64_t bytes, int64_t *room) {
     return take_out(best);
 }
 
-/* Keep a block; the oldest make room for it: sizes that came once may not come again. */
+/* Return a block to the pool, and free the oldest ones beyond its bound. */
 static void give(void *memory, int64_t room) {
     if (room > kept_bytes) {
         free(memory);
@@ -115,7 +115,7 @@ static int block_buffer(PyObject *object, Py_buffer *view, int flags) {
 }
 
 static PyType_Slot block_slots[] = {
-    {Py_tp_doc, "Block(bytes): memory that is used again when it is let go."},
+    {Py_tp_doc, "Block(bytes): memory from a pool, to which it returns when the last reference is gone."},
     {Py_tp_new, block_new},
     {Py_tp_dealloc, block_dealloc},
     {Py_bf_getbuffer, block_buffer},

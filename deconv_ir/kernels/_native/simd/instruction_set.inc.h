@@ -1,12 +1,12 @@
-/* All vector code of one instruction set.
+/* All vector code of one instruction set, with the sizes of its micro-kernels.
  *
- * Included once by each file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX,
+ * Included once by each .c file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX,
  * REGISTERS where there are 32, and where the instructions exist HALVES, LOAD_HALVES,
  * STORE_HALVES, STREAM and LARGER_BITS. */
 #include "simd/half.h"
 
 #if REGISTERS == 32
-/* 24 sums, 3 of data; weights are broadcast by the multiply-add. */
+/* 32 registers: 24 sums and 3 of data; the multiply-add broadcasts the weights. */
 #define ROWS 8
 #define COLUMNS {0, 12, 8, 6, 6, 4, 4, 3, 3}
 #define SHAPES                                                                                \
@@ -19,8 +19,8 @@
     SHAPE(7, 1) SHAPE(7, 2) SHAPE(7, 3)                                                       \
     SHAPE(8, 1) SHAPE(8, 2) SHAPE(8, 3)
 #else
-/* 16 registers: 12 sums (two multiply-adds a cycle, each 4 to 5 cycles long, need 8 to 10 of them
- * at work), and the rest for data and weights. */
+/* 16 registers: 12 sums, and the others for data and weights.  Two multiply-adds begin in a cycle
+ * and take 4 to 5 cycles, so that at least 8 to 10 sums must be independent. */
 #define ROWS 6
 #define COLUMNS {0, 8, 6, 4, 3, 2, 2}
 #define SHAPES                                                                                \
@@ -51,7 +51,7 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
     for (; i < count; i++) out[i] = float_to_half(in[i]);
 }
 
-/* Copy past the caches: whole lines of the output; what is left of others is stored. */
+/* Copy with non-temporal stores; the ends that are not whole cache lines are stored as usual. */
 static void stream(const char *in, int64_t bytes, char *out) {
     int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % LINE));
     memcpy(out, in, (size_t)i);
@@ -62,8 +62,8 @@ static void stream(const char *in, int64_t bytes, char *out) {
     memcpy(out + i, in + i, (size_t)(bytes - i));
 }
 
-/* Rows of so many whole steps, then one that may overlap the last of these; shorter rows are
- * two pieces that may overlap. */
+/* Copy each row in `steps` steps and a last piece of `piece` bytes, which may overlap them; without
+ * steps, in two pieces that may overlap. */
 static inline __attribute__((always_inline)) void copy_rows_of(
     const int64_t steps, const int64_t piece, const char *in, int64_t step, int64_t rows,
     int64_t bytes, int64_t gap, int64_t ahead, char *out) {
