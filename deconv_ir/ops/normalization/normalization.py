@@ -60,23 +60,42 @@ class _Standardizing(_Normalization, abc.ABC):
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
-    ) -> Callable[[Arrays], Array]:
+    ) -> Callable[[Arrays, Array | None], Array]:
         """Return what computes the output from inputs in their working precision."""
         found = standardizer(shape, dtype, self.how(len(shape), axes), scratch_bytes)
-        return lambda arrays: found(arrays[0])
+        return lambda arrays, out: found(arrays[0], out)
+
+    def known_axes(self, inputs: Infos) -> tuple[int, ...] | None:
+        """Return the elements of the input `axes`, none if there is none; None: not known."""
+        return known_integers(inputs[1]) if "axes" in self.inputs else ()
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array where neither elements nor axes are in another order or type."""
+        axes, element_type = self.known_axes(inputs), output.element_type
+        if axes is None or element_type is None or not keeps_type(element_type):
+            return False
+        rank = len(static(output.shape))
+        found = self.seen_axes(rank, axes)
+        return sorted(found) == list(range(rank - len(found), rank))
+
+    def overwritable(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
+        return (0,)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        axes = elements(inputs[1]) if "axes" in self.inputs else ()
+        self.function(out.shape, axes, out.dtype, context.scratch_bytes)(inputs, out)
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find once what is computed, where the axes are known."""
-        axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
-        element_type = inputs[0].element_type
+        axes, element_type = self.known_axes(inputs), inputs[0].element_type
         if axes is None or element_type is None or not keeps_type(element_type):
             return super().bind(inputs, outputs, context)
         shape = static(inputs[0].shape)
         found = self.function(shape, axes, element_type.numpy(), context.scratch_bytes)
-        return lambda arrays, out: (found(arrays),)
+        return lambda arrays, out: (found(arrays, out),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
+        axes = self.known_axes(inputs)
         if axes is None:
             return super().tile(boxes, inputs, outputs, context)
         rank = len(static(inputs[0].shape))
@@ -87,7 +106,7 @@ class _Standardizing(_Normalization, abc.ABC):
         return self.how(rank, axes).axes
 
     def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
-        axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
+        axes = self.known_axes(inputs)
         if axes is None:
             return None
         how = self.how(len(static(inputs[0].shape)), axes)
@@ -98,7 +117,7 @@ class _Standardizing(_Normalization, abc.ABC):
         data = widen(inputs[0])
         found = self.function(data.shape, axes, data.dtype, context.scratch_bytes)
         with np.errstate(all="ignore"):
-            return (narrow(found([data, *map(widen, inputs[1:])]), inputs[0].dtype),)
+            return (narrow(found([data, *map(widen, inputs[1:])], None), inputs[0].dtype),)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what `standardizer` makes takes."""
@@ -196,7 +215,7 @@ class GroupNormalization(_Standardizing):
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
-    ) -> Callable[[Arrays], Array]:
+    ) -> Callable[[Arrays, Array | None], Array]:
         """Return what normalises groups, and scales channels."""
         from deconv_ir.kernels import empty
         from deconv_ir.kernels.runtime.extension import compiled_module
@@ -206,15 +225,16 @@ class GroupNormalization(_Standardizing):
         per_channel = (shape[1],) + (1,) * (len(shape) - 2)
         compiled = dtype == np.float32 and compiled_module() is not None and math.prod(shape) > 0
 
-        def run(arrays: Arrays) -> Array:
+        def run(arrays: Arrays, out: Array | None) -> Array:
             data, scale, bias = arrays
             if compiled:
                 from deconv_ir.kernels.normalization import standardize
 
-                out = empty(shape, dtype)
+                out = empty(shape, dtype) if out is None else out
                 standardize(data, out, grouped[2], eps=self.epsilon, scale=scale, bias=bias)
                 return out
-            result = found([data.reshape(grouped)]).reshape(shape)
+            target = None if out is None else out.reshape(grouped)
+            result = found([data.reshape(grouped)], target).reshape(shape)
             np.multiply(result, scale.reshape(per_channel), out=result)
             np.add(result, bias.reshape(per_channel), out=result)
             return result

@@ -45,11 +45,11 @@ class Standardizing(NamedTuple):
 
 def standardizer(
     shape: tuple[int, ...], dtype: Any, how: Standardizing, scratch_bytes: int
-) -> Callable[[Array], Array]:
+) -> Callable[[Array, Array | None], Array]:
     """Return a function that standardizes arrays of one shape, of f32 or f64.
 
     `scratch_bytes` is a bound on what is squared at once; to be called without NumPy's
-    warnings.
+    warnings, with a contiguous array to write to, which may be the first, or None.
     """
     kept = len(shape) - len(how.axes)
     last = tuple(range(kept, len(shape)))
@@ -57,7 +57,15 @@ def standardizer(
         before = tuple(i for i in range(len(shape)) if i not in how.axes)
         moved = tuple(shape[i] for i in (*before, *how.axes))
         inner = standardizer(moved, dtype, how._replace(axes=last), scratch_bytes)
-        return lambda data: np.moveaxis(inner(np.moveaxis(data, how.axes, last)), last, how.axes)
+
+        def run_moved(data: Array, out: Array | None) -> Array:
+            result = np.moveaxis(inner(np.moveaxis(data, how.axes, last), None), last, how.axes)
+            if out is None:
+                return result
+            out[...] = result
+            return out
+
+        return run_moved
     flat = math.prod(shape[:kept]), math.prod(shape[kept:])
     if dtype == np.float32 and compiled_module() is not None and math.prod(flat):
         return functools.partial(_compiled, flat[1], how)
@@ -78,9 +86,9 @@ def standardizer(
             deviation += small
         np.divide(target, deviation, out=target)
 
-    def run(data: Array) -> Array:
+    def run(data: Array, out: Array | None) -> Array:
         rows = data.reshape(flat)
-        result = np.empty(flat, dtype)
+        result = np.empty(flat, dtype) if out is None else out.reshape(flat)
         if len(rows) <= block:
             one_block(rows, result)
             return result.reshape(shape)
@@ -97,11 +105,12 @@ def standardizer(
     return run
 
 
-def _compiled(row: int, how: Standardizing, data: Array) -> Array:
+def _compiled(row: int, how: Standardizing, data: Array, out: Array | None) -> Array:
     from deconv_ir.kernels import empty
     from deconv_ir.kernels.normalization import standardize
 
-    out, inside = empty(data.shape, data.dtype), how.mode is EpsMode.INSIDE_SQRT
+    out = empty(data.shape, data.dtype) if out is None else out
+    inside = how.mode is EpsMode.INSIDE_SQRT
     standardize(data, out, row, eps=how.eps, inside=inside, divides=how.variance)
     return out
 
