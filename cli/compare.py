@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deconv_ir.compare.tensors import absolute_errors
+from deconv_ir.ir.record import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array

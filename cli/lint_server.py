@@ -10,7 +10,7 @@ import gc
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -21,6 +21,7 @@ from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml.entry import read_document
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.linter.catalogue import load_rule
 from deconv_ir.linter.engine import check_bytes, open_context
 from deconv_ir.linter.fix import fix_bytes

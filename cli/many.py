@@ -9,12 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deconv_ir.errors import DeconvError, one_line
 from deconv_ir.formats import npy
+from deconv_ir.ir.record import NamedTuple
 
 from .batch import run_batch
 from .cluster import (

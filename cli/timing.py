@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from deconv_ir.ir.record import NamedTuple
 
 _Results = TypeVar("_Results")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
@@ -12,6 +12,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Operation, TensorInfo
+from deconv_ir.ir.record import NamedTuple
 
 
 class Culprit(NamedTuple):

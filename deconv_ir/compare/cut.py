@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from deconv_ir.compare.extract_part import extract_part
 from deconv_ir.compare.network import Network, open_network
@@ -18,6 +17,7 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import ConstantSource, TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.tensor_names import find_tensors
 from deconv_ir.model import Model
 from deconv_ir.ops.constants.constant import Const, unpack

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
 from deconv_ir.compare.evaluate import Evaluator
@@ -20,6 +20,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.model import Model
 
 if TYPE_CHECKING:

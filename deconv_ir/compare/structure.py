@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.compare.folding import Folded
 from deconv_ir.compare.matching import Matching, match
@@ -14,6 +14,7 @@ from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
 from deconv_ir.ir.body import Body, Joint
 from deconv_ir.ir.graph import Info, Layer, Source
 from deconv_ir.ir.infer import infer
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 
 

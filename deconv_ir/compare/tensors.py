@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.record import NamedTuple
 
 _BLOCK = 1 << 18
 

@@ -8,10 +8,10 @@ there are not too many.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from deconv_ir.drawing.blocks import DrawnBox, Flow
 from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.record import NamedTuple
 
 SWEEPS = 4
 """Passes over the rows in which boxes are ordered by their neighbours."""

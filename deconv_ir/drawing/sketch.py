@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from deconv_ir.drawing.blocks import Flow, box_of, flow_of
 from deconv_ir.drawing.captions import FILTERED, Caption, caption_of, dims_of, family_of
@@ -14,6 +13,7 @@ from deconv_ir.drawing.svg import write_svg
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 
 

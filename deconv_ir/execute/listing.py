@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.pointwise import joined_layers
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.record import NamedTuple
 
 
 class PlanRow(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import NamedTuple
+
+from deconv_ir.ir.record import NamedTuple
 
 _EXTENT = 1024
 _COPIED = 32 << 20

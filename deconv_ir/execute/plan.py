@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Call, Infos
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmChoice
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.buffers import Group, assign_buffers, known_array, live_bytes, tensor_bytes
 from deconv_ir.execute.checked import checked, reads_unknown_lists
@@ -39,6 +39,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import Call, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.record import field
+from deconv_ir.ir.record import NamedTuple, field
 from deconv_ir.ir.shapes import Shape, static
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
@@ -12,6 +11,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.values import actual
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.executor import Observer
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.ir.operation import Infos, TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 

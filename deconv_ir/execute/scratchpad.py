@@ -8,9 +8,9 @@ chosen for one image; scratchpads change tiles alone and are those of the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from deconv_ir.ir.operation import Infos, Kernel, LayerPlan
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 
 MIN_SCRATCHPAD = 16 << 10

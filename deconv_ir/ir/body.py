@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph
-from deconv_ir.ir.record import Record, field
+from deconv_ir.ir.record import NamedTuple, Record, field
 
 NONE = -1
 """Stands for no port of the layer, or no layer of the body."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.record import NamedTuple
 
 
 class SemanticsDifference(NamedTuple):

@@ -1,9 +1,12 @@
 """Findings of checks: one record for the loader's warnings and the linter's findings."""
 
+from __future__ import annotations
+
 import enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.ir.record import NamedTuple
 
 
 class Severity(enum.Enum):

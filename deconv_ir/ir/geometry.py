@@ -12,13 +12,15 @@ A kernel needs two integers per axis, `pad_begin` and Y.  The functions below
 compute them by the rules of each document and of the OpenVINO runtime.
 """
 
+from __future__ import annotations
+
 import enum
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import NamedTuple
 
 
 class Interval(NamedTuple):

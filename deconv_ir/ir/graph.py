@@ -4,16 +4,18 @@ It knows neither file formats nor particular operations: a layer refers to its
 operation through the `Operation` interface.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from deconv_ir.errors import DeconvError, IRError, one_line
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import Record, field
+from deconv_ir.ir.record import NamedTuple, Record, field
 from deconv_ir.ir.shapes import Shape
 
 _Operation = TypeVar("_Operation", bound=Operation)
@@ -46,7 +48,7 @@ class Info(NamedTuple):
 
     tag: str
     attributes: tuple[tuple[str, str], ...] = ()
-    children: tuple["Info", ...] = ()
+    children: tuple[Info, ...] = ()
     text: str = ""
 
 

@@ -1,13 +1,15 @@
 """Shape inference over a graph, and its comparison with the declared shapes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape, intersect_dims, size_problem
 
 Outputs = tuple[TensorInfo, ...]

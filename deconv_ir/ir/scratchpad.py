@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from deconv_ir.ir.record import NamedTuple
 
 
 class Whole(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Self
 
 from deconv_ir.ir.geometry import Axis, AxisGeometry
+from deconv_ir.ir.record import NamedTuple
 
 
 class Window(NamedTuple):

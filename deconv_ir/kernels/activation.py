@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.record import NamedTuple
 
 
 class ActivationKind(enum.Enum):

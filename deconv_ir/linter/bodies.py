@@ -6,7 +6,7 @@ Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import Locator
@@ -15,6 +15,7 @@ from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.infer import declared, infer
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
 from deconv_ir.linter.report import Report
 

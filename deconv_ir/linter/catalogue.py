@@ -1,11 +1,13 @@
 """All rules by code, name and family; a family's module is imported when it is needed."""
 
+from __future__ import annotations
+
 import importlib
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.linter._index import ROWS
 from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, family_of
 

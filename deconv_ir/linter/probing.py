@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.geometry import Dim, Interval, bounds
 from deconv_ir.ir.graph import GraphLocation, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.record import Record, field
+from deconv_ir.ir.record import NamedTuple, Record, field
 from deconv_ir.ir.shapes import compatible
 
 if TYPE_CHECKING:

@@ -1,10 +1,13 @@
 """Reports: what a rule says about a file, before it becomes a finding."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.ir.record import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.formats.edits import Edit
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 class Fix(NamedTuple):
     """The edits that correct a finding."""
 
-    edits: "tuple[Edit, ...]" = ()
+    edits: tuple[Edit, ...] = ()
     safe: bool = False
     """The rest of the file confirms it: `--fix` makes it, `--unsafe-fixes` the others too."""
 
@@ -40,14 +43,14 @@ class Report(NamedTuple):
     """The layer that the library names, where it gives a line instead of a location."""
 
     @classmethod
-    def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> "Report":
+    def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> Report:
         """Make a report of an error of the library, or of a finding of inference."""
         report = cls(found.message, found.place, found.expected, found.actual, found.hint, fix)
         if report.place is not None or found.line is None:
             return report
         return report._replace(place=(-found.line, found.column or 0), layer=found.layer)
 
-    def moved(self, **place: Any) -> "Report":
+    def moved(self, **place: Any) -> Report:
         """Return the report at another part of its layer: the fields of a `GraphLocation`."""
         if not isinstance(self.place, GraphLocation):
             return self

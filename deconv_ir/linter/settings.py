@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any
+
+from deconv_ir.ir.record import NamedTuple
 
 
 class Form(enum.Enum):

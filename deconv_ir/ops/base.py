@@ -5,16 +5,18 @@ IR writes them, what values are allowed and whether the document requires them.
 `operation` registers the class under its type and versions.
 """
 
+from __future__ import annotations
+
 import enum
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from deconv_ir.errors import AttributeValueError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import REQUIRED, Field, field
+from deconv_ir.ir.record import REQUIRED, Field, NamedTuple, field
 from deconv_ir.ir.shapes import Shape, format_shape, parse_shape
 
 MAX_INTEGER = 2**63 - 1

@@ -5,16 +5,18 @@ Shapes that a graph computes travel as tuples of elements, each an int or an
 begin below zero here; `as_dims` makes dims of elements.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, element_count, is_static, static
 from deconv_ir.ops.checks import VALUE_LIMIT
 

@@ -6,13 +6,14 @@ import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats import npy
 from deconv_ir.formats.volumes import Journal, Volume, open_volume
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.tiling.stream import FileReader, Stream, default_budget
 from deconv_ir.tiling.tiled_run import Read, TiledRun
 from deconv_ir.tiling.two_pass import (

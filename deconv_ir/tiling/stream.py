@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.execute.memory import available_bytes, format_bytes
 from deconv_ir.formats.volumes import Volume
 from deconv_ir.ir.boxes import Box, whole_box
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.tiling.grid import Grid
 from deconv_ir.tiling.tiled_run import TiledRun

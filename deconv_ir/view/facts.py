@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.drawing.notebook import small_svg
 from deconv_ir.drawing.sketch import Sketch, tensor_text
@@ -15,6 +15,7 @@ from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.view.statistics import constant_figures

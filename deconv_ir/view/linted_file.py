@@ -7,7 +7,6 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from deconv_ir.drawing.sketch import Sketch, sketch_of
 from deconv_ir.errors import WeightsError
@@ -16,6 +15,7 @@ from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, GraphLocation
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import check_bytes

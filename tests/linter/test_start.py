@@ -6,15 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import ForwardRef
 
 import pytest
-
-from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.graph import GraphLocation, Layer
-from deconv_ir.linter.catalogue import Entry
-from deconv_ir.linter.report import Report
 
 from .conftest import case_of
 from .network import NETWORK, WEIGHTS
@@ -62,13 +55,6 @@ def test_a_layer_of_onednn_is_no_unusual_operation(tmp_path: Path) -> None:
     imported = check_in(tmp_path, layer.read_bytes())
     assert "deconv_ir.ops.single_layer" in imported
     assert "deconv_ir.linter.rules.graph" not in imported
-
-
-@pytest.mark.parametrize("kind", [Finding, Layer, GraphLocation, Interval, Entry, Report])
-def test_named_tuples_have_annotations_that_are_not_compiled(kind: type) -> None:
-    annotations = kind.__annotations__
-    assert annotations
-    assert not any(isinstance(found, ForwardRef) for found in annotations.values())
 
 
 @pytest.mark.parametrize(

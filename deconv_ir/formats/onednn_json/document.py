@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.onednn_json.kinds import SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Span, Text
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ops.checks import known_integers
 from deconv_ir.ops.convolution.deconvolution import Deconvolution

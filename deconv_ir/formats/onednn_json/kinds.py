@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from deconv_ir.ir.operation import Operation
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
 

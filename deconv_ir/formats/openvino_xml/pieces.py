@@ -7,13 +7,14 @@ same text share the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.vocabulary import ATTRIBUTES, CHILDREN
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from deconv_ir.ir.graph import Info, Port
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, parse_dim
 from deconv_ir.limits import Limits
 

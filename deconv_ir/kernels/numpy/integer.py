@@ -6,11 +6,12 @@ which floats are exact; the products of limbs are added modulo 2^64.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.record import NamedTuple
 
 _LIMB_BITS = 16
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import NamedTuple
 
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.problem import Problem
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+
+from deconv_ir.ir.record import NamedTuple
 
 Extents = tuple[int, int, Sequence[int]]
 """How many groups, output channels, and positions u, an axis each."""

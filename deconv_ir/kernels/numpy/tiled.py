@@ -6,11 +6,12 @@ import abc
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.interleave import Interleaver, Phases
 from deconv_ir.kernels.numpy.subconvolution import Axes, spans

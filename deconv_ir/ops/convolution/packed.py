@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Infos, Kernel, LayerPlan, Operation
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.convolution.tile import ConvolutionTile

@@ -6,10 +6,11 @@ import enum
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.numeric import np, widened_bytes, working_dtype

@@ -6,14 +6,14 @@ import abc
 import enum
 import math
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.record import field
+from deconv_ir.ir.record import NamedTuple, field
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tiles import FixedArrays
