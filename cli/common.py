@@ -16,6 +16,8 @@ from deconv_ir.errors import MAX_MESSAGE, DeconvError, one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deconv_ir.ir.findings import Finding
+
 EXIT_OK = 0
 EXIT_DIFFERS = 1
 EXIT_MISTAKE = 2
@@ -28,6 +30,22 @@ FROM_STDIN = "<stdin>"
 
 _MAX_LINE = 4 * MAX_MESSAGE
 """Longest line of an error: place, layer, message and hint are bounded by themselves."""
+
+
+_OPTIONS = {
+    "a baseline is written first": "--update-baseline writes one",
+    "another weights file can be named": "--weights FILE names another file",
+    "jobs=1 takes less": "--jobs 1 takes less",
+    "the documentation lists all rules": "--list-rules shows all rules",
+    "cast=True converts it": "--cast converts it",
+    'cast="wrap" converts it all the same': "--cast=wrap converts it all the same",
+    "memory_limit sets another limit": "--memory-limit SIZE sets another limit",
+    "run(outputs=...) runs what does not need them": "--until or --output-layer runs what does "
+    "not need them",
+    "semantics='spec' or 'openvino' chooses": "--semantics spec|openvino chooses",
+    "weights names another file": "--weights FILE names another file",
+}
+"""A hint of the library -> the option of a command that does the same."""
 
 
 class Terminated(BaseException):
@@ -96,10 +114,22 @@ class Mistake(click.ClickException):
 def report_error(error: str | Exception) -> None:
     """Print an error as all commands do: ``error: FILE:LINE: layer 'NAME' (TYPE, id N): ...``."""
     if isinstance(error, DeconvError):
-        from .hints import as_line
-
         error = as_line(error)
     _report("error", "red", str(error))
+
+
+def option_for(hint: str | None) -> str | None:
+    """Return a hint as a command gives it."""
+    return hint if hint is None else _OPTIONS.get(hint, hint)
+
+
+def as_line(found: DeconvError | Finding) -> str:
+    """Return an error or a finding as one line, with the option that helps."""
+    if isinstance(found, DeconvError):
+        found.hint = option_for(found.hint)
+    else:
+        found = found._replace(hint=option_for(found.hint))
+    return str(found)
 
 
 def warn(message: str) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from deconv_ir.compare.tensors import absolute_errors
 from deconv_ir.ir.record import NamedTuple
 
+from .inputs import read_array
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from deconv_ir.ir.dtypes import Array
 
 
@@ -43,11 +48,17 @@ class Comparison(NamedTuple):
         )
 
 
-def compare_with(name: str, actual: Array, expected: Array, rtol: float, atol: float) -> Comparison:
-    """Compare an output with a reference as it is stored: of a type that NumPy lacks, raw bytes."""
-    if expected.dtype.kind == "V" and expected.dtype.itemsize == actual.dtype.itemsize:
-        expected = expected.view(actual.dtype)
-    return compare(name, actual, expected, rtol, atol)
+def compare_files(
+    outputs: Mapping[str, Array], references: Mapping[str, str | Path], rtol: float, atol: float
+) -> tuple[Comparison, ...]:
+    """Compare outputs with their references, which are files by the names of outputs."""
+    found = []
+    for name, path in references.items():
+        actual, expected = outputs[name], read_array(str(path), name)
+        if expected.dtype.kind == "V" and expected.dtype.itemsize == actual.dtype.itemsize:
+            expected = expected.view(actual.dtype)  # the stored form of a type that NumPy lacks
+        found.append(compare(name, actual, expected, rtol, atol))
+    return tuple(found)
 
 
 def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float) -> Comparison:

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from deconv_ir.ir.graph import Port
     from deconv_ir.ir.shapes import Shape
 
+_MAGIC = frozenset("*?[")
+"""Characters that make a path a pattern."""
+
+
+def stands_for_many(text: str) -> bool:
+    """Whether an option, ``[NAME=]PATH``, stands for many files."""
+    if SEVERAL in text:
+        return True
+    path = text.partition("=")[2] if "=" in text and not Path(text).exists() else text
+    return Path(path).is_dir() or (not _MAGIC.isdisjoint(path) and not Path(path).exists())
+
 
 def gather_inputs(
     model: Model,

@@ -20,7 +20,7 @@ from .common import (
     run_and_leave,
 )
 from .lint_request import LintRequest
-from .options import CONTEXT, version_option
+from .options import CONTEXT, Command, version_option
 from .reporters import Run, render, write
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ PRUNE_AT = 256
 """Runs over more files also remove old entries of the cache."""
 
 
-@click.command("deconv-lint", epilog=EPILOG, context_settings=CONTEXT)
+@click.command("deconv-lint", cls=Command, epilog=EPILOG, context_settings=CONTEXT)
 @LintRequest.add_to
 @version_option("deconv-lint")
 def command(**options: Any) -> int:

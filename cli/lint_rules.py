@@ -11,8 +11,7 @@ import click
 from deconv_ir.linter.catalogue import RULES, find_rule, load_rule, nearest_rule
 from deconv_ir.linter.rule import FAMILIES
 
-from .common import Mistake
-from .hints import option_for
+from .common import Mistake, option_for
 from .reporters import Run
 from .reporters.text import COLOURS
 

@@ -28,7 +28,7 @@ from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.linter.hover import hover
 from deconv_ir.version import __version__
 
-from .hints import option_for
+from .common import option_for
 from .lint_folders import looks_like_graph
 from .lint_paths import is_other_xml
 from .lint_settings import Settings

@@ -34,17 +34,17 @@ from .common import (
     EXIT_OK,
     STREAM,
     Mistake,
+    as_line,
     note,
     print_json,
     report_error,
 )
-from .compare import compare_with
+from .compare import compare_files
 from .guard import guard_run
-from .hints import as_line
-from .inputs import gather_inputs, pair, read_array
+from .inputs import gather_inputs, pair, read_array, stands_for_many
 from .manifest import Manifest, Stamp, Stamped, describe_run
 from .models import report_findings
-from .patterns import find, pair_references, show, stands_for_many
+from .patterns import find, pair_references, show
 from .profiles import start_profile, write_trace
 from .request import SEVERAL
 from .resources import limit_threads
@@ -397,12 +397,9 @@ class _Runner:
 
     def _finish(self, item: Item, outputs: Mapping[str, Array], status: str) -> None:
         """Compare the outputs of an item that came through."""
-        rtol, atol = self.request.rtol, self.request.atol
+        request = self.request
         try:
-            comparisons = tuple(
-                compare_with(name, outputs[name], read_array(str(path), name), rtol, atol)
-                for name, path in item.references.items()
-            )
+            comparisons = compare_files(outputs, item.references, request.rtol, request.atol)
         except (DeconvError, MemoryError) as error:
             self._fail([item], error)
             return

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 
-from .common import FROM_STDIN, STREAM, Mistake, read_standard_input, warn
-from .hints import as_line
-from .onednn import overrides_of
+from .common import FROM_STDIN, STREAM, Mistake, as_line, read_standard_input, warn
 
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model
@@ -34,7 +32,7 @@ def open_model(request: Request) -> Model:
             limits=request.limits,
             memory_limit=request.memory_limit,
             accuracy=request.accuracy,
-            overrides=overrides_of(request),
+            overrides=request.overrides(),
         )
     except DeconvError as error:
         if given is not request.model:

@@ -16,6 +16,30 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+
+def _show_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
+class Command(click.Command):
+    """A command whose --help is not looked up in the user's language, which takes click longer."""
+
+    help_option = click.Option(
+        ["-h", "--help"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_help,
+        help="Show this message and exit.",
+    )
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """Return --help."""
+        return self.help_option
+
+
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 SEMANTICS = ("spec", "openvino")
 SEVERITIES = ("error", "warning", "info")

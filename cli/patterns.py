@@ -8,17 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .common import Mistake, warn
-from .inputs import pair
+from .inputs import pair, stands_for_many
 from .request import SEVERAL
 from .targets import file_names
-
-
-def stands_for_many(text: str) -> bool:
-    """Whether an option, ``[NAME=]PATH``, stands for many files."""
-    if SEVERAL in text:
-        return True
-    path = text.partition("=")[2] if "=" in text and not Path(text).exists() else text
-    return Path(path).is_dir() or (glob.has_magic(path) and not Path(path).exists())
 
 
 def find(option: str, text: str) -> dict[Path, Path]:

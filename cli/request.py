@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from .common import STREAM, Mistake
 from .options import (
     FILE,
     OF_AN_IR,
+    Command,
     Options,
     argument,
     completer,
@@ -28,6 +30,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from deconv_ir import Overrides
     from deconv_ir.arrays.casting import Cast
     from deconv_ir.limits import Limits
 
@@ -46,6 +49,8 @@ SEVERAL = "\0"
 OPTION_NAMES = {"output_layers": "output-layer"}
 """Fields whose option has another name."""
 
+OVERRIDES = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
+"""Options that change a oneDNN Graph file."""
 CLUSTER = ("workers", "scheduler", "scheduler_file")
 FOR_ONE_RUN = ("no_output", "save_inputs", "repeat", "explain_plan")
 FOR_MANY_RUNS = ("batch", "resume", "fail_fast")
@@ -249,6 +254,53 @@ class Request(Options):
         names = [*([self.until] if self.until is not None else []), *self.output_layers]
         return list(dict.fromkeys(names)) or None
 
+    def alternatives(self) -> list[Request]:
+        """Return a request for each combination of alternative overrides, which commas separate.
+
+        Raises
+        ------
+        Mistake
+            There are several, and each would write outputs to the same place.
+        InputError
+            One does not have its form.
+        """
+        values = [[text.strip() for text in getattr(self, name).split(",")] for name in OVERRIDES]
+        found = [
+            self.replace(**dict(zip(OVERRIDES, chosen, strict=True)))
+            for chosen in itertools.product(*values)
+        ]
+        if len(found) > 1:
+            for one in found:
+                one.overrides()  # mistakes in any are reported before the first runs
+            if not (self.no_output or self.info or self.explain_plan):
+                raise Mistake(
+                    f"{len(found)} alternatives would write to the same files "
+                    "(use --no-output, --info or --explain-plan, or one alternative)"
+                )
+            self.require_none_of(
+                ("save_inputs", "profile", "expect", "resume"),
+                "cannot be combined with several alternatives",
+            )
+        return found
+
+    def overrides(self) -> Overrides | None:
+        """Return the changes to a oneDNN Graph file that are asked for; None where there are none.
+
+        Raises
+        ------
+        InputError
+            An option does not have its form.
+        """
+        given = {name: getattr(self, name) for name in OVERRIDES}
+        if not any(given.values()):
+            return None
+        from deconv_ir import Overrides
+
+        mb = given.pop("mb") or "0"
+        if not mb.isascii() or not mb.isdigit() or len(mb) > 18:
+            raise Mistake(f"mb: expected a batch size, found {mb!r}")
+        return Overrides(**given, mb=int(mb))
+
     def require_consistent(self) -> None:
         """Require that no two options contradict each other."""
         if self.output == STREAM and self.as_json:
@@ -275,7 +327,7 @@ class Request(Options):
                 raise Mistake(f"--{option} {reason}")
 
 
-class RunCommand(click.Command):
+class RunCommand(Command):
     """A command with options whose value may be left out, also before an argument.
 
     click takes whatever follows such an option for its value: the model, in

@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 import click
 
 from .common import run_model_command
-from .onednn import alternatives, convert
 from .options import CONTEXT, version_option
 from .request import CLUSTER, FOR_ONE_RUN, Request, RunCommand
 
@@ -57,8 +56,10 @@ def command(**options: Any) -> int:
     request = Request(**options)
     request.require_consistent()
     if request.save_xml is not None or request.save_onednn is not None:
+        from .onednn import convert
+
         return convert(request)
-    return max(map(_run_one, alternatives(request)))
+    return max(map(_run_one, request.alternatives()))
 
 
 def _run_one(request: Request) -> int:
@@ -78,7 +79,7 @@ def _run_one(request: Request) -> int:
         from .tiled import run_tiled
 
         return run_tiled(model, request)
-    from .patterns import stands_for_many
+    from .inputs import stands_for_many
     from .single import explain, run_once
 
     if any(stands_for_many(text) for text in request.inputs):

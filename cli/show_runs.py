@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError
 
-from .common import Mistake, warn
-from .hints import as_line
+from .common import Mistake, as_line, warn
 
 if TYPE_CHECKING:
     from deconv_ir import Model

@@ -6,12 +6,9 @@ import time
 from typing import TYPE_CHECKING
 
 from .common import EXIT_DIFFERS, EXIT_OK
-from .compare import compare_with
 from .guard import guard_run
 from .inputs import gather_inputs, pair, read_array
 from .models import report_findings
-from .onednn import physical
-from .patterns import name_references
 from .profiles import start_profile, write_trace
 from .request import FOR_MANY_RUNS
 from .shapes import drawn_shape, input_shapes
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
+    from .compare import Comparison
     from .request import Request
     from .timing import Latency
 
@@ -39,7 +37,11 @@ def run_once(model: Model, request: Request, started: float) -> int:
     names = model.output_names(request.wanted)
     shapes = input_shapes(model, request.shapes)
     arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes)
-    references = pair("--expect", name_references(request.expect, names), names)
+    references: dict[str, str] = {}
+    if request.expect:
+        from .patterns import name_references
+
+        references = pair("--expect", name_references(request.expect, names), names)
     given = pair("--input", request.inputs, list(model.inputs))
     read = [(f"the array of input {name!r}", path) for name, path in given.items()]
     read += [(f"the reference of output {name!r}", path) for name, path in references.items()]
@@ -60,12 +62,18 @@ def run_once(model: Model, request: Request, started: float) -> int:
     report_findings(bound.findings, request.strict)
     results, latency, plan = _run(bound, request, profile)
     finished = time.perf_counter()
-    comparisons = [
-        compare_with(name, results[name], read_array(path, name), request.rtol, request.atol)
-        for name, path in references.items()
-    ]
+    comparisons: tuple[Comparison, ...] = ()
+    if references:
+        from .compare import compare_files
+
+        comparisons = compare_files(results, references, request.rtol, request.atol)
     write_arrays(arrays, saved)
-    write_arrays(physical(model, results) if request.physical else results, targets)
+    laid_out = results
+    if request.physical:
+        from .onednn import physical
+
+        laid_out = physical(model, results)
+    write_arrays(laid_out, targets)
     summary = Summary(
         model,
         arrays,
@@ -89,7 +97,6 @@ def _run(
 ) -> tuple[dict[str, Array], Latency | None, Plan]:
     """Run the model once, or as often as --repeat says; return the plan for its threads too."""
     from .resources import hand_back, limit_threads
-    from .timing import repeat_run
 
     def run(counts: bool = True) -> dict[str, Array]:
         return bound.run(profile=profile if counts else None, once=request.repeat is None)
@@ -98,6 +105,8 @@ def _run(
         if request.repeat is None:
             hand_back(bound.plan.bound_bytes)
             return run(), None, bound.plan
+        from .timing import repeat_run
+
         warmup = 1 if request.warmup is None else request.warmup
         return *repeat_run(run, warmup, request.repeat), bound.plan
 

@@ -8,11 +8,10 @@ bytes: dtype ``|V2`` or ``|V1``, which loads back, without loss, with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
-from numpy.typing import ArrayLike
 
 from deconv_ir.arrays import foreign
 from deconv_ir.arrays.casting import Cast, convert
@@ -21,6 +20,9 @@ from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 VALUE_LIMIT = 64
 # Up to this many arrays, comparing all pairs is faster than sorting their spans.

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer
-from deconv_ir.ops.opsets import nearest_operation
 
 _NAMED = 5
 
@@ -50,6 +49,8 @@ def _kind(kind: str, version: str | None) -> str:
 
 def _suggestion(layer: Layer) -> str | None:
     """Return the hint of the reader, or else OpenVINO's operation that is most like it."""
+    from deconv_ir.ops.opsets import nearest_operation
+
     stated: str | None = getattr(layer.operation, "hint", None)
     return nearest_operation(layer.type, layer.version) if stated is None else stated
 
