@@ -166,33 +166,38 @@ def compare(
     found: list[Finding] = []
 
     def add(
-        rule: str, message: str, expected: object, actual: object, place: GraphLocation
+        rule: str,
+        message: str,
+        expected: object,
+        actual: object,
+        port: int | None = None,
+        axis: int | None = None,
+        attribute: str | None = None,
     ) -> None:
-        line = layer.line if place.port is None else layer.line_of(layer.outputs[place.port])
+        line = layer.line if port is None else layer.line_of(layer.outputs[port])
         where = (graph.file, line, layer.label)
-        place = place._replace(layer=index)
+        side = None if port is None else "output"
+        place = GraphLocation(index, None, side, port, axis, attribute)
         found.append(Finding(rule, Severity.ERROR, message, *where, expected, actual, place=place))
 
     for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):
-        place = GraphLocation(side="output", port=i)
         if port.shape is not None and info.shape is not None and port.shape != info.shape:
             for axis, message, expected, actual in _differences(port.shape, info.shape):
                 explained = layer.operation.explain(inputs, context, i, axis or 0)
                 formula = f": {explained}" if explained else ""
                 message = f"output {i}{message}{formula}"
-                add("declared-dims", message, expected, actual, place._replace(axis=axis))
+                add("declared-dims", message, expected, actual, i, axis)
         declared_type, element_type = port.element_type, info.element_type
         if declared_type and element_type and declared_type is not element_type:
             message = (
                 f"output {i} declares precision {declared_type.ir_name}, "
                 f"computed is {element_type.ir_name}"
             )
-            place = place._replace(attribute="precision")
-            add("declared-type", message, element_type, declared_type, place)
+            add("declared-type", message, element_type, declared_type, i, attribute="precision")
     difference = layer.operation.compare_semantics(inputs, context)
     if difference is not None:
         spec, openvino = difference.spec, difference.openvino
-        add("profiles-differ", difference.message, spec, openvino, GraphLocation())
+        add("profiles-differ", difference.message, spec, openvino)
         hint = "semantics='spec' or 'openvino' chooses"
         found[-1] = found[-1]._replace(severity=Severity.WARNING, hint=hint)
     return found

@@ -41,9 +41,6 @@ LFS = b"version https://git-lfs.github.com/spec/"
 LFS_BYTES = 1024
 """How the pointer begins that Git LFS leaves in place of a file, and how long it may be."""
 
-DECLARED_DIMS = ("IR401", "IR402")
-"""Rules that compare declared dims with computed ones."""
-
 
 class Result(Record):
     """The result of checking one file."""
@@ -267,10 +264,8 @@ def _runs(
     from deconv_ir.linter.suppress import OWN_RULE
 
     yield from (run for run in runs if run[1] != OWN_RULE)
-    asked = options.rules | options.hidden
+    asked = {entry.code for entry in options.asked}
     if OWN_RULE in asked:
-        passed_over = DECLARED_DIMS if options.reshape else ()
-        asked = asked.difference(passed_over)
         for span, message in suppressions.unused(asked, selected=options.selected):
             contexts[0].file(DeconvError(message, rule="suppression", place=span))
         yield contexts[0], OWN_RULE
@@ -281,21 +276,18 @@ def _to_run(options: Options, context: LintContext) -> Iterable[str]:
     types = None if context.inference is None else context.by_type
     present = frozenset(context.library_findings)
     unclaimed = not all(map(is_claimed, present))
-    # Declared dims are those of the file's own input shapes.
-    passed_over = DECLARED_DIMS if options.reshape else ()
-    for code in sorted((options.rules | options.hidden).difference(passed_over)):
-        entry = RULES[code]
+    for entry in options.asked:
         if (
             not present.isdisjoint(entry.library_rules)
-            or (code == FALLBACK and unclaimed)
+            or (unclaimed and entry.code == FALLBACK)
             or (types is not None and _concerns(entry, types, context))
         ):
-            yield code
+            yield entry.code
 
 
 def _concerns(entry: Entry, types: Mapping[str, object], context: LintContext) -> bool:
     """Tell whether a rule's own check may have something to report."""
-    if entry.when is None or (entry.types and not any(kind in types for kind in entry.types)):
+    if entry.when is None or (entry.types and types.keys().isdisjoint(entry.types)):
         return False
     return not entry.when or bool(getattr(context, entry.when))
 

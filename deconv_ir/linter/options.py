@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 from deconv_ir.errors import DeconvError
@@ -9,10 +10,12 @@ from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape
-from deconv_ir.linter.catalogue import RULES, select_rules
+from deconv_ir.linter.catalogue import RULES, Entry, select_rules
 
 RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 """Severities by weight."""
+_DECLARED_DIMS = ("IR401", "IR402")
+"""Rules about the declared dims, which are those of the file's own input shapes."""
 
 
 class Options(Record):
@@ -31,6 +34,13 @@ class Options(Record):
     """Codes of the rules that are left out for their severity alone: what they find is counted."""
     selected: bool = field(default=False)
     """Only rules that `select` names are run."""
+
+    @functools.cached_property
+    def asked(self) -> tuple[Entry, ...]:
+        """The rules to run, hidden ones too, in order of their codes."""
+        passed_over = _DECLARED_DIMS if self.reshape else ()
+        codes = (self.rules | self.hidden).difference(passed_over)
+        return tuple(RULES[code] for code in sorted(codes))
 
     def severity_of(self, code: str) -> Severity:
         """Return the severity of a rule's findings."""

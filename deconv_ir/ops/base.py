@@ -328,9 +328,15 @@ def attribute(
     return AttributeSpec(kind, default, required or default is REQUIRED, name)
 
 
+_ATTRIBUTES: dict[type[Operation], tuple[AttributeSpec, ...]] = {}
+
+
 def attributes_of(operation: type[Operation]) -> tuple[AttributeSpec, ...]:
     """Return the attributes that an operation declares, in their order."""
-    return tuple(f for f in operation.fields.values() if isinstance(f, AttributeSpec))
+    if operation not in _ATTRIBUTES:
+        declared = operation.fields.values()
+        _ATTRIBUTES[operation] = tuple(f for f in declared if isinstance(f, AttributeSpec))
+    return _ATTRIBUTES[operation]
 
 
 def parse_attributes(
