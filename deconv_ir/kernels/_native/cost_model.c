@@ -119,8 +119,8 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 #define DEPTHWISE_VECTOR 2.0      /* of a vector of its sums */
 #define DEPTHWISE_TAP 0.25        /* of a tap that is added to such a vector */
 #define DEPTHWISE_BYTE 0.012      /* of a byte of that tap's data: most loads cross cache lines */
-#define FIRST_LEVEL (32 << 10)    /* bytes of the first-level cache */
-#define DEPTHWISE_FAR 1.2         /* factor of the sums where data exceed it */
+#define FIRST_LEVEL (28 << 10)    /* bytes that stay in the first-level cache beside results */
+#define DEPTHWISE_FAR 2.0         /* factor of the sums where data exceed it */
 #define PARTED_ROW 4.0            /* of a row of sums that is copied to the output */
 #define VECTORS_POSITION 4.0      /* of a position that is transposed, for vectors of channels */
 #define VECTORS_TAP 0.6           /* of a tap that is added to such a vector */

@@ -3,17 +3,6 @@
 
 #include <string.h>
 
-/* Most are short: calls of memset would take longer than they do. */
-static inline void clear_row(char *to, int64_t bytes) {
-    if (bytes >= 8 * COPY_STEP) {
-        memset(to, 0, (size_t)bytes);
-        return;
-    }
-    int64_t i = 0;
-    for (; i + COPY_STEP <= bytes; i += COPY_STEP) memset(to + i, 0, COPY_STEP);
-    for (; i < bytes; i += 4) memset(to + i, 0, 4);
-}
-
 /* A residue of all axes, and what a tile sees of it. */
 struct seen {
     int64_t residue[AXES];

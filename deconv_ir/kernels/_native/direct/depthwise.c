@@ -12,36 +12,58 @@
 
 #include <string.h>
 
-/* Sum one sub-convolution whose rows are rows of the output, as they are: straight to there, or all
- * positions of a plane in one go, with what lies between the rows, which are copied then. */
-static void sum_plain(const struct context *c, const struct tile *tile, int64_t qz, int64_t qy) {
+/* A sub-convolution of all channels of a job whose rows are rows of the output, as they are. */
+struct plain_sub {
+    struct sub sub; /* of the first of them */
+    struct channel_rows rows;
+    int64_t first_group, zs, ys, out_pitch;
+    int straight; /* to there, or all positions of a plane in one go, of which rows are copied */
+};
+
+static struct plain_sub plain_sub_of(const struct context *c, const struct tile *tile, int64_t qz,
+                                     int64_t qy) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t count = tile->box[2];
+    struct plain_sub plain = {.sub = sub_of(c, tile, qz, qy, 0), .first_group = tile->group,
+                              .zs = positions_along(tile, &a[0], 0, qz),
+                              .ys = positions_along(tile, &a[1], 1, qy),
+                              .out_pitch = a[1].out_stride * c->run->extent};
+    const int64_t all = (plain.ys - 1) * t->pitch + count;
+    plain.straight = depthwise_by_rows(c->k, t, tile->box[1], count, c->plan->depth);
+    plain.rows = (struct channel_rows){plain.sub.taps, plain.sub.offsets,
+                                       plain.straight ? plain.ys : 1,
+                                       plain.straight ? count : all, t->pitch,
+                                       plain.straight ? plain.out_pitch : all};
+    return plain;
+}
+
+/* Sum one sub-convolution of a channel. */
+static void sum_plain(const struct context *c, const struct tile *tile,
+                      const struct plain_sub *plain) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const struct kernels *kernels = c->kernels;
-    const struct sub sub = sub_of(c, tile, qz, qy, 0);
-    const int64_t size = kernels->size, count = tile->box[2];
-    const int64_t zs = positions_along(tile, &a[0], 0, qz);
-    const int64_t ys = positions_along(tile, &a[1], 1, qy), all = (ys - 1) * t->pitch + count;
-    const int64_t out_pitch = a[1].out_stride * c->run->extent;
-    const int straight = depthwise_by_rows(c->k, t, tile->box[1], count, c->plan->depth);
-    const struct channel_rows rows = {sub.taps, sub.offsets,
-                                      straight ? ys : 1, straight ? count : all,
-                                      t->pitch, straight ? out_pitch : all};
+    const int64_t size = kernels->size, count = tile->box[2], out_pitch = plain->out_pitch;
+    const int64_t ys = plain->ys, *q = plain->sub.q;
     /* Functions want long rows, without what lies between them. */
     const struct epilogue *epilogue = &c->k->epilogue, none = {.activation = ACT_NONE};
     const struct addition *addition = c->run->addition;
     const int later = addition || epilogue->activation == ACT_FUNCTION;
     const int joined = out_pitch == count;
-    const char *weights = (const char *)c->k->packed + sub.packed * size;
+    const int64_t packed =
+        plain->sub.packed + (tile->group - plain->first_group) * c->packing->group_size;
+    const char *weights = (const char *)c->k->packed + packed * size;
     const char *bias = c->k->bias, *data = tile->data;
     if (bias) bias += tile->group * size;
-    for (int64_t z = 0; z < zs && ys > 0; z++, data += t->plane * size) {
-        char *out = out_row(c, tile, 0, 0, (tile->first[0] + z) * a[0].out_stride + qz,
-                            tile->first[1] * a[1].out_stride + qy) +
+    for (int64_t z = 0; z < plain->zs && ys > 0; z++, data += t->plane * size) {
+        char *out = out_row(c, tile, 0, 0, (tile->first[0] + z) * a[0].out_stride + q[0],
+                            tile->first[1] * a[1].out_stride + q[1]) +
                     tile->first[2] * size;
-        kernels->sum_channel(&rows, data, weights, bias, later ? &none : epilogue,
-                             straight ? out : tile->sums);
-        if (!straight) kernels->copy_lines(tile->sums, t->pitch, ys, count, out, out_pitch);
+        kernels->sum_channel(&plain->rows, data, weights, bias, later ? &none : epilogue,
+                             plain->straight ? out : tile->sums);
+        if (!plain->straight)
+            kernels->copy_lines(tile->sums, t->pitch, ys, count, out, out_pitch);
         if (!later) continue;
         for (int64_t row = 0; row < (joined ? 1 : ys); row++, out += out_pitch * size) {
             if (addition) add_to(addition, out, out, count * (joined ? ys : 1));
@@ -50,45 +72,93 @@ static void sum_plain(const struct context *c, const struct tile *tile, int64_t 
     }
 }
 
+#define MOST_ROW_PARTS 9 /* residues of the first two axes of strides of three */
+
 /* Elements of a row that are stored as they are summed, side by side or every other one. */
 static int is_simple(const struct context *c) {
     const struct axis *row = &c->plan->axes[2];
     return element_size((enum element)c->layer->element) == c->kernels->size &&
-           c->run->step[2] == 1 && row->in_stride <= 2 && row->residues == row->in_stride;
+           c->run->step[2] == 1 && row->in_stride <= 2 && row->residues == row->in_stride &&
+           c->plan->axes[0].residues * c->plan->axes[1].residues <= MOST_ROW_PARTS;
 }
 
-/* Copy the data of a channel, is_simple(), to zeros or to where those of another were: the zeros
- * around them stay. */
-static void copy_over(const struct context *c, const struct tile *tile) {
+/* Where the rows of a residue of the first two axes are in a tile's data. */
+struct part {
+    struct stretch z, y;
+    int64_t from, to; /* its first element that is copied, of the data and of the tile's */
+};
+
+/* The parts of a tile, and the columns of all of them: those of one or two residues. */
+struct parts {
+    int64_t count;
+    struct part part[MOST_ROW_PARTS];
+    struct stretch evens, odds;
+};
+
+static struct parts parts_of(const struct context *c, const struct tile *tile) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t *step = c->run->step;
+    struct parts parts = {.count = a[0].residues * a[1].residues,
+                          .evens = stretch_of(c, tile, 2, 0),
+                          .odds = stretch_of(c, tile, 2, a[2].in_stride - 1)};
+    for (int64_t i = 0; i < parts.count; i++) {
+        const int64_t rz = a[0].residue + i / a[1].residues, ry = a[1].residue + i % a[1].residues;
+        const struct stretch z = stretch_of(c, tile, 0, rz), y = stretch_of(c, tile, 1, ry);
+        parts.part[i] = (struct part){
+            z, y, (z.begin * a[0].in_stride + rz) * step[0] +
+                      (y.begin * a[1].in_stride + ry) * step[1] + parts.evens.begin * a[2].in_stride,
+            i * a[2].residues * t->residue_stride + z.before * t->plane + y.before * t->pitch +
+                parts.evens.before};
+    }
+    return parts;
+}
+
+/* Clear what lies before, between and behind the rows of a residue, `columns` of which have data. */
+static void clear_around(const struct tiling *t, const struct part *part,
+                         const struct stretch *columns, int64_t size, char *to) {
+    char *done = to, *const end = to + (t->extent[0] * t->plane + t->extent[2]) * size;
+    for (int64_t z = 0; z < part->z.count; z++)
+        for (int64_t y = 0; y < part->y.count; y++) {
+            char *row = to + ((part->z.before + z) * t->plane + (part->y.before + y) * t->pitch +
+                              columns->before) * size;
+            clear_row(done, row - done);
+            done = row + columns->count * size;
+        }
+    clear_row(done, end - done);
+}
+
+static void clear_parts(const struct context *c, const struct tile *tile,
+                        const struct parts *parts) {
+    const struct tiling *t = &c->plan->tiling;
+    const int64_t size = c->kernels->size, columns = c->plan->axes[2].residues;
+    for (int64_t i = 0; i < parts->count; i++)
+        for (int64_t rx = 0; rx < columns; rx++)
+            clear_around(t, &parts->part[i], rx ? &parts->odds : &parts->evens, size,
+                         tile->data + (i * columns + rx) * t->residue_stride * size);
+}
+
+/* Copy the data of a channel, is_simple(), to where those of another were: the zeros around them
+ * stay. */
+static void copy_over(const struct context *c, const struct tile *tile,
+                      const struct parts *parts) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, *step = c->run->step;
+    const int64_t pitch = a[1].in_stride * step[1];
     const char *from = c->data + (tile->first_image * c->run->image_step +
                                   tile->group * c->run->channel_step) * size;
-    const struct stretch evens = stretch_of(c, tile, 2, 0);
-    const struct stretch odds = stretch_of(c, tile, 2, a[2].in_stride - 1);
-    for (int64_t rz = 0; rz < a[0].residues; rz++) {
-        const struct stretch z = stretch_of(c, tile, 0, a[0].residue + rz);
-        for (int64_t ry = 0; ry < a[1].residues; ry++) {
-            const struct stretch y = stretch_of(c, tile, 1, a[1].residue + ry);
-            const char *row =
-                from + ((z.begin * a[0].in_stride + a[0].residue + rz) * step[0] +
-                        (y.begin * a[1].in_stride + a[1].residue + ry) * step[1] +
-                        evens.begin * a[2].in_stride) * size;
-            char *to = tile->data + ((rz * a[1].residues + ry) * a[2].residues *
-                                         t->residue_stride +
-                                     z.before * t->plane + y.before * t->pitch + evens.before) *
-                                        size;
-            for (int64_t i = 0; i < z.count; i++) {
-                if (a[2].in_stride == 1)
-                    c->kernels->copy_lines(row, a[1].in_stride * step[1], y.count, evens.count,
-                                           to, t->pitch);
-                else
-                    c->kernels->split_lines(row, a[1].in_stride * step[1], y.count, evens.count,
-                                            odds.count, to, t->pitch, t->residue_stride);
-                row += a[0].in_stride * step[0] * size;
-                to += t->plane * size;
-            }
+    for (const struct part *part = parts->part; part < parts->part + parts->count; part++) {
+        const char *row = from + part->from * size;
+        char *to = tile->data + part->to * size;
+        for (int64_t i = 0; i < part->z.count; i++) {
+            if (a[2].in_stride == 1)
+                c->kernels->copy_lines(row, pitch, part->y.count, parts->evens.count, to, t->pitch);
+            else
+                c->kernels->split_lines(row, pitch, part->y.count, parts->evens.count,
+                                        parts->odds.count, to, t->pitch, t->residue_stride);
+            row += a[0].in_stride * step[0] * size;
+            to += t->plane * size;
         }
     }
 }
@@ -98,19 +168,24 @@ void run_depthwise(const struct context *c, struct tile *tile) {
     const struct axis *a = c->plan->axes;
     const struct go all = {0, 1, 1, 1, 0};
     const int64_t end = least(tile->group + t->groups, c->layer->groups);
-    const int simple = is_simple(c), plain = rows_are_plain(c->k, c->run, c->plan);
+    const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
+    const int simple = is_simple(c), is_plain = rows_are_plain(c->k, c->run, c->plan);
+    struct parts parts;
+    struct plain_sub plain;
     if (simple) {
-        memset(tile->data, 0, (size_t)t->data_bytes);
+        parts = parts_of(c, tile);
         /* The data of a row begin with a cache line; the zeros before them end there. */
-        const int64_t before = stretch_of(c, tile, 2, 0).before, lanes = c->kernels->lanes;
+        const int64_t before = parts.evens.before, lanes = c->kernels->lanes;
         tile->data += (round_up(before, lanes) - before) * c->kernels->size;
+        clear_parts(c, tile, &parts);
     }
-    for (; tile->group < end; tile->group++) {
-        if (simple) copy_over(c, tile);
+    for (int first = 1; tile->group < end; tile->group++, first = 0) {
+        if (simple) copy_over(c, tile, &parts);
         else copy_data(c, tile, 0, 1);
-        for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
-            for (int64_t qy = 0; qy < subs_along(&a[1]); qy++)
-                if (plain) sum_plain(c, tile, qz, qy);
-                else run_flat(c, tile, &all, qz, qy, 0);
+        for (int64_t sub = 0; sub < zs * ys; sub++) {
+            if (is_plain && (first || zs * ys > 1)) plain = plain_sub_of(c, tile, sub / ys, sub % ys);
+            if (is_plain) sum_plain(c, tile, &plain);
+            else run_flat(c, tile, &all, sub / ys, sub % ys, 0);
+        }
     }
 }

@@ -47,6 +47,12 @@ INLINE void NAME(sum_rows)(const int height, const int width, const struct chann
                   NAME(finished)(sum[r * width + c], finish));
 }
 
+/* Keep a vector in its register: the compiler would load it again for each of its uses, and most
+ * loads lie across two cache lines. */
+#ifndef HOLD
+#define HOLD(vector) (void)(vector)
+#endif
+
 /* The same of kernel x kernel taps, where vectors that are loaded meet all rows of sums that see
  * them: `stride` rows of taps apart, two rows of sums see the same. */
 INLINE void NAME(sum_shared)(const int kernel, const int stride, const int height, const int width,
@@ -56,16 +62,23 @@ INLINE void NAME(sum_shared)(const int kernel, const int stride, const int heigh
     VEC sum[DEPTHWISE_VECTORS];
 #pragma GCC unroll 8
     for (int v = 0; v < height * width; v++) sum[v] = (VEC){0};
+    /* The data of the taps of the first rows, `stride` of them: those of others are rows behind. */
+    const ELEMENT *taps[2 * 5];
+#pragma GCC unroll 10
+    for (int k = 0; k < stride * kernel; k++) taps[k] = data + rows->offsets[k];
+    int64_t behind = 0;
 #pragma GCC unroll 20
     for (int y = 0; y < (height - 1) * stride + kernel; y++) {
-        const int first = y < kernel ? 0 : (y - kernel) / stride + 1;
-        const int32_t *offsets = rows->offsets + (y - first * stride) * kernel;
+        if (y > 0 && y % stride == 0) behind += rows->pitch;
 #pragma GCC unroll 5
         for (int x = 0; x < kernel; x++) {
-            const ELEMENT *at = data + first * rows->pitch + offsets[x];
+            const ELEMENT *at = taps[y % stride * kernel + x];
             VEC in[2];
-            in[0] = LOAD(at + (width > 1 ? 0 : last));
-            if (width > 1) in[1] = LOAD(at + last);
+#pragma GCC unroll 2
+            for (int c = 0; c < width; c++) {
+                in[c] = LOAD(at + (c < width - 1 ? behind : behind + last));
+                HOLD(in[c]);
+            }
 #pragma GCC unroll 8
             for (int r = 0; r < height; r++) {
                 const int k = y - r * stride;

@@ -5,6 +5,7 @@
 #include "native.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 struct context {
     const struct kernel *k;
@@ -17,6 +18,7 @@ struct context {
     char *out;
     atomic_int *failed; /* set when out of memory */
     int streamed;       /* whether results are written with non-temporal stores */
+    int plain;          /* whether data are one row a channel, with a result at each position */
     const int32_t *in_place; /* offsets of channels that are read as they are, or NULL */
 };
 
@@ -82,6 +84,20 @@ static inline struct stretch stretch_of(const struct context *c, const struct ti
     const struct axis *a = &c->plan->axes[axis];
     return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->box[axis] + a->high,
                         divide_up(a->data - residue, a->in_stride));
+}
+
+/* Most are short: calls of memset would take longer than they do. */
+static inline void clear_row(char *to, int64_t bytes) {
+    if (bytes >= 8 * COPY_STEP) {
+        memset(to, 0, (size_t)bytes);
+        return;
+    }
+    if (bytes < COPY_STEP) {
+        for (int64_t i = 0; i < bytes; i += 4) memset(to + i, 0, 4);
+        return;
+    }
+    for (int64_t i = 0; i < bytes - COPY_STEP; i += COPY_STEP) memset(to + i, 0, COPY_STEP);
+    memset(to + bytes - COPY_STEP, 0, COPY_STEP);
 }
 
 /* Copy the data of some channels of a tile, with zeros around them; returns whether those of a

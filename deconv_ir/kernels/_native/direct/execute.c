@@ -43,13 +43,16 @@ static const char *data_in_place(const struct context *c, const struct tile *til
                       tile->first[2]) * c->kernels->size;
 }
 
-/* Copy the last positions, which do not fill a vector: there may be no memory behind them. */
-static void copy_rest(const struct context *c, const struct tile *tile, const struct go *go) {
-    const int64_t rest = tile->box[2] % c->kernels->lanes, whole = tile->box[2] - rest;
-    if (rest)
-        c->kernels->copy_lines(data_in_place(c, tile, go->first) + whole * c->kernels->size,
-                               c->run->channel_step, go->count, rest, tile->data,
-                               c->plan->tiling.channel_stride);
+/* Copy plain data: those that are read in place as far as they fill no vector, since behind the last
+ * of them there may be no memory. */
+static void copy_plain(const struct context *c, const struct tile *tile, const struct go *go) {
+    const int64_t size = c->kernels->size, step = c->run->channel_step * size;
+    const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->box[2];
+    const int64_t copied = c->in_place ? count % c->kernels->lanes : count;
+    const char *from = data_in_place(c, tile, go->first) + (count - copied) * size;
+    for (int64_t channel = 0; channel < go->count && copied > 0; channel++)
+        c->kernels->copy_rows(from + channel * step, 0, 1, copied * size, 0, step,
+                              tile->data + channel * stride);
 }
 
 /* Sum whole vectors of positions in the output itself, at `out`, and the rest in scratch. */
@@ -251,7 +254,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     do {
         go.count = least(t->channels, channels - go.first);
         go.ends = go.first + go.count >= channels;
-        if (c->in_place) copy_rest(c, &tile, &go);
+        if (c->plain) copy_plain(c, &tile, &go);
         else go.guarded = copy_data(c, &tile, go.first, go.count);
         struct copied copied = {c, &tile, &go};
         parallel_pieces(run_piece, &copied, pieces, scratch);
@@ -278,15 +281,21 @@ int rows_are_plain(const struct kernel *k, const struct run *run, const struct p
 /* Channels that lie a multiple of this apart share a few sets of the first-level cache. */
 #define CHANNELS_MEET 512
 
-/* The offsets of channels where data are read without a copy: a plane is one row, and each position
- * leads to one result.  NULL: data are copied. */
+/* Whether a plane is one row of which each position is a result. */
+static int data_are_plain(const struct run *run, const struct plan *plan) {
+    const int64_t row = run->output[2];
+    const int one = run->data[2] == row && run->output[0] * run->output[1] == 1 && plan->depth == 1;
+    return plan->tiling.straight && one && !run->pads_begin[2] && run->step[2] == 1 &&
+           run->channel_step >= row;
+}
+
+/* The offsets of channels of plain data that are read as they are.  NULL: they are copied. */
 static int32_t *offsets_in_place(const struct kernel *k, const struct run *run,
                                  const struct plan *plan) {
     const struct tiling *t = &plan->tiling;
-    const int64_t step = run->channel_step, row = run->output[2];
-    const int one = run->data[2] == row && run->output[0] * run->output[1] == 1 && plan->depth == 1;
-    if (!t->straight || !one || run->pads_begin[2] || run->step[2] != 1 || step < row ||
-        step > INT32_MAX / t->channels || step * k->kernels->size % CHANNELS_MEET == 0)
+    const int64_t step = run->channel_step;
+    if (!data_are_plain(run, plan) || step > INT32_MAX / t->channels ||
+        step * k->kernels->size % CHANNELS_MEET == 0)
         return NULL;
     int32_t *offsets = calloc((size_t)(t->channels + AHEAD), sizeof *offsets);
     for (int64_t i = 0; offsets && i < t->channels; i++) offsets[i] = (int32_t)(i * step);
@@ -318,6 +327,7 @@ int execute(const struct kernel *k, const struct run *given, const struct plan *
     int done = fill_outside(k, run, out, low, high);
     int32_t *offsets = offsets_in_place(k, run, plan);
     context.in_place = offsets;
+    context.plain = data_are_plain(run, plan);
     if (!done)
         done = parallel_run(run_tile, &context, plan->tiling.jobs, plan->tiling.threads,
                             plan->tiling.bytes);

@@ -282,7 +282,7 @@ static void *work(void *number) {
         for (int64_t i = 0; joined && pool.open && pool.generation == seen; i++) wait_briefly(i);
         const int64_t until = nanoseconds() + SPIN_NANOSECONDS;
         while (pool.generation == seen && nanoseconds() < until)
-            for (int i = 0; i < 32; i++) pause_briefly();
+            for (int i = 0; i < 32 && pool.generation == seen; i++) pause_briefly();
         if (pool.generation == seen) {
             pthread_mutex_lock(&pool.mutex);
             while (pool.generation == seen) pthread_cond_wait(&pool.wake, &pool.mutex);

@@ -34,6 +34,7 @@
                         _mm512_cvtps_ph(_mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT))
 #define STREAM_STEP 64
 #define STREAM(from, to) _mm512_stream_si512((void *)(to), _mm512_loadu_si512(from))
+#define HOLD(vector) __asm__("" : "+v"(vector))
 #define LARGER_BITS(a, b) ((NAME(bits))_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
 #endif
 #include "simd/instruction_set.inc.h"

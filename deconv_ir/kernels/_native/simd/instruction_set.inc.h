@@ -2,7 +2,7 @@
  *
  * Included once by each .c file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX,
  * REGISTERS where there are 32, and where the instructions exist HALVES, LOAD_HALVES,
- * STORE_HALVES, STREAM and LARGER_BITS. */
+ * STORE_HALVES, STREAM, HOLD and LARGER_BITS. */
 #include "simd/half.h"
 
 #if REGISTERS == 32
