@@ -183,6 +183,9 @@ class Executor:
             values[slot] = inputs[index]
         buffers: list[Any] = [None] * len(plan.capacities)
         variables = {} if variables is None else variables
+        kernels = prepared.kernels if once else {}
+        # Equal layers share one.
+        last_use = {kernels[s.layer]: s.layer for s in plan.steps if s.layer in kernels}
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
             for step in plan.steps:
@@ -191,8 +194,9 @@ class Executor:
                 if step.layer in plan.bodies:
                     call = self._with_bodies(step, variables, observer)
                 self._step(step, call, values, buffers, plan.capacities)
-                if once and step.layer in prepared.kernels:
-                    prepared.kernels[step.layer].release()
+                kernel = kernels.get(step.layer)
+                if kernel is not None and last_use[kernel] == step.layer:
+                    kernel.release()
                 if observer is not None:
                     observer(step, began, perf_counter())
         if plan is not self._last_run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
@@ -23,7 +23,7 @@ class Prepared(NamedTuple):
     steps: tuple[int, ...]
     """The layers that run each time, in order, without fused ones."""
     kernels: dict[int, Kernel]
-    """Layer -> its prepared kernel."""
+    """Layer -> its prepared kernel, which equal layers share."""
     constants: dict[Source, Array]
     """The constants that are still needed, by source."""
     fused: dict[int, tuple[int, ...]]
@@ -45,7 +45,7 @@ class Prepared(NamedTuple):
     @property
     def weight_bytes(self) -> int:
         """Bytes of all constants, packed or not."""
-        told = (kernel.packed_bytes or 0 for kernel in self.kernels.values())
+        told = (kernel.packed_bytes or 0 for kernel in set(self.kernels.values()))
         constants = sum(array.nbytes for array in self.constants.values())
         return self.packed_bytes + constants + sum(told)
 
@@ -94,6 +94,8 @@ class Preparation:
     def run(self) -> Prepared:
         """Fold, pack and fuse."""
         kernels: dict[int, Kernel] = {}
+        same = _first_equals(self.graph, [i for i in self.order if i in self.constant])
+        first_like: dict[tuple[object, ...], int] = {}
         constants: dict[Source, Array] = {}
         absorbed: set[int] = set()
         packed = 0
@@ -103,6 +105,12 @@ class Preparation:
             if index in absorbed:
                 continue
             rows = self.graph.topology.sources[index]
+            first = first_like.setdefault(self._likeness(index, same), index)
+            if first in kernels and first not in self._first_only:
+                kernels[index] = kernels[first]
+                self._share(index, first)
+                absorbed.update(self._fused.get(index, ()))
+                continue
             takes_lazy = self.graph.layers[index].operation.takes_lazy
             inputs = [self._keep(s, i in takes_lazy) for i, s in enumerate(rows)]
             kernel, size = self._kernel(index, inputs)
@@ -149,6 +157,33 @@ class Preparation:
         graph = self.graph.replace()
         graph.__dict__["topology"] = self.graph.topology._replace(sources=tuple(sources))
         return graph
+
+    def _likeness(self, index: int, same: Mapping[int, int]) -> tuple[object, ...]:
+        """Return what a kernel depends on; `same` maps constants to the first equal one."""
+        followers = self._followers.get(index)
+        found: list[object] = []
+        for layer in (index, *(followers.layers if followers else ())):
+            sources = self.graph.topology.sources[layer]
+            found += [self.graph.layers[layer].operation, _mapped(sources, same)]
+        return tuple(found)
+
+    def _share(self, index: int, first: int) -> None:
+        """Let a layer use the kernel of an equal one, and count its constants as used."""
+        if first in self._fused:
+            followers = self._followers[index]
+            self._fused[index] = followers.layers[: len(self._fused[first])]
+            if first in self._added and followers.tensor is not None:
+                self._added[index] = followers.tensor
+        for layer in (index, *self._fused.get(index, ())):
+            for source in self.graph.topology.sources[layer]:
+                if source is not None and source[0] in self.constant:
+                    self._forget(source[0])
+
+    def _forget(self, index: int) -> None:
+        """Count a use of a constant as done; free it behind the last."""
+        self._uses[index] -= 1
+        if self._uses[index] == 0:
+            self._values.pop(index, None)
 
     def _least_bytes(self) -> int:
         """Return the bytes of the constants that are kept, or of the largest if that is more."""
@@ -242,9 +277,7 @@ class Preparation:
         if source is None or source[0] not in self.constant:
             return None
         array = self._peek(source)
-        self._uses[source[0]] -= 1
-        if self._uses[source[0]] == 0:
-            del self._values[source[0]]
+        self._forget(source[0])
         return array
 
     def _peek(self, source: Source) -> Array:
@@ -278,3 +311,21 @@ class Preparation:
             # Infinities and NaNs are results here, not mistakes to warn of.
             with np.errstate(all="ignore"):
                 return tuple(layer.operation.execute(arrays, self.context))
+
+
+def _first_equals(graph: Graph, constant: Iterable[int]) -> dict[int, int]:
+    """Map each constant layer, in topological order, to the first that computes the same."""
+    first: dict[object, int] = {}
+    found: dict[int, int] = {}
+    for index in constant:
+        operation = graph.layers[index].operation
+        made = operation, _mapped(graph.topology.sources[index], found)
+        found[index] = first.setdefault(index if operation.bodies else made, index)
+    return found
+
+
+def _mapped(
+    sources: Sequence[Source | None], same: Mapping[int, int]
+) -> tuple[tuple[int | None, int] | None, ...]:
+    """Return sources by the first equal constant; (None, output) for what is not constant."""
+    return tuple(None if s is None else (same.get(s[0]), s[1]) for s in sources)

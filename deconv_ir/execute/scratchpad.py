@@ -73,11 +73,12 @@ def choose_winograd(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
     if len(best) == len(wanted):
         return best
     few = {layer: asks[layer] for layer in sorted(wanted)}
-    return min((_without_weights(few, kept, budget_bytes) for kept in (best, [])), key=_first)[1]
+    # The larger scratchpad first: `_remember` answers for smaller ones.
+    return min((_without_weights(few, kept, budget_bytes) for kept in ([], best)), key=_first)[1]
 
 
 def _remember(ask: Ask) -> Ask:
-    """Ask no more once the best algorithms fit: they are the best of fewer, too."""
+    """Ask no more once the best algorithms fit: they are the best of smaller scratchpads, too."""
     known: dict[bool, Sequence[AlgorithmCandidate]] = {}
 
     def asked(scratch_bytes: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:

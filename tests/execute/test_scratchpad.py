@@ -101,6 +101,17 @@ def test_runs_make_the_weights_that_cannot_be_kept() -> None:
     assert chosen(layer(100, 50, 900 * K, transient=101), budget=900 * K) == []
 
 
+def test_weights_of_each_run_get_the_scratchpad_that_kept_ones_would_leave() -> None:
+    def tiled(scratch: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:
+        size = 700 * K if scratch >= 700 * K else 100 * K
+        kept = AlgorithmCandidate(60, size, 300 * K)
+        made = AlgorithmCandidate(70 if size > 100 * K else 95, size, 0)
+        return AlgorithmCandidate(100, 100 * K, 0), kept if keeps_weights else made
+
+    grants = choose(*[tiled] * 4, budget=700 * K)
+    assert [g.candidate.scratch_bytes for g in grants] == [700 * K] * 4
+
+
 def test_weights_that_are_packed_change_no_choice() -> None:
     """Or results would depend on what was run before."""
     for budget in (100 * K, 700 * K, 1024 * K, 4096 * K):
@@ -245,15 +256,55 @@ def test_large_tensors_make_room_for_weights(tmp_path: Path) -> None:
         assert (plan.weight_bytes > 1.1 * plan.constant_bytes) is more
 
 
-def test_a_constant_that_two_layers_take_counts_once(tmp_path: Path) -> None:
+def windows(y: np.ndarray, w: np.ndarray, step: int = 1) -> np.ndarray:
+    """Convolve by the definition, padded by one."""
+    padded = np.pad(y, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    return np.einsum("nchwij,ocij->nohw", seen[:, :, ::step, ::step], w)
+
+
+def test_equal_layers_share_a_packed_filter(tmp_path: Path) -> None:
+    """Equal are attributes, constants, and what is computed behind them; not what they convolve."""
     ir = IR()
-    y, w = ir.parameter("x", "1,4,6,6"), ir.const(normal(4, 4, 3, 3))
+    w, b = normal(4, 4, 3, 3), normal(1, 4, 1, 1)
+    filters = [ir.const(w), ir.const(w.astype(np.float16)), ir.const(w.astype(np.float16))]
+    bias = ir.const(b)
+    half = {"destination_type": "f32"}
+
+    def layer(y: Out, filter_: Out, how: dict[str, str] = ONCE) -> Out:
+        return ir.layer("Convolution", [y, filter_], how)
+
+    def biased(y: Out) -> Out:
+        return ir.layer("ReLU", [ir.layer("Add", [layer(y, filters[0]), bias])])
+
+    x = ir.parameter("x", "1,4,12,12")
+    y = layer(layer(x, filters[0]), filters[0])
+    y = biased(ir.layer("MaxPool", [biased(y)], POOL))
+    decompressed = [ir.layer("Convert", [f], half) for f in (filters[1], filters[1], filters[2])]
+    for filter_ in decompressed:
+        y = layer(y, filter_)
+    ir.result(ir.layer("Add", [y, layer(y, filters[0])]))
+    ir.result(layer(y, filters[0], TWICE))
+    model = deconv_ir.load(ir.save(tmp_path))
+    data = normal(1, 4, 12, 12)
+    plan = model.bind(data).plan
+    # Plain, with bias and ReLU, from f16 twice: equal constants are not looked for in the file;
+    # with an addition, and with another stride.
+    assert plan.constant_bytes == 3 * w.nbytes + b.nbytes
+    if COMPILED:
+        assert plan.weight_bytes == 6 * w.nbytes + b.nbytes
+    y = windows(windows(data, w), w)
+    y = np.maximum(windows(y, w) + b, 0).reshape(1, 4, 6, 2, 6, 2).max((3, 5))
+    y = np.maximum(windows(y, w) + b, 0)
+    for _ in range(3):
+        y = windows(y, w.astype(np.float16).astype(np.float32))
     for _ in range(2):
-        y = ir.layer("Convolution", [y, w], ONCE)
-    ir.result(y)
-    plan = deconv_ir.load(ir.save(tmp_path)).bind().plan
-    assert plan.constant_bytes == 4 * 4 * 3 * 3 * 4
-    assert plan.weight_bytes == 2 * plan.constant_bytes, "each packs it for itself"
+        for found, expected in zip(
+            model.bind(data).run(once=True).values(),
+            (y + windows(y, w), windows(y, w, 2)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system's figures are Linux's")
