@@ -32,6 +32,20 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);
 /* Search with the threads of a run, and with fewer where scratch is short. */
 double search_threads(const struct run *run, tiling_search search, void *context);
+/* What a search depends on; `choice` is that of Winograd, or all zeros. */
+struct search_key {
+    struct layer layer;
+    struct run run;
+    struct wino_choice choice;
+    int64_t filtered;
+};
+void search_key_make(const struct kernel *k, const struct run *run,
+                     const struct wino_choice *choice, struct search_key *key);
+/* Take the tiling, struct tiling or struct wino_tiling, that one of the last searches found for a
+ * key; returns whether there is one.  The interpreter lock guards them. */
+int search_find(const struct search_key *key, void *tiling);
+void search_keep(const struct search_key *key, const void *tiling);
+
 /* The next smaller extent of a tile for a search: one part more at first, several beyond `fine`
  * parts. */
 int64_t next_part(int64_t whole, int64_t part, int64_t fine);

@@ -306,14 +306,19 @@ static void smallest_tile(const struct kernel *k, const struct run *run, const s
 
 static void choose_tiling(const struct kernel *k, const struct run *run, struct plan *plan) {
     if (plan_point(k, run, plan)) return;
-    struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
+    struct search_key key;
     struct tiling *best = &plan->tiling;
+    search_key_make(k, run, NULL, &key);
+    if (search_find(&key, best)) return;
+    struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
     const double cycles = search_threads(run, search_tilings, &s);
     *best = s.best;
-    if (cycles >= 0) return;
-    smallest_tile(k, run, plan, best);
-    count_jobs(k, run, plan, best);
-    best->cycles = direct_cycles(k, run, plan, best);
+    if (cycles < 0) {
+        smallest_tile(k, run, plan, best);
+        count_jobs(k, run, plan, best);
+        best->cycles = direct_cycles(k, run, plan, best);
+    }
+    search_keep(&key, best);
 }
 
 /* ------------------------------------------------------------- offsets -- */

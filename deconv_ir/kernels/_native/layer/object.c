@@ -357,6 +357,19 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Py_RETURN_TRUE;
 }
 
+/* Have data that lie one after the other, as most do: their runs take the plan that is made. */
+static void set_steps(const Kernel *self, struct run *run) {
+    int64_t step = 1;
+    for (int a = AXES - 1; a >= 0; a--) {
+        run->step[a] = step;
+        if (__builtin_mul_overflow(step, run->data[a], &step)) step = 0;
+    }
+    run->channel_step = step;
+    if (__builtin_mul_overflow(step, self->k.layer.groups * self->k.layer.channels_in,
+                               &run->image_step))
+        run->image_step = 0;
+}
+
 /* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict, or None where that
  * depends on weights that are not packed.  Packs nothing. */
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
@@ -370,6 +383,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
         return NULL;
     }
+    set_steps(self, &run);
     if (run.winograd_bytes && !is_filled(self) && weights_are_asked(self)) Py_RETURN_NONE;
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;

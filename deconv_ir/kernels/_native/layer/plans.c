@@ -117,56 +117,57 @@ static struct form *form_make(const Kernel *self, const struct run *run,
 
 int form_is_packed(const struct form *form) { return form->packing.scales != NULL; }
 
-/* Choose the algorithm, and plan for Winograd if that is it; with `pack`, make its weights.  Returns
- * OUT_OF_MEMORY or 0. */
-static int choose_and_plan(Kernel *self, const struct run *run, int pack, struct shared_plan *shared) {
+/* Have a form's weights, and keep them.  Returns OUT_OF_MEMORY or 0. */
+static int form_pack(Kernel *self, int64_t threads, struct form *form) {
+    int place = 0;
+    /* The interpreter lock is held: whoever else needs these weights waits for them. */
+    if (!form_is_packed(form) && wino_pack(&self->k, threads, &form->packing)) return OUT_OF_MEMORY;
+    while (place < KEPT_FORMS - 1 && self->forms[place] != form) place++;
+    if (self->forms[place] != form) {
+        form_release(self->forms[place]);
+        form->references++;
+    }
+    for (int i = place; i > 0; i--) self->forms[i] = self->forms[i - 1];
+    self->forms[0] = form;
+    return 0;
+}
+
+/* Choose the algorithm, and plan for Winograd if that is it.  Returns OUT_OF_MEMORY or 0. */
+static int choose_and_plan(Kernel *self, const struct run *run, struct shared_plan *shared) {
     struct wino_choice choice;
     if (!run->winograd_bytes || run->batch < 1) return 0;
     const int failed = choose_algorithm(self, run, &choice);
     if (failed) return failed < 0 ? failed : 0;
-    int place = find_form(self, &choice);
-    struct form *form = place < 0 ? form_make(self, run, choice) : self->forms[place];
-    if (!form) return OUT_OF_MEMORY;
-    if (place >= 0) form->references++;
-    shared->form = form;
-    /* The interpreter lock is held: whoever else needs these weights waits for them. */
-    if (pack && place < 0 && wino_pack(&self->k, run->threads, &form->packing))
-        return OUT_OF_MEMORY;
-    if (form_is_packed(form)) {
-        if (place < 0) {
-            place = KEPT_FORMS - 1;
-            form_release(self->forms[place]);
-            form->references++;
-        }
-        for (int i = place; i > 0; i--) self->forms[i] = self->forms[i - 1];
-        self->forms[0] = form;
-    }
+    const int place = find_form(self, &choice);
+    shared->form = place < 0 ? form_make(self, run, choice) : self->forms[place];
+    if (!shared->form) return OUT_OF_MEMORY;
+    if (place >= 0) shared->form->references++;
     /* A tile was found for one image, so there is one for any run. */
-    return wino_plan_make(&self->k, run, &form->packing, &shared->winograd) ? OUT_OF_MEMORY : 0;
+    return wino_plan_make(&self->k, run, &shared->form->packing, &shared->winograd) ? OUT_OF_MEMORY
+                                                                                    : 0;
 }
 
 struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack) {
-    struct shared_plan *shared = self->last;
-    if (shared && !memcmp(&shared->run, run, sizeof *run) &&
-        (!pack || !shared->form || form_is_packed(shared->form))) {
-        shared->references++;
-        return shared;
-    }
-    shared = calloc(1, sizeof *shared);
-    if (!shared || plan_make(&self->k, run, &shared->plan) ||
-        choose_and_plan(self, run, pack, shared)) {
-        if (shared) {
-            plan_free(&shared->plan);
-            wino_plan_free(&shared->winograd);
-            form_release(shared->form);
+    if (!self->last || memcmp(&self->last->run, run, sizeof *run)) {
+        struct shared_plan *made = calloc(1, sizeof *made);
+        if (!made) goto no_memory;
+        made->references = 1;
+        made->run = *run;
+        if (plan_make(&self->k, run, &made->plan) || choose_and_plan(self, run, made)) {
+            plan_release(made);
+            goto no_memory;
         }
-        free(shared);
-        PyErr_NoMemory();
-        return NULL;
+        plan_release(self->last);
+        self->last = made;
     }
-    shared->run = *run;
-    shared->references = 2; /* ours, and the caller's */
-    plan_release(self->last);
-    self->last = shared;
-    return shared;
+    if (pack && self->last->form && form_pack(self, run->threads, self->last->form)) {
+        plan_release(self->last);
+        self->last = NULL;
+        goto no_memory;
+    }
+    self->last->references++;
+    return self->last;
+no_memory:
+    PyErr_NoMemory();
+    return NULL;
 }

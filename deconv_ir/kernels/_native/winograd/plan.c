@@ -301,6 +301,9 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
 }
 
 static void choose_tiling(const struct kernel *k, const struct run *run, struct wino_plan *plan) {
+    struct search_key key;
+    search_key_make(k, run, &plan->packing->choice, &key);
+    if (search_find(&key, &plan->tiling)) return;
     struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
     search_threads(run, search_tilings, &s);
     /* No tile fits: nearly the smallest, since the choice of Winograd must not depend on it. */
@@ -309,6 +312,7 @@ static void choose_tiling(const struct kernel *k, const struct run *run, struct 
         search_tilings(&s, 1, scratch);
     }
     plan->tiling = s.best;
+    search_keep(&key, &plan->tiling);
 }
 
 /* ---------------------------------------------------------------- plan -- */
