@@ -17,8 +17,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats import read_document
 from deconv_ir.formats.files import is_json
-from deconv_ir.formats.openvino_xml.entry import read_document
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.record import NamedTuple
@@ -141,8 +141,6 @@ class Linter:
         known = self.contexts.get(uri)
         if known is None or known[0] != text:
             data, name, options, weights = self.arguments(uri, text)
-            if is_json(data):
-                return None
             document = read_document(data, name, self.limits)
             known = self.contexts[uri] = text, open_context(document, options, weights)
         return known[1] if known[1].document.graph is not None else None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
-from deconv_ir.formats.files import is_json
-from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read_bytes
+from deconv_ir.formats import read_document
+from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer, locating
@@ -57,13 +57,8 @@ def read_model(
             data = read_file(file, limits)
         except DeconvError as error:
             return None, [error]
-    if is_json(data, file):
-        from deconv_ir.formats.onednn_json import reader as onednn_json
-
-        return onednn_json.read_bytes(data, file, limits, overrides)
-    if overrides is not None:
-        raise InputError(f"{file or 'the file'} is not a oneDNN Graph file, which overrides need")
-    return read_bytes(data, file, limits)
+    document = read_document(data, file, limits, overrides)
+    return document.graph, document.located_problems()
 
 
 def _as_path(name: str, given: object) -> str:

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
-from deconv_ir.formats.files import is_json
+from deconv_ir.formats import read_document
 from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.entry import read_document, read_file
+from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.weights import weights_beside
@@ -106,13 +106,7 @@ def check_bytes(
     With `resume`, a layer that the declared dims on all sides contradict is one finding, and
     inference continues with these dims; without it, each such dim is a finding.
     """
-    document: Document | OneDNNDocument
-    if is_json(data, name):
-        from deconv_ir.formats.onednn_json import reader
-
-        document = reader.read_document(data, name, limits)
-    else:
-        document = read_document(data, name, limits)
+    document = read_document(data, name, limits)
     return check_document(document, options, weights, resume=resume)
 
 

@@ -75,6 +75,16 @@ class Document:
 
     edges: tuple[int, ...] = ()
 
+    def located_problems(self) -> list[DeconvError]:
+        """Return the problems, each with the line and column of its place."""
+        if self.graph is not None and self.source is not None:
+            locator = Locator(self)
+            for problem in self.problems:
+                if problem.place is not None:
+                    start, _ = locator.span(problem.place)
+                    problem.line, problem.column = self.source.position(start)
+        return self.problems
+
 
 class Locator:
     """Finds the parts of a graph in the text."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
-from deconv_ir.formats.onednn_json.document import Document, Locator, Stated, Tensor
+from deconv_ir.formats.onednn_json.document import Document, Stated, Tensor
 from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, Kind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
@@ -26,23 +26,6 @@ from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.suggestions import nearest
 
 _PADS: Final = re.compile(r"-?[0-9]{1,18}(?:,-?[0-9]{1,18})*")
-
-
-def read_bytes(
-    data: bytes,
-    file: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    overrides: Overrides | None = None,
-) -> tuple[Graph | None, list[DeconvError]]:
-    """Read a graph from the bytes of its file, with all problems in the order of the file."""
-    document = read_document(data, file, limits, overrides)
-    if document.graph is not None and document.source is not None:
-        locator = Locator(document)
-        for problem in document.problems:
-            if problem.place is not None:
-                start, _ = locator.span(problem.place)
-                problem.line, problem.column = document.source.position(start)
-    return document.graph, document.problems
 
 
 def read_document(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.openvino_xml.locations import pin_down
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import Graph
 
@@ -29,3 +30,11 @@ class Document:
         yield self
         for _, _, body in self.bodies:
             yield from body.walk()
+
+    def located_problems(self) -> list[DeconvError]:
+        """Return the problems, of bodies too, each with the line and column of its place."""
+        parts = list(self.walk())
+        for part in parts:
+            if part.problems:
+                pin_down(part)
+        return [problem for part in parts for problem in part.problems]

@@ -11,7 +11,6 @@ import os
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.files import read_input
 from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.locations import pin_down
 from deconv_ir.formats.openvino_xml.reader import Reader, oversize
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import Graph, GraphLocation
@@ -34,10 +33,7 @@ def read_bytes(
 ) -> tuple[Graph | None, list[DeconvError]]:
     """Read an IR from the bytes of its file; see `read`."""
     document = read_document(data, file, limits)
-    for part in document.walk():
-        if part.problems:
-            pin_down(part)
-    return document.graph, [problem for part in document.walk() for problem in part.problems]
+    return document.graph, document.located_problems()
 
 
 def read_document(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from deconv_ir.formats.openvino_xml.document import Document
+from typing import TYPE_CHECKING
+
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.ir.graph import GraphLocation
+
+if TYPE_CHECKING:
+    from deconv_ir.formats.openvino_xml.document import Document
 
 Span = tuple[int, int]
 
