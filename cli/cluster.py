@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 _RETRIES = 2
-"""A worker that dies with a task is tried so often again."""
+"""How often a task whose worker dies is tried again."""
 _SILENT = logging.CRITICAL + 1
 
 
@@ -81,7 +81,7 @@ def connect(request: Request) -> Iterator[Any]:
 
 
 def tile_budget(client: Any) -> int:
-    """Return the bytes that a tile may take on any worker, where nobody says."""
+    """Return the bytes that a tile may take on any worker, by default."""
     threads = client.nthreads()
     on_host: Counter[str | None] = Counter()
     for address, count in threads.items():
@@ -157,7 +157,7 @@ def completed(client: Any, futures: Any, *, in_order: bool = False) -> Iterator[
             # A result that is fetched is not computed again, whatever its worker does.
             future.release()
     except BaseException:
-        # Where the connection is lost, there is nobody to tell.
+        # Without a connection, no scheduler can be notified.
         if client.status == "running":
             client.cancel(pending, force=True)
         raise

@@ -72,10 +72,10 @@ def raise_again() -> None:
         raise KeyboardInterrupt if _received[0] == signal.SIGINT else Terminated(_received[0])
 
 
-def _report_unraisable(told: Any) -> None:
+def _report_unraisable(unraisable: Any) -> None:
     # Where a finalizer drops the exception of a signal, `raise_again` will raise it.
-    if not (_received and isinstance(told.exc_value, KeyboardInterrupt | Terminated)):
-        sys.__unraisablehook__(told)
+    if not (_received and isinstance(unraisable.exc_value, KeyboardInterrupt | Terminated)):
+        sys.__unraisablehook__(unraisable)
 
 
 @contextlib.contextmanager
@@ -156,7 +156,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def colour_wanted() -> bool | None:
-    """Return whether to colour what is written; None: on terminals.
+    """Whether to colour what is written; None: on terminals.
 
     Source: https://no-color.org
     """

@@ -1,4 +1,4 @@
-"""The commands as one: ``python -m deconv_ir run|lint|spec``."""
+"""The commands as one: ``python -m deconv_ir run|lint|diff|cut|show|spec``."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def looks_like_graph(text: str) -> bool:
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    """Tell whether an entry is a file; a link that leads in circles is reported when it is read."""
+    """Whether an entry is a file; a link that leads in circles is reported when it is read."""
     try:
         return entry.is_file()
     except OSError:

@@ -16,7 +16,7 @@ from .targets import file_names
 def find(option: str, text: str) -> dict[Path, Path]:
     """Find the files that a path, or several, stand for, in order of the paths.
 
-    The key of each tells it from the others: its path without suffix below the folder that is
+    The key of each is unique: its path without suffix below the folder that is
     searched.
     """
     if SEVERAL in text:

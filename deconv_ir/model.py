@@ -465,7 +465,7 @@ class Model(Tileable):
         return self._inferences.get(tuple(infos.items()), lambda: self._infer_from(infos, graph))
 
     def _infer_from(self, infos: Mapping[int, TensorInfo], graph: Graph | None = None) -> Inference:
-        """Infer; an error tells the way from the input to the layer."""
+        """Infer; the hint of a shape error has the shapes on the path from the input."""
         graph = graph or self.graph
         try:
             return infer(graph, self.context, infos)

@@ -29,7 +29,7 @@ def _nearest(word: str, known: frozenset[str]) -> str | None:
 
 
 def one_edit_apart(a: str, b: str) -> bool:
-    """Whether a letter put in, left out, replaced or swapped with the next one tells two words.
+    """Whether two words differ by one letter: added, left out, replaced, or swapped with the next.
 
     Examples
     --------

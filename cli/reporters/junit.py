@@ -11,7 +11,7 @@ from . import Run
 
 
 def render(run: Run) -> str:
-    """Write one test suite; notes of severity info are no failures."""
+    """Write one test suite; notes of severity info are not failures."""
     suite = etree.Element("testsuite", name=run.tool.name)
     failures = 0
     for result in run.results:

@@ -41,7 +41,7 @@ class _Exported:
         self._capsule = capsule
         self._device = device
 
-    def __dlpack__(self, **wishes: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -49,7 +49,7 @@ class _Exported:
 
 
 def is_array(given: object) -> bool:
-    """Return whether an object is one array (or one number), not a collection of arrays."""
+    """Whether an object is one array (or one number), not a collection of arrays."""
     if isinstance(given, np.ndarray | np.generic | int | float | complex):
         return True
     return any(

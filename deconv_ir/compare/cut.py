@@ -24,7 +24,7 @@ from deconv_ir.ops.constants.constant import Const, unpack
 
 _CHUNK = 1 << 20
 _SMALL = 16
-"""Constants of so few elements are settings (a scale, a clamp), and no weights."""
+"""Constants with at most this many elements are settings (a scale, a clamp), not weights."""
 
 
 class Part(NamedTuple):

@@ -1,4 +1,4 @@
-"""Runs a model layer by layer, and gives up each tensor as it is no longer needed."""
+"""Runs a model layer by layer, and frees each tensor after its last use."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Side(Protocol):
     """Tensors by the layer of the first model that makes them there."""
 
     def has(self, index: int) -> bool:
-        """Return whether it can be asked for the outputs of a layer of the first model."""
+        """Whether it can be asked for the outputs of a layer of the first model."""
         ...
 
     def take(self, index: int) -> Sequence[Array | None]:
@@ -42,7 +42,7 @@ class ModelSide:
         self.pairs = pairs
 
     def has(self, index: int) -> bool:
-        """Return whether the layer has a partner."""
+        """Whether the layer has a partner."""
         return index in self.pairs
 
     def take(self, index: int) -> Sequence[Array | None]:
@@ -68,7 +68,7 @@ class ArraysSide:
         return None
 
     def has(self, index: int) -> bool:
-        """Return whether there is an array for one of the outputs."""
+        """Whether there is an array for one of the outputs."""
         outputs = range(len(self.network.layer(index).outputs))
         return any(self._key(index, output) is not None for output in outputs)
 
@@ -169,7 +169,7 @@ class OpenVINOSide(_Grouped):
             raise UnsupportedError(
                 f"OpenVINO cannot read the model: {last_line(error)}", file=graph.file
             ) from error
-        # Layers of an IR may share a name, which then tells no tensor.
+        # Layers of an IR may share a name, which then does not identify a tensor.
         names = Counter(op.get_friendly_name() for op in model.get_ops())
         rows = {i: range(len(network.layer(pairs[i]).outputs)) for i in wanted}
         self.known = {
@@ -184,7 +184,7 @@ class OpenVINOSide(_Grouped):
         return self.core.read_model(*given)
 
     def has(self, index: int) -> bool:
-        """Return whether OpenVINO has that layer."""
+        """Whether OpenVINO has that layer."""
         return index in self.known
 
     def take(self, index: int) -> Sequence[Array | None]:
@@ -287,7 +287,7 @@ class OnnxSide(_Grouped):
         super().__init__(list(self.names), sizes)
 
     def has(self, index: int) -> bool:
-        """Return whether the ONNX model has a tensor of one of its names."""
+        """Whether the ONNX model has a tensor of one of its names."""
         return any((index, k) in self.names for k in range(len(self.network.layer(index).outputs)))
 
     def take(self, index: int) -> Sequence[Array | None]:

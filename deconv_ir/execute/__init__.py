@@ -1,8 +1,8 @@
-"""Execution of a graph: what runs when, in which memory.
+"""Execution of a graph: the order of its layers, and their memory.
 
-`analysis` tells which layers are needed, `prepare` does once what depends on
-constants alone, `plan` decides for given shapes what is overwritten, which
-buffers are used again and how much memory that takes, `executor` runs it.
+`analysis` finds the constant and unimplemented layers, `prepare` folds constants and packs
+filters, `planner` decides for given shapes which arrays are overwritten, which buffers are reused
+and how much memory that takes, `executor` runs the plan.
 """
 
 from deconv_ir.execute.executor import Executor

@@ -9,7 +9,7 @@ from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.shapes import element_count, is_static, static
 
-# Smaller arrays come from the allocator, whose memory is warm.
+# Smaller arrays are taken from the allocator, whose memory is likely to be in cache.
 _SMALLEST_BUFFER = 1 << 20
 # Factor by which buffers may raise the peak above its lower bound.
 _SLACK = 1.02
@@ -39,13 +39,16 @@ def known_array(info: TensorInfo) -> Array | None:
 
 
 class Group:
-    """Tensors that may share memory."""
+    """Tensors that may share memory, alive from step `begin` to step `end`.
 
-    __slots__ = ("born", "buffer", "bytes", "end", "external", "takes_out")
+    `external` memory is not ours to plan; `takes_out`: the first tensor can be written to a buffer.
+    """
 
-    def __init__(self, born: int, size: int, *, external: bool = False, takes_out: bool = False):
-        self.born = born
-        self.end = born
+    __slots__ = ("begin", "buffer", "bytes", "end", "external", "takes_out")
+
+    def __init__(self, begin: int, size: int, *, external: bool = False, takes_out: bool = False):
+        self.begin = begin
+        self.end = begin
         self.bytes = size
         self.external = external
         self.takes_out = takes_out
@@ -56,7 +59,7 @@ def live_bytes(groups: Sequence[Group], steps: int) -> list[int]:
     """Return the bytes alive during each step."""
     change = [0] * (steps + 2)
     for group in groups:
-        change[group.born] += group.bytes
+        change[group.begin] += group.bytes
         change[min(group.end, steps - 1) + 1] -= group.bytes
     live, total = [], 0
     for step in range(steps):
@@ -75,16 +78,16 @@ def assign_buffers(groups: Sequence[Group], live: list[int], bound: int) -> list
     capacities: list[int] = []
     free_since: dict[int, int] = {}
     busy: list[tuple[int, int]] = []
-    for group in sorted(groups, key=lambda g: g.born):
+    for group in sorted(groups, key=lambda g: g.begin):
         if not group.takes_out or group.bytes < _SMALLEST_BUFFER or group.end >= last:
             continue
-        for end, buffer in [b for b in busy if b[0] < group.born]:
+        for end, buffer in [b for b in busy if b[0] < group.begin]:
             free_since[buffer] = end + 1
             busy.remove((end, buffer))
         fitting = sorted((capacities[b], b) for b in free_since if capacities[b] >= group.bytes)
         for capacity, buffer in fitting:
-            idle = range(free_since[buffer], group.born)
-            waste = range(group.born, group.end + 1)
+            idle = range(free_since[buffer], group.begin)
+            waste = range(group.begin, group.end + 1)
             extra = capacity - group.bytes
             if all(live[i] + capacity <= limit for i in idle) and all(
                 live[i] + extra <= limit for i in waste

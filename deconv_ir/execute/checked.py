@@ -1,4 +1,4 @@
-"""Layers whose inputs are known only with their arrays: constants, and dynamic shapes."""
+"""Checks of layers whose inputs are known only when they run: constants and dynamic shapes."""
 
 from __future__ import annotations
 

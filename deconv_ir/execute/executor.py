@@ -1,4 +1,4 @@
-"""The walk over a graph with arrays, as a plan says."""
+"""Runs a graph on arrays, as its plan says."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Told of each step when it began and ended, in seconds of `time.perf_counter`."""
+    """Gets the times at which each step began and ended, in seconds of `time.perf_counter`."""
 
     def __call__(self, step: Step, began: float, ended: float) -> None:
         """Take the times of a step."""
@@ -125,7 +125,7 @@ class Executor:
         return judge_whole(self.prepare(infos), self.wanted, infos, self.context, image)
 
     def prepare(self, infos: Sequence[Infos]) -> Prepared:
-        """Compute what is constant, and let layers do what depends on it alone (once)."""
+        """Fold constants, and prepare the layers that have constant inputs; done once."""
         with self._lock:
             if self._prepared is None:
                 preparation = Preparation(
@@ -160,7 +160,7 @@ class Executor:
         inputs : mapping
             Index of a Parameter layer -> its array.
         observer : callable, optional
-            Told of each step when it began and ended.
+            Gets the times of each step.
         variables : dict, optional
             The values of the variables of bodies, which read and write them.
         once : bool
@@ -206,7 +206,7 @@ class Executor:
     def _with_bodies(
         self, step: Step, variables: dict[str, Array], observer: Observer | None
     ) -> Call:
-        """Return what computes a step with bodies, and tells their steps."""
+        """Return the call of a step with bodies, whose steps are observed as well."""
         assert self._prepared is not None, "it runs"
         operation = self._prepared.graph.layers[step.layer].operation
         within = None if observer is None else functools.partial(observer.within, step)
@@ -222,7 +222,7 @@ class Executor:
         buffers: list[Any],
         capacities: Sequence[int],
     ) -> None:
-        """Run a layer, and free what nothing needs after it."""
+        """Run a layer, and free the tensors and buffers that nothing needs after it."""
         out = None
         if step.allocate is not None:
             out = _out(step, values, buffers, capacities)

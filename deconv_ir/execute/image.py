@@ -1,4 +1,4 @@
-"""The shapes of a network for one image, whatever the batch is."""
+"""The shapes of a network for a batch of one image, for which algorithms are chosen."""
 
 from __future__ import annotations
 

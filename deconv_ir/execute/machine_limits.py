@@ -1,4 +1,4 @@
-"""The arithmetic and memory rates that this machine reaches, beside which layers are judged."""
+"""The arithmetic and memory rates that this machine reaches, for comparison with layers."""
 
 from __future__ import annotations
 

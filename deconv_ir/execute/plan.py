@@ -1,4 +1,4 @@
-"""The plan of a run: its steps, and what they take."""
+"""The plan of a run: its steps, and their memory."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 """Takes a layer and what is known of its inputs; returns names and plans of its bodies."""
 
 NOWHERE = -1
-"""The slot of a constant that a kernel has absorbed."""
+"""The slot of a constant that is packed in a kernel, and that no step reads."""
 
 
 def make_plan(
@@ -178,7 +178,7 @@ class _Planner:
                 self.known = self.known and all(plan.known for _, plan in plans)
 
     def _layers(self) -> list[int]:
-        """Find the layers to run: not those whose outputs the shapes determine."""
+        """Find the layers to run; those whose outputs follow from the shapes are computed here."""
         steps = [i for i in self.prepared.steps if i not in self.inputs]
         makers = {source: index for index in steps for source in self._made(index)}
         needed: set[int] = set()
@@ -197,7 +197,7 @@ class _Planner:
         return [index for index in steps if index in needed]
 
     def _external(self, source: Source) -> int:
-        """Make a slot for an array that is not ours to overwrite."""
+        """Make a slot for an array that must not be overwritten."""
         self.slot[source] = len(self.groups)
         self.groups.append(Group(-1, 0, external=True))
         return self.slot[source]
@@ -206,7 +206,7 @@ class _Planner:
         return tuple(s for s in self.graph.topology.sources[index] if s is not None)
 
     def _made(self, index: int) -> tuple[Source, ...]:
-        """Return the tensors that a step makes: a fused layer's own has no place."""
+        """Return the tensors that a step makes: of fused layers, only the output of the last."""
         fused = self.prepared.fused.get(index)
         if fused:
             return ((fused[-1], 0),)
@@ -316,7 +316,7 @@ class _Planner:
         return budgets, peak, scratch, missing
 
     def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> Call:
-        """Return what computes a step, with what its shapes determine done."""
+        """Return the call of a step, bound to its shapes as far as they are known."""
         kernel = self.prepared.kernels.get(draft.layer)
         inputs = self._infos_of(self.rows[step])
         outputs = self._infos_of(self._made(draft.layer))
@@ -329,7 +329,7 @@ class _Planner:
                 call = functools.partial(kernel, budget=budget)
             else:
                 call = Operation.bind(layer.operation, inputs, outputs, context)
-            # Tables that are bound to shapes that do not fit may not fit either.
+            # Where the run does not fit into memory, neither may the tables of bound layers.
             return call if known else checked(layer, inputs, context, call, self.memory_limit)
         with locating(self.graph, layer):
             if step in self.plans:
@@ -410,7 +410,7 @@ class _Planner:
         info: TensorInfo,
         index: int,
     ) -> int | None:
-        """Choose the input whose array the output takes: one that dies here, held by none."""
+        """Choose the input whose array the output takes: its last use is here, and we own it."""
         size = tensor_bytes(info)
         for position in self.graph.layers[index].operation.overwritable(row_infos, info):
             slot = inputs[position]
@@ -439,14 +439,14 @@ class _Planner:
         if sharing is Sharing.WHOLE and (
             slot in self.partial or tensor_bytes(given) != tensor_bytes(info)
         ):
-            # The elements are not there, or not in their order: this makes a copy.
+            # Elements are missing or in another order, so that NumPy copies.
             return None
         return self.groups[slot]
 
     def _finish(
         self, drafts: Sequence[_Draft], budgets: Sequence[ScratchpadBudget]
     ) -> tuple[Step, ...]:
-        """Put in buffers, what each step frees, and what computes it."""
+        """Complete the steps: buffers, the tensors that each frees, and its call."""
         frees: list[list[int]] = [[] for _ in drafts]
         for source, slot in self.slot.items():
             last = self.last_use.get(source, self.made_at.get(slot, NOWHERE))
@@ -463,7 +463,7 @@ class _Planner:
         steps = []
         for number, draft in enumerate(drafts):
             home = self.groups[draft.outputs[0]] if draft.outputs else None
-            fresh = home is not None and home.born == number and home.takes_out
+            fresh = home is not None and home.begin == number and home.takes_out
             steps.append(
                 Step(
                     *draft,

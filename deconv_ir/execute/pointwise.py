@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.graph import Layer, Source
+from deconv_ir.ir.graph import Layer, Source, rewire
 from deconv_ir.ir.operation import Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import NamedTuple, field
 from deconv_ir.ir.shapes import Shape, static
@@ -138,15 +138,12 @@ def join_pointwise(
         layers[root] = layers[root]._replace(operation=group.operation, type=kinds)
         sources[root] = group.inputs
         inner.update(group.layers[:-1])
-    joined = graph.replace(layers=tuple(layers))
-    # The edges are still those of the file.
-    joined.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
     steps = tuple(index for index in prepared.steps if index not in inner)
-    return prepared._replace(graph=joined, steps=steps)
+    return prepared._replace(graph=rewire(graph, layers, sources), steps=steps)
 
 
 class _Group(NamedTuple):
-    """Layers that one program computes, in order; the last one is its root."""
+    """Layers that one program computes, in order; the last one makes its output."""
 
     layers: tuple[int, ...]
     inputs: tuple[Source, ...]

@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
     constant_bytes: int
     """Bytes of the constants, each once."""
     packed_bytes: int
-    """Bytes of the constants in kernels that do not tell them."""
+    """Bytes of the constants in kernels whose `packed_bytes` is None."""
     least_bytes: int
     """Bytes that computing the constants takes at least."""
     first_bytes: int
@@ -45,9 +45,9 @@ class Prepared(NamedTuple):
     @property
     def weight_bytes(self) -> int:
         """Bytes of all constants, packed or not."""
-        told = (kernel.packed_bytes or 0 for kernel in set(self.kernels.values()))
+        packed = (kernel.packed_bytes or 0 for kernel in set(self.kernels.values()))
         constants = sum(array.nbytes for array in self.constants.values())
-        return self.packed_bytes + constants + sum(told)
+        return self.packed_bytes + constants + sum(packed)
 
 
 class Preparation:
@@ -100,7 +100,7 @@ class Preparation:
         absorbed: set[int] = set()
         packed = 0
         layers = [index for index in self.order if index not in self.constant]
-        # While a filter is packed it is there twice: the largest first, beside few others.
+        # A filter is in memory twice while it is packed: the largest first, while few others are.
         for index in sorted(layers, key=self._constant_bytes, reverse=True):
             if index in absorbed:
                 continue
@@ -128,7 +128,7 @@ class Preparation:
             if array is not None:
                 constants[source] = whole(array)
         steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
-        # A Result computes nothing.
+        # A Result computes nothing, and is not counted.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
         prepared = Prepared(
@@ -207,7 +207,7 @@ class Preparation:
         return sum(tensor_bytes(self.infos[s[0]][s[1]]) or 0 for s in constants)
 
     def _kernel(self, index: int, inputs: Sequence[Constant | None]) -> tuple[Kernel | None, int]:
-        """Prepare a layer, with what follows it where that can be; tell its bytes."""
+        """Prepare a layer, fused with its followers if possible; also return the bytes packed."""
         size = sum(array.nbytes for array in inputs if array is not None)
         layer = self.graph.layers[index]
         if not any(array is not None for array in inputs):
@@ -248,7 +248,7 @@ class Preparation:
                 self._uses[source[0]] = self._uses.get(source[0], 0) + 1
 
     def _keep(self, source: Source | None, as_lazy_tensor: bool = False) -> Constant | None:
-        """Return a constant for a use in the runs, and note what it takes."""
+        """Return a constant that runs use, and record its bytes; None for other tensors."""
         if source is None or source[0] not in self.constant:
             return None
         constant: Constant | None = None
@@ -281,7 +281,7 @@ class Preparation:
         return array
 
     def _peek(self, source: Source) -> Array:
-        """Return a constant, computing it, and what it depends on, where that is not done."""
+        """Return a constant; compute it, and those that it depends on, if they are missing."""
         stack = [source[0]]
         while stack:
             index = stack[-1]
@@ -303,7 +303,7 @@ class Preparation:
         arrays = [array for array in inputs if array is not None]
         with locating(self.graph, layer):
             if arrays:
-                # The elements of what is constant are all known now.
+                # All elements of the inputs are known, so that shapes can be checked now.
                 rows = self.graph.topology.sources[index]
                 types = [self.infos[s[0]][s[1]].element_type for s in rows if s is not None]
                 infos = list(map(actual, arrays, types))

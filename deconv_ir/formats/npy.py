@@ -102,7 +102,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
             warnings.simplefilter("ignore")
             shape, fortran, dtype = reader(header)
     except Exception as error:  # a literal can be wrong in any way
-        # NumPy's own errors are ValueErrors; the others tell of its code.
+        # NumPy raises ValueErrors for bad files; other errors come from its internals.
         reason = f": {error}".partition("\n")[0][:200] if isinstance(error, ValueError) else ""
         raise InputError(f"not a .npy file: invalid header{reason}", file=name) from error
     # NumPy takes booleans for extents, since they are ints in Python.

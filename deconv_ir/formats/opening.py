@@ -28,7 +28,7 @@ ONEDNN = "onednn_graph"
 
 
 def is_onednn(graph: Graph) -> bool:
-    """Tell whether a graph was read from a oneDNN Graph file."""
+    """Whether a graph was read from a oneDNN Graph file."""
     return any(info.tag == ONEDNN for info in graph.extras)
 
 

@@ -62,8 +62,8 @@ def partial_axes(box: Box, shape: Sequence[int]) -> tuple[int, ...]:
 def in_steps(box: Box, shape: Sequence[int], steps: Sequence[tuple[int, int]]) -> Box:
     """Return the smallest box around one whose spans are whole steps of their axes.
 
-    Each axis has the elements of a step, and how many steps more its span has at either end,
-    where they are of more than one element.  All are cut at the ends of the tensor.
+    `steps` has, for each axis, the elements of a step, and the number of steps by which the span
+    grows at either end; steps of one element leave the span as it is.  Spans end with the tensor.
 
     Examples
     --------

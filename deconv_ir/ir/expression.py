@@ -1,4 +1,4 @@
-"""Descriptions that operations give: expressions to compile, differences of the two semantics."""
+"""Values that operations return: expressions to compile, and differences of the semantics."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Expression(Protocol):
     def apply(
         self, name: str, *operands: int | None, immediates: Sequence[float] = ()
     ) -> int | None:
-        """Return what a compiled operation makes of values; None where there is no such one."""
+        """Return the result of a compiled operation on values; None if it is not compiled."""
         ...
 
     def append_axes(self, value: int, count: int) -> int | None:

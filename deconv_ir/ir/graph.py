@@ -442,6 +442,15 @@ def _find_cycle(
     return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"
 
 
+def rewire(
+    graph: Graph, layers: Iterable[Layer], sources: Iterable[tuple[Source | None, ...]]
+) -> Graph:
+    """Return a graph with other layers, connected by `sources`; the edges of the file remain."""
+    changed = graph.replace(layers=tuple(layers))
+    changed.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
+    return changed
+
+
 @contextlib.contextmanager
 def locating(graph: Graph, layer: Layer) -> Iterator[None]:
     """Let an error of the block name the file and the layer, unless it names others."""

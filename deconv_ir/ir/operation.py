@@ -36,7 +36,7 @@ class LayerPlan(NamedTuple):
     run : callable
         Computes the outputs.
     choice : AlgorithmChoice or None
-        None: `Operation.scratch` tells the scratchpad.
+        None: there is one algorithm, and `Operation.scratch` returns its scratchpad.
     spatial : int
         The first spatial axis of the output.
 
@@ -396,7 +396,7 @@ class Operation(Record):
         return None
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Return whether the prepared kernel, or else `execute_into`, can write to an array."""
+        """Whether the prepared kernel, or else `execute_into`, can write to an array."""
         return False
 
     def overwritable(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
@@ -453,7 +453,7 @@ class Operation(Record):
         return None
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        """Tell how boxes of the outputs are computed, from integers alone.
+        """Return how boxes of the outputs are computed, from integers alone.
 
         An operation that does not override this sees the whole of every axis.
 

@@ -57,7 +57,7 @@ class Walk(NamedTuple):
     def with_ends(
         self, index: int, tile: LayerTile, box: Box | None, data: TensorInfo
     ) -> LayerTile:
-        """Return a tile that sees what the last steps of the whole see, beyond its output."""
+        """Return a tile at the end of the output, with the data that its last whole step reads."""
         needed = tile.inputs[0]
         if index not in self.steps or needed is None or box is None:
             return tile
@@ -174,7 +174,7 @@ def _layer_tile(
 
 
 def find_blockers(walk: Walk, wanted: Source) -> list[Blocker | None]:
-    """Tell for each axis of a tensor which layer keeps it from being tiled; None: it can be."""
+    """Return, for each axis of a tensor, the layer that prevents tiling; None: it can be tiled."""
     whole = whole_box(static(walk.info(wanted).shape))
     everything = [required_regions(walk, {wanted: whole}, local=local) for local in (False, True)]
     return [_blocker(walk, wanted, whole, axis, everything) for axis in range(len(whole))]

@@ -15,10 +15,10 @@ class Whole(NamedTuple):
     data, pads_begin, output : tuple of int
         Shape of its data, pads, and extents of its output: the algorithm is chosen for them.
     steps : tuple of int
-        For each spatial axis: tiles of the output that begin and end at multiples have the bits
-        of the whole.
+        For each spatial axis: boxes of the output that begin and end at multiples of it have the
+        bits of the whole, except near their ends.
     margins : tuple of int
-        For each spatial axis, how many steps at either end have others.
+        For each spatial axis, the number of steps at either end of a box whose bits may differ.
 
     Examples
     --------

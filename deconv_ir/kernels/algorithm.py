@@ -1,4 +1,4 @@
-"""Which kernel computes a problem: a pure function, and the wishes of caller and environment."""
+"""The choice of the kernel: a pure function, which the caller or the environment overrides."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NATIVE = {
     Algorithm.DIRECT: Filtering.NEVER,
     Algorithm.WINOGRAD: Filtering.ALWAYS,
 }
-"""The paths of the compiled kernel, and what they say about Winograd."""
+"""The paths of the compiled kernel, and when each uses Winograd."""
 
 
 def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:
@@ -57,7 +57,7 @@ def wanted_algorithm(path: str) -> Algorithm | None:
 
 
 def preferred_algorithm() -> Algorithm:
-    """Return the path that f32 layers take here, DECONV_IR_KERNEL heeded."""
+    """Return the path that f32 layers take here; DECONV_IR_KERNEL may set it."""
     problem = Problem(1, 1, 1, (1,), (1,), (1,))
     compiled = compiled_module() is not None
     return wanted_algorithm("auto") or choose_algorithm(

@@ -34,7 +34,7 @@ class KernelInfo(NamedTuple):
 
 
 def kernel_info() -> KernelInfo:
-    """Say what computes, with DECONV_IR_KERNEL and DECONV_IR_ISA heeded."""
+    """Return what computes here; DECONV_IR_KERNEL and DECONV_IR_ISA may set it."""
     module = compiled_module()
     path = preferred_algorithm()
     return KernelInfo(

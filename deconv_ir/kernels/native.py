@@ -35,17 +35,18 @@ _MOST_SUBCONVOLUTIONS = 1 << 16
 _MOST_TAPS = 1 << 20
 # Positions, sums of pads and extents, stay within 64 bits.
 _MOST_PAD = 1 << 62
-# Of scratch: bytes that C multiplies and adds without care.
+# Bytes of scratch, with which C computes without checks for overflow.
 _MOST_SCRATCH = 1 << 40
-# Of a thread, where it will do: larger tiles made no layer faster.
+# Bytes of scratch of a thread: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
 # Candidates are compared for this number of threads, whatever their number in a run.
 _JUDGED_THREADS = 2
-# Positions that a kernel reaches over, beyond which it will not.
+# Positions that a dilated kernel spans, beyond which larger tiles do make a layer faster.
 _MOST_REACH = 1 << 12
-# Of a filter that C reads from its file.
+# Bytes of a filter from which on C reads it from the file.
 _LARGE_BYTES = 256 << 10
-# Folding sub-convolutions into channels pays from here on.
+# Input channels, and share of nonzero weights, from which on folding sub-convolutions into channels
+# pays.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
 _ELEMENTS = {
@@ -153,13 +154,13 @@ class CompiledKernel:
         assert module is not None
         self._lead = _AXES - problem.axes
         reaches = zip(problem.dilations, problem.kernel, problem.strides, strict=True)
-        # Small tiles would be little but the data around them.
+        # Small tiles would consist mostly of their halos.
         self._reaches_far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _MOST_REACH
         self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
         self.is_depthwise = problem.groups > 1 and problem.channels_in == 1
         self._bias, self._activation = bias, activation
-        # For runs without folding: a folded filter has zeros between its weights.  It is small,
-        # since folding is done where there are few output channels.
+        # The filter as it was given, kept for runs without folding: it is small, since folding is
+        # done where there are few output channels.
         self._weights: Array | None = None
         self._plain_kernel: CompiledKernel | None = None
         if fold is None:
@@ -168,7 +169,6 @@ class CompiledKernel:
         kernel, strides = problem.kernel, problem.strides
         guarded = 0
         if fold > 1:
-            # For runs without folding, which is done where there are few output channels.
             self._weights = weights = whole(weights)
             guarded = kernel[-1] % fold if weights.dtype.kind not in "iu" else 0
             weights = fold_filter(problem, weights)
@@ -204,7 +204,7 @@ class CompiledKernel:
             ),
             (self._machine.level2_bytes, self._machine.multiply_adds(isa)),
         )
-        # What can be read again need not be kept.
+        # A filter in a file can be read again, and is not kept.
         self._lazy = weights if isinstance(weights, LazyTensor) else None
         self._lock = ForkSafeLock()
         self.pack()
@@ -221,7 +221,7 @@ class CompiledKernel:
             lazy, threads = self._lazy, get_threads()
             if lazy is None or self._kernel.is_filled:
                 return
-            # What the file no longer has is told by reading it part by part.
+            # Where the file has become too short, reading part by part raises the error.
             file = lazy.file if lazy.nbytes >= _LARGE_BYTES else None
             if file is None or not self._kernel.read(*file, threads):
                 for first, part in lazy.parts():
@@ -235,7 +235,7 @@ class CompiledKernel:
 
     @property
     def finite(self) -> bool:
-        """Whether every weight is finite: the zeros around the data must not meet another."""
+        """Whether every weight is finite; an infinite one times a zero around the data is NaN."""
         return bool(self._kernel.finite)
 
     @property
@@ -300,16 +300,16 @@ class CompiledPlan:
         if not self._within_bounds:
             return {}
         kernel = self._kernel
-        return self._told(self._data[0], self._settings) | {"fold": kernel._fold}
+        return self._describe(self._data[0], self._settings) | {"fold": kernel._fold}
 
-    def _told(self, batch: int, settings: tuple[Any, ...]) -> dict[str, Any]:
+    def _describe(self, batch: int, settings: tuple[Any, ...]) -> dict[str, Any]:
         kernel = self._kernel
         arguments = ((batch, *kernel._fill(self._data[2:], 1)), *settings)
-        told: dict[str, Any] | None = kernel._kernel.describe(*arguments)
-        while told is None:
+        tiling: dict[str, Any] | None = kernel._kernel.describe(*arguments)
+        while tiling is None:
             kernel.pack()
-            told = kernel._kernel.describe(*arguments)
-        return told
+            tiling = kernel._kernel.describe(*arguments)
+        return tiling
 
     @functools.cached_property
     def algorithm(self) -> AlgorithmCandidate:
@@ -330,21 +330,21 @@ class CompiledPlan:
         found: list[AlgorithmCandidate] = []
         for winograd_bytes in (scratch, 0):
             budget = self.budget._replace(winograd_bytes=winograd_bytes, whole=None)
-            told = self._told(1, self._settings_for(budget, _JUDGED_THREADS))
-            found.insert(0, _candidate(told))
-            if "filtering" not in told:
+            tiling = self._describe(1, self._settings_for(budget, _JUDGED_THREADS))
+            found.insert(0, _candidate(tiling))
+            if "filtering" not in tiling:
                 break
         return tuple(found)
 
     def run(self, data: Array, out: Array, addend: Array | None = None) -> bool:
-        """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds.
+        """Compute into `out`; False, with `out` undefined, if no tile fits the scratch.
 
         The addend is in f32, without gaps, and of the output's shape.
         """
         if self._within_bounds:
-            # A depthwise layer reads each element a few times only, line by line.
-            turned = in_order(data) if self._kernel.is_depthwise else None
-            data = _in_whole_elements(data) if turned is None else turned
+            # A depthwise layer would read transposed data element by element.
+            copied = in_order(data) if self._kernel.is_depthwise else None
+            data = _in_whole_elements(data) if copied is None else copied
             arrays, tried = (_plain(data), _plain(out), addend), self._settings
             done = self._kernel._kernel.run(*arrays, *tried)
             while done is None:
@@ -367,7 +367,7 @@ class CompiledPlan:
     ) -> tuple[Any, ...]:
         """Return the arguments of C beside the arrays."""
         kernel = self._kernel
-        # Of a folded axis: which interleaved positions the output is.
+        # The pad of a folded axis, and the interleaved positions before the output.
         pad, crop = divmod(self._pads[-1], kernel._fold)
         extent = self._output[-1]
         allowed = max(0, min(self._scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
@@ -391,13 +391,13 @@ class CompiledPlan:
         )
 
 
-def _candidate(told: dict[str, Any]) -> AlgorithmCandidate:
+def _candidate(tiling: dict[str, Any]) -> AlgorithmCandidate:
     """Return the algorithm that C describes."""
-    if not told:
+    if not tiling:
         return AlgorithmCandidate(0.0, 0, 0)
-    scratch = told["bytes"] * min(told["threads"], told["jobs"]) + told["shared_bytes"]
-    weights, packed = told["weight_bytes"], told.get("packed", False)
-    return AlgorithmCandidate(told["cycles"], scratch, weights, bool(packed))
+    scratch = tiling["bytes"] * min(tiling["threads"], tiling["jobs"]) + tiling["shared_bytes"]
+    weights, packed = tiling["weight_bytes"], tiling.get("packed", False)
+    return AlgorithmCandidate(tiling["cycles"], scratch, weights, bool(packed))
 
 
 def _packable(array: Array) -> Array:
@@ -406,7 +406,7 @@ def _packable(array: Array) -> Array:
 
 
 def _in_whole_elements(array: Array) -> Array:
-    """Return an array, or a copy, in which no two elements overlap or lie askew."""
+    """Return an array, or a copy if its strides are not multiples of the element size."""
     if array.flags.c_contiguous or not any(s % array.itemsize for s in array.strides):
         return array
     return np.ascontiguousarray(array)

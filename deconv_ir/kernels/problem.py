@@ -1,4 +1,4 @@
-"""A transposed convolution in the kernels' terms.
+"""A convolution or transposed convolution in the kernels' terms.
 
 Names of axes, used in every file of this package::
 
@@ -112,8 +112,7 @@ def check_run(
         raise ValueError(f"data must have {channels} channels, not {shape[1]}")
     extents = check_vector("output", output, problem.axes, 0)
     pads = check_vector("pads_begin", pads_begin, problem.axes)
-    # Beyond these bounds data and output do not meet, however far beyond: sums
-    # with them stay within 64 bits.
+    # No tap brings data to the output beyond these bounds, and sums with them stay within 64 bits.
     bounds = (
         s * max(x, y) + d * k + x + y + 1
         for s, d, k, x, y in zip(

@@ -23,8 +23,8 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-# A result is cut into so many pieces at most, of so many multiply-adds and, where the cut goes
-# through matrices, so many rows or columns at least.
+# The most pieces into which a result is cut for threads, the fewest multiply-adds of a piece and,
+# where matrices are cut, its fewest rows or columns.
 _MOST_PIECES, _PIECE, _PIECE_ROWS = 32, 1 << 21, 32
 LEAST_FOR_THREADS = 1 << 13
 """Multiply-adds below which no BLAS uses threads of its own."""

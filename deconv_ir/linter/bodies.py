@@ -267,7 +267,7 @@ def _inside(context: LintContext, side: str, index: int) -> TensorInfo | None:
 
 
 def _agree(a: TensorInfo, b: TensorInfo, axis: int | None = None) -> bool:
-    """Tell whether two infos may be those of one tensor, except for the extent along an axis."""
+    """Whether two infos may be those of one tensor, except for the extent along an axis."""
     types = {a.element_type, b.element_type} - {None}
     return len(types) < 2 and _fit(a.shape, b.shape, axis)
 

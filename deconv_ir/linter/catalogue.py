@@ -62,7 +62,7 @@ def rule_for(library_rule: str, item: DeconvError | Finding) -> str:
 
 
 def is_claimed(library_rule: str) -> bool:
-    """Tell whether a rule other than the fallback may claim findings of that name."""
+    """Whether a rule other than the fallback may claim findings of that name."""
     return library_rule in _BY_LIBRARY_RULE
 
 

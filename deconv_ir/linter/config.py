@@ -60,7 +60,7 @@ class Config(Record):
 
 
 def matches(path: str, pattern: str, folder: str) -> bool:
-    """Tell whether a path matches a pattern: its name alone, or from `folder` on."""
+    """Whether a path matches a pattern: its name alone, or from `folder` on."""
     from fnmatch import fnmatch
 
     absolute = os.path.abspath(path)
@@ -116,7 +116,7 @@ def _own_config(folder: str) -> Config | None:
 
 
 def _mentions_us(project: str) -> bool:
-    """Tell whether a table of ours can be in it: most have none, and TOML is slow to load."""
+    """Whether a table of ours can be in it: most have none, and TOML is slow to load."""
     try:
         text = read_regular(project, MAX_BYTES)
         if b"deconv-lint" not in text:

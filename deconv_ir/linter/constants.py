@@ -35,7 +35,7 @@ def needed_bytes(const: Const) -> int | None:
 
 
 def are_untidy(constants: Iterable[Const], length: int | None) -> bool:
-    """Tell whether any rule about sizes and offsets may have something to report.
+    """Whether any rule about sizes and offsets may have something to report.
 
     Tidy constants have the size that shape and type need, do not overlap
     except where they are the same, and fill the .bin of `length` bytes.
@@ -188,6 +188,6 @@ def zero_channels(const: Const, weights: WeightsView, axes: Sequence[int]) -> li
 
 
 def _filled(data: Array, size: int) -> Array:
-    """Tell for each `size` elements whether one of them is not 0."""
+    """Return for each `size` elements whether one of them is not 0."""
     filled: Array = (data != 0).reshape(-1, size).any(axis=1)
     return filled

@@ -258,7 +258,7 @@ class LintContext:
 
     @cached_property
     def has_repeated_names(self) -> bool:
-        """Whether two layers have the same name; operations of a graph file are told by ids."""
+        """Whether two layers have the same name; operations of a graph file have ids instead."""
         layers = self.graph.layers
         return self.is_openvino_model and len({layer.name for layer in layers}) < len(layers)
 
@@ -378,7 +378,7 @@ class LintContext:
 
 
 def _is_usual(kind: str, version: str) -> bool:
-    """Tell whether an operation needs no look at the names of the opsets."""
+    """Whether an operation needs no look at the names of the opsets."""
     found = find_operation(kind, version)
     return found is not None and (
         not version or version in _KNOWN_VERSIONS or not found.versions  # oneDNN has no opsets
@@ -386,7 +386,7 @@ def _is_usual(kind: str, version: str) -> bool:
 
 
 def _differ(start: Port, end: Port) -> bool:
-    """Tell whether the ends of an edge declare different things."""
+    """Whether the ends of an edge declare different things."""
     return (start.shape is not end.shape and start.shape != end.shape) or (
         start.element_type is not end.element_type and end.element_type is not None
     )

@@ -113,7 +113,7 @@ def alternatives(context: LintContext, index: int, name: str) -> Iterator[str]:
 
 
 def gives_declared(context: LintContext, index: int, changes: Mapping[str, str | None]) -> bool:
-    """Tell whether a layer has the declared outputs when attributes are changed.
+    """Whether a layer has the declared outputs when attributes are changed.
 
     `changes` has the value of each; None: without it.
     """
@@ -133,7 +133,7 @@ def gives_declared(context: LintContext, index: int, changes: Mapping[str, str |
 def is_same_work(
     context: LintContext, index: int, a: Mapping[str, str | None], b: Mapping[str, str | None]
 ) -> bool:
-    """Tell whether two changes of a transposed convolution come down to the same."""
+    """Whether two changes of a transposed convolution come down to the same."""
     work = []
     for changes in (a, b):
         operation = _changed(context, index, changes)

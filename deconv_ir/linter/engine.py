@@ -280,7 +280,7 @@ def _to_run(options: Options, context: LintContext) -> Iterable[str]:
 
 
 def _concerns(entry: Entry, types: Mapping[str, object], context: LintContext) -> bool:
-    """Tell whether a rule's own check may have something to report."""
+    """Whether a rule's own check may have something to report."""
     if entry.when is None or (entry.types and types.keys().isdisjoint(entry.types)):
         return False
     return not entry.when or bool(getattr(context, entry.when))
@@ -319,7 +319,7 @@ def _open_weights(
 
 
 def _is_filled(layer: Layer) -> bool:
-    """Tell whether a layer is a constant with elements, or has one in a body."""
+    """Whether a layer is a constant with elements, or has one in a body."""
     if layer.type == "Const":
         # A constant without elements is written with a size of 1.
         return getattr(layer.operation, "size", 0) > 1

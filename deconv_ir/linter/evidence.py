@@ -109,7 +109,7 @@ class Evidence:
                 yield error
 
     def is_decompressed_result(self, index: int) -> bool:
-        """Tell whether a Convert decompresses weights for a Result.
+        """Whether a Convert decompresses weights for a Result.
 
         OpenVINO declares the type before the Convert there.
         """
@@ -141,7 +141,7 @@ class Evidence:
     def supports_shape(
         self, context: LintContext, index: int, side: str, port: int, shape: Shape
     ) -> bool:
-        """Tell whether all that is stated about a tensor, except at one port, is a shape."""
+        """Whether all that is stated about a tensor, except at one port, is a shape."""
         source = self._source(index, side, port)
         if source is None or not self._is_sound(context, source[0]):
             return False
@@ -162,7 +162,7 @@ class Evidence:
     def supports_type(
         self, context: LintContext, index: int, side: str, port: int, kind: ElementType
     ) -> bool:
-        """Tell whether all that is stated about a tensor, except at one port, is a type."""
+        """Whether all that is stated about a tensor, except at one port, is a type."""
         source = self._source(index, side, port)
         if source is None or not self._is_sound(context, source[0]):
             return False
@@ -179,7 +179,7 @@ class Evidence:
         )
 
     def supports_attribute(self, context: LintContext, index: int, name: str, value: str) -> bool:
-        """Tell whether a layer has the declared outputs with one value of an attribute only."""
+        """Whether a layer has the declared outputs with one value of an attribute only."""
         from deconv_ir.linter.diagnosis import alternatives, gives_declared, is_same_work
 
         layer = self.graph.layers[index]
@@ -200,7 +200,7 @@ class Evidence:
         )
 
     def supports_size(self, context: LintContext, index: int, start: int, end: int) -> bool:
-        """Tell whether a constant's port and consumers confirm it, and no other has its bytes."""
+        """Whether a constant's port and consumers confirm it, and no other has its bytes."""
         (port,) = self.graph.layers[index].outputs
         if context.weights is None or end > len(context.weights):
             return False
@@ -219,7 +219,7 @@ class Evidence:
         return (index, port) if side == "output" else self.graph.topology.sources[index][port]
 
     def _is_sound(self, context: LintContext, index: int) -> bool:
-        """Tell whether nothing is in doubt about how a layer computes its outputs."""
+        """Whether nothing is in doubt about how a layer computes its outputs."""
         layer = self.graph.layers[index]
         written = {name for name, value in layer.attributes if value.strip()}
         return (
@@ -235,7 +235,7 @@ class Evidence:
         )
 
     def _may_be_misdeclared(self, context: LintContext, index: int, port: int) -> bool:
-        """Tell whether an input port is wrong, rather than the edge that leads to it.
+        """Whether an input port is wrong, rather than the edge that leads to it.
 
         The layer works with what the edge brings, and no other tensor is as the port declares.
         """
@@ -254,13 +254,13 @@ class Evidence:
 
 
 def _all_declare(ports: Sequence[Port], shape: Shape, least: int = 1) -> bool:
-    """Return whether at least this number of ports declare a shape; None says nothing."""
+    """Whether at least this number of ports declare a shape; None says nothing."""
     stated = [declared_form(port.shape) for port in ports if port.shape is not None or not shape]
     return len(stated) >= least and all(form == declared_form(shape) for form in stated)
 
 
 def _unknown_attributes(context: LintContext, index: int) -> bool:
-    """Tell whether a layer has attributes that its operation does not."""
+    """Whether a layer has attributes that its operation does not."""
     layer = context.graph.layers[index]
     operation = find_operation(layer.type, layer.version)
     if operation is None:

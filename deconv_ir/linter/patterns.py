@@ -57,7 +57,7 @@ def constant_before(
 
 
 def is_readable(context: LintContext, const: Const) -> bool:
-    """Tell whether a constant has elements, all of them in the .bin; else other rules report it."""
+    """Whether a constant has elements, all of them in the .bin; else other rules report it."""
     needed = needed_bytes(const)
     return (
         context.weights is not None
@@ -95,7 +95,7 @@ def kernel_axes(operation: Deconvolution, inputs: Infos) -> Iterator[tuple[int, 
 
 
 def is_per_channel(shape: Shape, data: Shape) -> bool:
-    """Tell whether a constant has one element, or one for each channel of data."""
+    """Whether a constant has one element, or one for each channel of data."""
     if shape is None or data is None or len(shape) > len(data):
         return False
     dims = (1,) * (len(data) - len(shape)) + shape

@@ -40,7 +40,7 @@ class SizePattern(Record):
     factors: tuple[int, int] = field(default=(1, 1))
     """Of the other axes in turn."""
     last: int | None = field(default=None)
-    """Extent of the last axis, if it is no size."""
+    """Extent of the last axis, where that is not a size."""
 
 
 PATTERNS = (SizePattern(), SizePattern(factors=(1, 2)), SizePattern(batch=2))
@@ -144,7 +144,7 @@ def _probe(
 
 
 def _has_unknown_channels(shape: Sequence[Dim]) -> bool:
-    """Tell whether axis 1, if it is dynamic, is channels: only one number of these fits.
+    """Whether axis 1, if it is dynamic, is channels: only one number of these fits.
 
     It is a size in ``[N, time, channels]`` and ``[N, height, width, channels]``.
     """
@@ -177,7 +177,7 @@ def _inputs(context: LintContext, index: int, inference: Inference) -> list[Tens
 def _never_fits(
     context: LintContext, index: int, probes: Sequence[Inference], sizes: Sequence[int]
 ) -> bool:
-    """Tell whether a layer fits neither at the sizes tried nor at those between."""
+    """Whether a layer fits neither at the sizes tried nor at those between."""
     if not all(index in _problems(inference) for inference in probes):
         return False
     tried = [_inputs(context, index, inference) for inference in probes]
@@ -196,7 +196,7 @@ def _never_fits(
 
 
 def _fits(context: LintContext, index: int, inputs: Sequence[TensorInfo]) -> bool:
-    """Tell whether a layer takes inputs and gives the declared outputs."""
+    """Whether a layer takes inputs and gives the declared outputs."""
     layer = context.graph.layers[index]
     try:
         outputs = infer_layer(layer, inputs, context.inference_context)

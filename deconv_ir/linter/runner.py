@@ -37,7 +37,7 @@ class Job(Record):
 
 
 def check(job: Job) -> Result:
-    """Check one file, or tell what an earlier check of the same bytes found."""
+    """Check one file, or return the result of an earlier check of the same bytes."""
     data = read_or_check(job.file, job.options, job.limits)
     if isinstance(data, Result):
         return _light(data)

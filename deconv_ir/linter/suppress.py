@@ -58,7 +58,7 @@ class Suppressions:
                 continue
             match = _DIRECTIVE.fullmatch(text)
             if match is None:
-                message = "this comment is no directive: write 'deconv-lint: ignore=RULE,...'"
+                message = "this comment is not a directive: write 'deconv-lint: ignore=RULE,...'"
                 self.mistakes.append(((start, end), message))
                 continue
             if match[2] is not None and not match[2].strip(" ,"):
@@ -85,7 +85,7 @@ class Suppressions:
                 self.directives.setdefault(owner, []).append(found)
 
     def silences(self, code: str, owner: int | None) -> bool:
-        """Tell whether a finding in the layer or edge that begins at `owner` is silenced."""
+        """Whether a finding in the layer or edge that begins at `owner` is silenced."""
         found = [
             directive
             for place in dict.fromkeys((owner, None))

@@ -43,7 +43,7 @@ class WeightsView:
 
 
 def fingerprint(weights: WeightsView, reads: Sequence[tuple[int, int]]) -> str | None:
-    """Return a hash of what was read of a weights file; None where it is no longer there."""
+    """Return a hash of what was read of a weights file; None if the file is too short now."""
     import hashlib
 
     digest = hashlib.sha256(str(len(weights)).encode())

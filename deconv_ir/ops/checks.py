@@ -12,7 +12,7 @@ from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS
 
 VALUE_LIMIT = 64
-"""A tensor with more elements is no shape, and its value does not travel."""
+"""Elements beyond which a tensor is not a shape, and inference does not track its value."""
 
 _FAMILIES = {
     "float": "a floating-point type",

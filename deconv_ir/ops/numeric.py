@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class _LazyModule(ModuleType):
-        """A module that imports itself when an attribute is first read, and is it from then on."""
+        """A module that is imported when one of its attributes is first read."""
 
         def __getattr__(self, name: str) -> Any:
             import importlib
@@ -47,7 +47,7 @@ def working_dtype(dtype: Any) -> Any:
 
 
 def keeps_type(element_type: ElementType) -> bool:
-    """Tell whether arrays of an element type are computed in it."""
+    """Whether arrays of an element type are computed in it."""
     dtype = element_type.numpy()
     return bool(working_dtype(dtype) == dtype)
 

@@ -219,7 +219,7 @@ def parts_tile(boxes: Boxes, count: int) -> LayerTile:
 def index_tile(
     index: Sequence[slice | int | None], shape: Sequence[int], box: Box, count: int
 ) -> LayerTile:
-    """Return the tile of an operation that indexes its first input, of so many inputs.
+    """Return the tile of an operation that indexes the first of its `count` inputs.
 
     `index` has a slice or a number for the axes of the data; None: a new axis of the output.
     """

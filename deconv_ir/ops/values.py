@@ -41,7 +41,7 @@ def between(low: float, high: float) -> Dim:
 
 
 def as_dim(value: Dim) -> Dim:
-    """Return an element as a dim: one that is not known exactly is no less than 0."""
+    """Return an element as a dim; an unknown one is at least 0."""
     if isinstance(value, int) or value.min >= 0:
         return value
     if value.max is not None and value.max < 0:

@@ -92,7 +92,7 @@ def window_extent(
 
 
 def explain_window(axis: Axis, data: Dim, kernel: Dim, rule: AxisRule) -> str:
-    """Tell by which formula the extent of an axis is found."""
+    """Return the formula by which the extent of an axis is found."""
     if isinstance(data, int) and isinstance(kernel, int):
         return rule(axis, data, kernel).formula
     return f"X {data}, K {kernel}, stride {axis.stride}, dilation {axis.dilation}"

@@ -63,7 +63,7 @@ _PADS = ("pads_begin", "pads_end")
 _PADDED = ("same_upper", "same_lower", "valid", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-class _UntoldError(Exception):
+class _UndecidedError(Exception):
     """Something that the judgement needs is not in the document."""
 
 
@@ -85,8 +85,8 @@ class _Check:
         try:
             layer, inputs = self.layer()
             outputs = infer_layer(layer, inputs, self.context)
-        except _UntoldError as reason:
-            return self.wrong() if self.errors else self.untold(str(reason))
+        except _UndecidedError as reason:
+            return self.wrong() if self.errors else self.undecided(str(reason))
         except DeconvError as error:
             self.report(error)
             return self.wrong()
@@ -96,17 +96,17 @@ class _Check:
             return self.wrong(computed)
         if self.unknown:
             self.unknown += self.unstated(layer.operation, inputs)
-            return self.untold("; ".join(self.unknown), computed)
+            return self.undecided("; ".join(self.unknown), computed)
         return self.done(Verdict.RIGHT, "; ".join(reasons), computed)
 
     def done(self, verdict: Verdict, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         findings = tuple(map(file_under, self.findings))
         return Judgement(self.example, verdict, reason, findings, computed)
 
-    def untold(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
+    def undecided(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Report why the example is undecided."""
         self.findings.append(undecided(reason, self.file, self.example.line, self.example.label))
-        return self.done(Verdict.UNTOLD, reason, computed)
+        return self.done(Verdict.UNDECIDED, reason, computed)
 
     @property
     def errors(self) -> list[Finding]:
@@ -182,12 +182,12 @@ class _Check:
     def layer(self) -> tuple[Layer, list[TensorInfo]]:
         example = self.example
         if not example.type:
-            raise _UntoldError("the type is left out")
+            raise _UndecidedError("the type is left out")
         # Only a Result has no output port.
         if not example.outputs and example.type != "Result":
-            raise _UntoldError("no output port is printed")
+            raise _UndecidedError("no output port is printed")
         if example.ports_elided:
-            raise _UntoldError("ports are left out with '...'")
+            raise _UndecidedError("ports are left out with '...'")
         operation = self.operation()
         inputs = [self.info(port) for port in example.inputs]
         for i, value in enumerate(input_values(example, operation.inputs)):
@@ -219,10 +219,10 @@ class _Check:
                 hint = f"did you mean {meant!r}?"
                 raise DeconvError(message, line=example.line, rule="misspelt", hint=hint)
             named = f"{example.type} of {version}" if version else example.type
-            raise _UntoldError(f"no shape rule for {named} is known")
+            raise _UndecidedError(f"no shape rule for {named} is known")
         self.check_names(cls)
         if example.data_elided:
-            raise _UntoldError("attributes are left out with '...'")
+            raise _UndecidedError("attributes are left out with '...'")
         operation, errors = parse_attributes(cls, example.data)
         if operation is None:
             for error in errors:

@@ -70,15 +70,17 @@ def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Ju
     if errors and _ELIDED.search(text):
         missing, errors = ["parts that are left out"], []
     findings += map(finding_of, errors)
-    told = [
+    findings = [
         file_under(f._replace(file=document.name, line=(f.line or 1) + first, place=None))
         for f in findings
     ]
-    wrong = [f for f in told if f.severity is Severity.ERROR]
+    wrong = [f for f in findings if f.severity is Severity.ERROR]
     if wrong:
-        return Judgement(example, Verdict.WRONG, "; ".join(f.message for f in wrong), tuple(told))
+        return Judgement(
+            example, Verdict.WRONG, "; ".join(f.message for f in wrong), tuple(findings)
+        )
     if missing:
         reason = f"no shape rule for {', '.join(missing)}"
         note = undecided(reason, document.name, first + 1, example.label)
-        return Judgement(example, Verdict.UNTOLD, reason, (*told, file_under(note)))
-    return Judgement(example, Verdict.RIGHT, reason, tuple(told))
+        return Judgement(example, Verdict.UNDECIDED, reason, (*findings, file_under(note)))
+    return Judgement(example, Verdict.RIGHT, reason, tuple(findings))

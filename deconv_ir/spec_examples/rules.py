@@ -80,7 +80,7 @@ class Verdict(enum.Enum):
 
     RIGHT = "right"
     WRONG = "wrong"
-    UNTOLD = "undecided"
+    UNDECIDED = "undecided"
 
 
 class Judgement(NamedTuple):

@@ -20,7 +20,7 @@ _WORTH = 1.1
 
 
 def default_budget() -> int:
-    """Return the bytes that a tile may take where nobody says: a quarter of what is available."""
+    """Return the bytes that a tile may take by default: a quarter of what is available."""
     return min(available_bytes() // 4, _MOST_BYTES)
 
 

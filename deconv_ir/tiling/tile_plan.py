@@ -9,7 +9,7 @@ from deconv_ir.execute.planner import PlanBodies, make_plan
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import Box, box_shape, inside
-from deconv_ir.ir.graph import Layer, Source
+from deconv_ir.ir.graph import Layer, Source, rewire
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.regions import Regions, Walk
@@ -153,7 +153,7 @@ def plan_tile(
         infos[index] = known
     for index in tile.inputs:  # of the network, or a statistic that is given
         sources[index] = ()
-    tiled = graph.replace(layers=tuple(layers))
-    tiled.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
-    part = prepared._replace(graph=tiled, steps=tile.steps, kernels=kernels)
+    part = prepared._replace(
+        graph=rewire(graph, layers, sources), steps=tile.steps, kernels=kernels
+    )
     return make_plan(part, tile.wanted, infos, walk.context, plan_bodies=plan_bodies, grants=grants)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from deconv_ir.ir.boxes import Box
-from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.graph import Graph, rewire
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.regions import Blocker
@@ -140,7 +140,4 @@ def _replace_layer(graph: Graph, index: int, operation: Operation, kept: int) ->
         operation=operation, type="Const" if not kept else layer.type, inputs=layer.inputs[:kept]
     )
     sources[index] = sources[index][:kept]
-    replaced = graph.replace(layers=tuple(layers))
-    # The edges are still those of the file.
-    replaced.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
-    return replaced
+    return rewire(graph, layers, sources)

@@ -227,7 +227,7 @@ class Members:
         return None if found is None or any(s in _UNKNOWN_DIMS for s in found) else found
 
     def port(self, tensor: Tensor, index: int, line: int, *, output: bool) -> Port:
-        """Make a port of a tensor; a scalar that is an output is not told from an unknown rank."""
+        """Make a port of a tensor; of an output, a scalar and an unknown rank are the same."""
         at, _ = self.source.position(tensor.node.start)
         shape = tensor.shape if tensor.shape or not output else None
         names = (str(tensor.id),) if output else ()

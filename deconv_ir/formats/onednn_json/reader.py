@@ -253,7 +253,7 @@ class _Reader(Members):
         self.misplaced.append((error, node))
 
     def _place(self) -> None:
-        """Tell where the attributes with problems stand in the graph."""
+        """Set the places in the graph of the attributes with problems."""
         indices = {id(stated.node): i for i, stated in enumerate(self.document.stated)}
         for error, node in self.misplaced:
             error.place = GraphLocation(layer=indices.get(id(node)), attribute=error.attribute)

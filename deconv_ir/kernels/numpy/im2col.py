@@ -6,8 +6,8 @@ GEMM of a tile, for the sub-convolutions that read the same inputs:
     K = taps * input channels
     N = positions u
 
-Where a tap is beyond the data the matrix has a zero, which must not meet an
-infinite weight: such filters are multiplied tap by tap, where data exist.
+Where a tap is beyond the data, the matrix has a zero; times an infinite weight that would be NaN.
+Filters with such weights are multiplied tap by tap instead, where data exist.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from deconv_ir.kernels.numpy.subconvolution import sub_convolutions
 from deconv_ir.kernels.numpy.tiled import TiledKernel
 from deconv_ir.kernels.problem import Problem
 
-# What it takes to copy an element, and to add a product to a sum: as many multiply-adds.
+# Time of copying an element, and of adding a product to a sum, in multiply-adds.
 _COPY, _ADD = 24, 40
 # Share of the products that im2col adds to them on each axis, with the zeros around the data.
 _ZEROS = 1 / 48

@@ -38,7 +38,10 @@ def _pool() -> ThreadPoolExecutor:
 
 
 class _Part:
-    """The work of a worker, done once; released before the caller, who may count references."""
+    """The work of one thread, done once.
+
+    It lets go of the arrays before `run_jobs` returns, since callers look at reference counts.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.work: Callable[[], None] | None = work

@@ -85,7 +85,7 @@ def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Report
 
 
 def has_integers(found: DeconvError | Finding) -> bool:
-    """Tell whether integers were found where integers of another range are expected."""
+    """Whether integers were found where integers of another range are expected."""
     texts = [text.strip().removeprefix("-") for text in str(found.actual).split(",")]
     return "whole number" in str(found.expected) and all(
         text.isascii() and text.isdigit() for text in texts
@@ -93,7 +93,7 @@ def has_integers(found: DeconvError | Finding) -> bool:
 
 
 def has_numbers(found: DeconvError | Finding) -> bool:
-    """Tell whether numbers were found where integers are expected."""
+    """Whether numbers were found where integers are expected."""
     texts = str(found.actual).split(",")
     return "whole number" in str(found.expected) and all(map(_is_number, texts))
 
@@ -117,7 +117,7 @@ def _as_integers(text: str) -> str | None:
 
 
 def is_auto_pad(found: DeconvError | Finding) -> bool:
-    """Tell whether the attribute is auto_pad."""
+    """Whether the attribute is auto_pad."""
     return getattr(found.place, "attribute", None) == "auto_pad"
 
 

@@ -136,7 +136,7 @@ def _quantization_report(
 
 
 def _is_compressed(context: LintContext, index: int) -> bool:
-    """Tell whether a Multiply or Subtract decompresses a constant of eight bits or fewer."""
+    """Whether a Multiply or Subtract decompresses a constant of eight bits or fewer."""
     found = constant_before(context, index, 0, ("Convert", "Subtract"))
     return (
         found is not None and found[1].element_type is not None and found[1].element_type.bits <= 8
@@ -144,7 +144,7 @@ def _is_compressed(context: LintContext, index: int) -> bool:
 
 
 def _is_along_inputs(kind: str, filter_shape: tuple[Any, ...], scales: Shape) -> bool:
-    """Tell whether scales vary along the input channels of a filter, and there alone."""
+    """Whether scales vary along the input channels of a filter, and there alone."""
     if scales is None or len(scales) > len(filter_shape):
         return False
     dims = (1,) * (len(filter_shape) - len(scales)) + scales

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def has_no_interval(found: DeconvError | Finding) -> bool:
-    """Tell whether the dims are known exactly: intervals belong to intervals-do-not-meet."""
+    """Whether the dims are known exactly: intervals belong to intervals-do-not-meet."""
     return not isinstance(found.expected, Interval) and not isinstance(found.actual, Interval)
 
 
@@ -88,7 +88,7 @@ def _without_dims(context: LintContext) -> Iterator[Report]:
 
 
 def _of_unknown_rank(document: Document, index: int, port: int) -> bool:
-    """Tell whether a graph file says that it does not know the rank of an output."""
+    """Whether a graph file says that it does not know the rank of an output."""
     outputs = document.stated[index].outputs
     return port < len(outputs) and outputs[port].shape is None
 

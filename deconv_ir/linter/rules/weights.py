@@ -236,7 +236,7 @@ def unused_bytes(context: LintContext) -> Iterator[Report]:
 
 
 def _is_padding(weights: WeightsView, start: int, end: int) -> bool:
-    """Tell whether a gap of zeros aligns the constant that follows to 2, 4 or 8 bytes."""
+    """Whether a gap of zeros aligns the constant that follows to 2, 4 or 8 bytes."""
     aligned = any(end == -(-start // size) * size for size in (2, 4, 8))
     return aligned and end < len(weights) and not any(weights.read(start, end - start))
 

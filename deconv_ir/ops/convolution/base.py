@@ -94,7 +94,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return weights
 
     def groups_of(self, filter_shape: Sequence[int]) -> int:
-        """Tell the number of groups, given the shape of the filter as the IR has it."""
+        """Return the number of groups, given the shape of the filter as the IR has it."""
         return 1
 
     def requested_output(self, inputs: Infos, spatial: int) -> Requested:
@@ -104,7 +104,7 @@ class AnyConvolution(Windowed, abc.ABC):
     # Shared by all
 
     def spatial_count(self, inputs: Infos) -> int | None:
-        """Tell the number of spatial axes; None where nothing determines it."""
+        """Return the number of spatial axes; None where nothing determines it."""
         data, filter_ = inputs[0].shape, inputs[1].shape
         check_least_rank(inputs[0], self.inputs[0], 3)
         check_least_rank(inputs[1], self.inputs[1], self.filter_rank(1))

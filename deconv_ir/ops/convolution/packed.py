@@ -30,7 +30,7 @@ class _Fixed(NamedTuple):
 
 
 class PackedLayer(Kernel):
-    """A prepared layer that tells what it takes, and keeps within what it is given.
+    """A prepared layer that reports its scratchpad and packed weights, and respects its budget.
 
     `run` takes the inputs, `out` and a budget.  `place` takes what is known of the inputs, all
     shapes static, and returns how the kernel is called; None where that depends on values.  With

@@ -50,7 +50,7 @@ class Elementwise(Operation):
     """Each element of the output depends on one element of each input, broadcast.
 
     Large arrays are computed in blocks, on several threads, each widened and
-    rounded by itself; so an input that dies is overwritten in any element type.
+    rounded by itself; so an input can be overwritten, after its last use, in any element type.
     """
 
     checks_values = False
@@ -187,7 +187,7 @@ class Binary(WithBroadcast, Elementwise):
     on_reals: ClassVar[Any] = None
 
     def value_rule(self) -> OnValues | None:
-        """Tell what the operation means on the elements of shapes."""
+        """Return the operation on known elements, as of shapes; None: it is not tracked."""
         return self.on_values
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -289,7 +289,7 @@ def register(
     base : type
         `Unary` or `Binary`.
     module : str
-        Name of the module that has it: the index of operations goes by it.
+        Name of the module that registers it, which the index of operations lists.
     kind : str
         `type` of the layer.
     compute : str or callable

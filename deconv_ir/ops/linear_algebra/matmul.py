@@ -189,7 +189,7 @@ class MatMul(Operation):
 
         a, b = static(inputs[0].shape), inputs[1].shape
         inner = a[-2 if self.transpose_a and len(a) > 1 else -1]
-        # The shape of a packed matrix is not told.
+        # The shape of a packed matrix is unknown here.
         columns = 1 if b is not None and len(b) == 1 else static(outputs[0].shape)[-1]
         return scratch_bytes(element_count(a) // max(1, inner), inner, columns)
 

@@ -56,7 +56,7 @@ class _Standardizing(_Normalization, abc.ABC):
 
     @abc.abstractmethod
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Tell what is computed, given the elements of the input `axes`, if there is one."""
+        """Return what is computed, given the elements of the input `axes`, if there is one."""
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
@@ -147,7 +147,7 @@ class MVN1(_Standardizing):
         return (TensorInfo(inputs[0].shape, element_type),)
 
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Tell what is computed: eps is added inside the root, as OpenVINO does."""
+        """Return what is computed: eps is added inside the root, as OpenVINO does."""
         axes = self.reduction_axes or tuple(range(1 if self.across_channels else 2, rank))
         return Standardizing(axes, self.eps, EpsMode.INSIDE_SQRT, self.normalize_variance)
 
@@ -168,7 +168,7 @@ class MVN6(_Standardizing):
         return _keep_shape(inputs)
 
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Tell what is computed."""
+        """Return what is computed."""
         axes = normalize_axes(axes, rank)
         return Standardizing(axes, self.eps, self.eps_mode, self.normalize_variance)
 
@@ -201,7 +201,7 @@ class GroupNormalization(_Standardizing):
         return (TensorInfo(data.shape, element_type),)
 
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Tell what is computed of groups in a row."""
+        """Return what is computed for rows of groups."""
         return Standardizing((2,), self.epsilon)
 
     def seen_axes(self, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ class Pooling(Operation, abc.ABC):
         return taken + (element_count(result) * int(wide.itemsize) if wide != dtype else 0)
 
     def sum_dtype(self, dtype: Any) -> Any:
-        """Tell in which dtype windows are combined."""
+        """Return the dtype in which windows are combined."""
         return working_dtype(dtype)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:

@@ -11,7 +11,7 @@ from deconv_ir.ir.geometry import Axis, AxisGeometry
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.numeric import np
 
-# Elements that a thread makes at once, where a plane is no larger: they stay in its cache.
+# Elements that a thread computes at once, and which stay in its cache; one plane at least.
 _BLOCK = 1 << 16
 
 
@@ -94,7 +94,7 @@ class _Jobs(NamedTuple):
 def _cut(
     planes: int, extents: Sequence[int], outputs: Sequence[int], casts: bool, elements: int
 ) -> _Jobs:
-    """Cut the work into jobs of about so many intermediate elements."""
+    """Cut the work into jobs of about `elements` intermediate elements."""
     # All but the last axis leave an array of its own: the first the largest.
     made, extent = 0, list(extents)
     for axis, output in enumerate(outputs[:-1]):

@@ -41,7 +41,7 @@ from deconv_ir.ops.values import actual, as_dims, unknown_dims
 
 
 class ShapeCalculation(enum.Enum):
-    """Which input tells the shape of the output."""
+    """The input that determines the shape of the output."""
 
     SIZES = "sizes"
     SCALES = "scales"
@@ -65,11 +65,11 @@ class _Interpolate(Operation, abc.ABC):
 
     @abc.abstractmethod
     def settings(self, rank: int) -> Settings:
-        """Tell how to interpolate."""
+        """Return how to interpolate."""
 
     @abc.abstractmethod
     def request(self, inputs: Infos, rank: int | None) -> Request:
-        """Check the inputs beside the data, and tell what they ask for."""
+        """Check the inputs beside the data, and return the extents or scales that they request."""
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
         """Return the pads of each axis; missing ones are 0."""

@@ -174,7 +174,7 @@ class Split(_Split):
         part = self._part(data.shape[axis])
         if part is None:
             raise ShapeError(
-                f"axis {axis} of data {format_shape(data.shape)} is no multiple of "
+                f"axis {axis} of data {format_shape(data.shape)} is not a multiple of "
                 f"num_splits {self.num_splits}",
                 attribute="num_splits",
                 expected=f"a divisor of {data.shape[axis]}",

@@ -312,7 +312,7 @@ class Transpose(OfLists):
             return tuple(range(rank))[::-1]
         if sorted(order) != list(range(rank)):
             raise ShapeError(
-                f"input_order {format_shape(order)} is no permutation of {rank} axes",
+                f"input_order {format_shape(order)} is not a permutation of {rank} axes",
                 expected=f"a permutation of 0..{rank - 1}",
                 actual=format_shape(order),
                 rule="transpose",

@@ -239,7 +239,7 @@ def _mirrored(
     begins: bool,
     side: slice,
 ) -> slice:
-    """Tell where the elements of a side come from, in the order in which they go there."""
+    """Return the elements that fill a side, in their order."""
     edge, inward = (target[axis].start, 1) if begins else (target[axis].stop - 1, -1)
     if mode is PadValues.EDGE:
         return slice(edge, edge + 1)
@@ -253,7 +253,7 @@ def _mirrored(
 def _kept(
     data: Sequence[int], shape: Sequence[int], pads: Sequence[tuple[int, int]]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Tell which elements of an array stay, and where they go."""
+    """Return which elements of an array stay, and where they go."""
     source, target = [], []
     for dim, extent, (begin, _) in zip(data, shape, pads, strict=True):
         low, high = max(0, -begin), min(dim, extent - begin)

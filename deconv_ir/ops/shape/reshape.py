@@ -95,7 +95,7 @@ class Reshape(Operation):
             return 1
         if isinstance(taken, int) and isinstance(total, int):
             if total % taken:
-                raise self._misfit(data, target, f"{total} elements are no multiple of {taken}")
+                raise self._misfit(data, target, f"{total} elements are not a multiple of {taken}")
             return total // taken
         if isinstance(taken, int) and taken > 0:
             low, high = bounds(total)

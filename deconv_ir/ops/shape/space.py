@@ -41,7 +41,7 @@ def divided(dim: Dim, divisor: int, what: str) -> Dim:
     if isinstance(dim, int):
         if divisor < 1 or dim % divisor:
             wanted = f"a multiple of {divisor}"
-            message = f"{what} of {dim} is no multiple of {divisor}"
+            message = f"{what} of {dim} is not a multiple of {divisor}"
             raise ShapeError(message, expected=wanted, actual=dim, rule="multiple")
         return dim // divisor
     low, high = bounds(dim)

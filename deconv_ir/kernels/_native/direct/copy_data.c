@@ -1,9 +1,9 @@
-/* Data in: what a tile sees of the data, copied with zeros around it. */
+/* Copies the data that a tile sees, with zeros around them. */
 #include "direct/direct.h"
 
 #include <string.h>
 
-/* A residue of all axes, and what a tile sees of it. */
+/* A residue of all axes, and the part of it that a tile sees. */
 struct seen {
     int64_t residue[AXES];
     struct stretch along[AXES];
@@ -41,7 +41,7 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
     const int joined = plain && count == pitch && row_step == pitch;
     /* The rows that have data; none when there is no position in a row. */
     const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
-    /* No tap that is taken sees those before and after. */
+    /* Taken taps see no rows before `skipped`, and none from `end` on. */
     const int64_t skipped = least(tile->low[1] - axes[1].low, least(first, rows));
     const int64_t end = rows - (axes[1].high - tile->high[1]);
     int not_finite = 0;
@@ -62,8 +62,8 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
                     (x.begin * axes[2].in_stride + residue[2]) * step[2]) * in_size;
         const int64_t held = last - first;
         if (plain && held) {
-            /* Up to the data of the next row: its zeros and this row's are the same.  What is
-             * too much is overwritten by that row, or lies in the channel's slack. */
+            /* The zeros after a row are those before the next one.  What is copied beyond them is
+             * overwritten by that row, or lies in the channel's slack. */
             c->kernels->copy_rows(at, row_step, joined ? 1 : held, joined ? held * count : count,
                                   gap, c->run->channel_step * in_size, row);
             row += held * pitch;

@@ -12,12 +12,12 @@
 
 #include <string.h>
 
-/* A sub-convolution of all channels of a job whose rows are rows of the output, as they are. */
+/* A sub-convolution whose rows are rows of the output, for all channels of a job. */
 struct plain_sub {
-    struct sub sub; /* of the first of them */
+    struct sub sub; /* of the first channel */
     struct channel_rows rows;
     int64_t first_group, zs, ys, out_pitch;
-    int straight; /* to there, or all positions of a plane in one go, of which rows are copied */
+    int straight; /* sum rows in the output; else as one long row with the gaps, and copy them */
 };
 
 static struct plain_sub plain_sub_of(const struct context *c, const struct tile *tile, int64_t qz,

@@ -3,8 +3,8 @@
  *   for each block of `height` rows x `width` vectors of positions:
  *     for each tap: sums[row][vector] += weight * data[row][vector + offset]
  *
- * There is nothing to meet again, so that loads are the limit.  Blocks are of one size: the last
- * ones overlap those before.  Included by direct/microkernel.inc.h.
+ * Data are used for one output channel only, so loads are the bottleneck.  All blocks have one size:
+ * the last ones overlap those before.  Included by direct/microkernel.inc.h.
  */
 #undef DEPTHWISE_VECTORS
 #define DEPTHWISE_VECTORS 8 /* whose sums are in registers: they hide a multiply-add's latency */
@@ -53,8 +53,8 @@ INLINE void NAME(sum_rows)(const int height, const int width, const struct chann
 #define HOLD(vector) (void)(vector)
 #endif
 
-/* The same of kernel x kernel taps, where vectors that are loaded meet all rows of sums that see
- * them: `stride` rows of taps apart, two rows of sums see the same. */
+/* The same for kernel x kernel taps, where each loaded vector is used for all rows of sums that read
+ * it.  A row of sums reads, with tap k + stride * kernel, the data of the next row with tap k. */
 INLINE void NAME(sum_shared)(const int kernel, const int stride, const int height, const int width,
                              const struct channel_rows *rows, int64_t last, const ELEMENT *data,
                              const ELEMENT *restrict weights, struct NAME(finish) finish,
@@ -97,7 +97,7 @@ INLINE void NAME(sum_shared)(const int kernel, const int stride, const int heigh
                   NAME(finished)(sum[r * width + c], finish));
 }
 
-/* Whether taps are kernel x kernel, and two rows of sums see the same, so many rows apart. */
+/* Whether sum_shared() can be used: there are kernel x kernel taps, and rows of sums share data. */
 INLINE int NAME(is_shared)(const struct channel_rows *rows, int64_t kernel, int64_t stride) {
     if (rows->taps != kernel * kernel) return 0;
     for (int64_t k = stride * kernel; k < rows->taps; k++)
@@ -132,7 +132,12 @@ static int NAME(sum_square)(const struct channel_rows *rows, const ELEMENT *data
 #if IS_FLOAT
     const int wide = rows->count > LANES;
     if (rows->rows < (wide ? 4 : 8)) return 0;
-#define SQUARE(KERNEL, STRIDE)                                                                    if (NAME(is_shared)(rows, KERNEL, STRIDE)) {                                                      if (wide) NAME(sum_blocks)(KERNEL, STRIDE, 4, 2, rows, data, weights, finish, sums);            else NAME(sum_blocks)(KERNEL, STRIDE, 8, 1, rows, data, weights, finish, sums);                 return 1;                                                                                 }
+#define SQUARE(KERNEL, STRIDE)                                                                \
+    if (NAME(is_shared)(rows, KERNEL, STRIDE)) {                                              \
+        if (wide) NAME(sum_blocks)(KERNEL, STRIDE, 4, 2, rows, data, weights, finish, sums);  \
+        else NAME(sum_blocks)(KERNEL, STRIDE, 8, 1, rows, data, weights, finish, sums);       \
+        return 1;                                                                             \
+    }
     SQUARE(3, 1) SQUARE(5, 1) SQUARE(3, 2) SQUARE(5, 2)
 #undef SQUARE
 #endif
@@ -153,7 +158,7 @@ static void NAME(sum_channel)(const struct channel_rows *rows, const void *data,
     const int64_t height = fit >= 8 ? 8 : fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
 #define BLOCKS(HEIGHT, WIDTH)                                                                 \
     case HEIGHT * 16 + WIDTH:                                                                 \
-        NAME(sum_blocks)(0, 1, HEIGHT, WIDTH, rows, data, weights, finish, sums);                     \
+        NAME(sum_blocks)(0, 1, HEIGHT, WIDTH, rows, data, weights, finish, sums);             \
         break;
     const int done = NAME(sum_square)(rows, data, weights, finish, sums);
     switch (done ? 0 : height * 16 + width) {
@@ -172,7 +177,7 @@ static void NAME(sum_channel)(const struct channel_rows *rows, const void *data,
             NAME(activate)(epilogue, (ELEMENT *)sums + row * rows->sums_pitch, rows->count);
 }
 
-/* `count` elements, fewer than two pieces of so many, in two that may overlap. */
+/* Copy rows of `count` elements in two pieces of `piece`, which may overlap. */
 INLINE void NAME(copy_short)(const int64_t piece, const ELEMENT *in, int64_t pitch, int64_t rows,
                              int64_t count, ELEMENT *out, int64_t out_pitch) {
     for (int64_t row = 0; row < rows; row++, in += pitch, out += out_pitch) {
@@ -206,7 +211,7 @@ static void NAME(copy_lines)(const void *from, int64_t pitch, int64_t rows, int6
     else if (count == 1) NAME(copy_short)(1, in, pitch, rows, count, out, out_pitch);
 }
 
-/* Pairs of one row: `count` of the first of each, and as many of the second, or one fewer. */
+/* Split a row into `count` even elements and `pairs` odd ones: as many, or one fewer. */
 INLINE void NAME(split_line)(const ELEMENT *in, int64_t count, int64_t pairs, ELEMENT *evens,
                              ELEMENT *odds) {
     int64_t done = 0;

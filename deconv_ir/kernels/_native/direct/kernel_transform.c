@@ -1,4 +1,4 @@
-/* The filter, in the order in which the micro-kernel reads it: the GEMM's A,
+/* Packs the filter in the order in which the micro-kernel reads it: the GEMM's A,
  *   M  output channels of a group, in blocks of rows
  *   K  input channels x taps of a sub-convolution
  * as [group][sub-convolution][block of rows][K][row].
@@ -29,11 +29,11 @@ static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
     return 0;
 }
 
-/* Taps below which loading and storing sums would show. */
+/* Taps below which loading and storing sums would take a noticeable part of the time. */
 #define SHORTEST_SUM 160
 
-/* As many channels as the first-level cache holds data of, at the positions of one micro-kernel:
- * of rows as they lie, whose taps overlap, or half of them in a panel without gaps. */
+/* The number of channels whose data at the positions of one micro-kernel fit the first-level cache:
+ * in rows, where taps overlap, or by half in a panel without gaps. */
 static int64_t channels_at_once(const struct layer *layer, const struct kernels *kernels,
                                 const struct packing *packing) {
     int64_t taps = 1, row_taps = 1;
@@ -90,15 +90,15 @@ void packing_free(struct packing *packing) {
     memset(packing, 0, sizeof *packing);
 }
 
-/* Where a tap is packed in a block of rows, in elements: the first channel's weights, and from one
- * channel to the next. */
+/* Where a tap is packed in a block of rows, in elements: the weight of the first channel, and the
+ * distance from channel to channel. */
 struct place {
     int64_t first, step;
 };
-/* Taps whose places are found at once. */
+/* The most taps whose places are found at once. */
 #define MOST_PLACES 64
 
-/* Weights of one block of rows: some taps of some input channels. */
+/* Some taps of some input channels of one block of rows. */
 struct weights {
     int64_t rows, channels;
     int64_t row_step, channel_step; /* elements, as the filter is given */
@@ -209,8 +209,8 @@ int all_finite(const void *values, int64_t count, int size) {
     return !bad;
 }
 
-/* Some rows of the filter along its first axis, those of all groups counted through, that are
- * copied to where all of them are packed, or from there. */
+/* A copy of some rows of the filter, along its first axis and counted over all groups, to their
+ * packed places or back. */
 struct copy {
     const struct kernel *k;
     int64_t first, count;
@@ -221,7 +221,7 @@ struct copy {
     atomic_int not_finite; /* whether a weight is infinite or NaN */
 };
 
-/* Copy what one block of rows of one group has of them. */
+/* Copy the part of these rows that one block of rows of one group has. */
 static void copy_block(const struct copy *c, int64_t group, int64_t block) {
     const struct kernel *k = c->k;
     const int forward = (int)k->layer.forward;
@@ -264,14 +264,14 @@ static void copy_job(void *context, int64_t job, void *scratch) {
     const int64_t of_group = filter_rows(&c->k->layer), size = c->k->kernels->size;
     copy_block(c, c->first / of_group + job / p->blocks, job % p->blocks);
     if (c->unpack || !may_be_infinite(c->k)) return;
-    /* Looks at its part of all weights, which have no gaps. */
+    /* Each job checks its part of all weights, which have no gaps. */
     const int64_t total = c->count * (p->group_size / of_group), part = divide_up(total, c->jobs);
     const int64_t first = least(job * part, total);
     if (!all_finite(c->rows + first * size, least(part, total - first), (int)size))
         c->not_finite = 1;
 }
 
-/* Weights from which on several threads pack them. */
+/* Number of weights from which on several threads pack them. */
 #define FEWEST_SHARED (1 << 16)
 
 /* Groups to which the rows belong. */
@@ -310,8 +310,8 @@ void unpack_filter(const struct kernel *k, void *filter) {
     copy_rows(&copy, 1); /* needs no memory, and no signal ends it under the interpreter lock */
 }
 
-/* Bytes of the filter that a thread reads at once: few beside the filter itself, so that peak
- * memory stays; for whole blocks of rows, twice as many. */
+/* The most bytes of the filter that a thread reads at once, and the parts of the filter: few beside the
+ * filter, so that peak memory hardly grows.  Whole blocks of rows may take up to twice as many. */
 #define READ_BYTES ((int64_t)512 << 10)
 #define FILTER_PARTS 32
 

@@ -1,7 +1,7 @@
-/* From a layer and its extents to tables of offsets and a tiling.
+/* Plans direct sums: from a layer and its extents to tables of offsets and a tiling.
  *
- * Nothing here touches data.  The filter's packing knows no extents and no
- * pads; this is where they come in, and it takes microseconds.
+ * Nothing here touches data.  The packing of the filter depends on neither extents nor pads; a plan
+ * does, and takes microseconds.
  */
 #include "cost_model.h"
 #include "direct/channel_vectors.h"
@@ -74,7 +74,7 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
         axis->residue = axis->places[0].residue;
         axis->places[0].residue = 0;
     }
-    /* Outside of these no tap meets data: see fill_outside(). */
+    /* Outside of these no tap reads data: see fill_outside(). */
     const int64_t all = divide_up(axis->output, axis->out_stride);
     const int64_t extent = divide_up(axis->data, axis->in_stride);
     axis->first = least(most(0, -axis->high), all);
@@ -84,8 +84,8 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
 
 /* -------------------------------------------------------------- tiling -- */
 
-/* How far the data of a box reach along an axis, and how many zeros that
- * takes at worst before and after. */
+/* The number of positions with data that a box reads along an axis, and the most zeros before and
+ * after them. */
 static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *before,
                   int64_t *after) {
     const int64_t extent = divide_up(a->data, a->in_stride);
@@ -118,7 +118,7 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     t->plane = t->extent[1] * t->pitch;
     t->image_stride = round_up(t->extent[0] * t->plane + t->extent[2], unit);
     t->residue_stride = t->images * t->image_stride;
-    /* The last vector of a row may reach this far too far, and so may a copy. */
+    /* The last vector of a row, or a copy, may reach this far beyond the end. */
     const int64_t slack = most(lanes, COPY_STEP / size) + (by_channel ? lanes : 0);
     /* An odd number of cache lines between channels: they would all fall into
      * the same few sets of the cache otherwise. */
@@ -138,7 +138,7 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     if (k->layer.folded > 1) t->together = t->blocks;
     int64_t kept = t->together;
     if (t->channels < k->layer.channels_in) {
-        /* With the channels in several goes, the sums of all sub-convolutions must wait. */
+        /* With several blocks of channels, all sub-convolutions keep their sums between them. */
         kept = t->blocks * (t->compact ? lines_of_subs : 1) *
                least(axes[0].out_stride, most(axes[0].output, 1)) *
                least(axes[1].out_stride, most(axes[1].output, 1));
@@ -184,8 +184,8 @@ struct search {
 /* Positions of a plane up to which channel by channel pays where rows are not plain. */
 #define SMALL_PLANE 1024
 
-/* How a tile is summed: channel by channel, in the output itself where positions of a plane are
- * those of the output without a gap (of one tap, or one axis), or else. */
+/* Choose how a tile is summed: channel by channel; in the output itself, where the positions of a
+ * plane are those of the output without gaps (with one tap or one axis); or in scratch. */
 static void choose_way(const struct search *s, struct tiling *t) {
     const struct layer *layer = &s->k->layer;
     const struct axis *a = s->plan->axes;
@@ -210,7 +210,7 @@ static void consider(struct search *s, struct tiling t) {
     count_jobs(s->k, s->run, s->plan, &t);
     double cycles = direct_cycles(s->k, s->run, s->plan, &t);
     const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
-    /* Out of the second-level cache everything waits. */
+    /* Data that do not fit the second-level cache slow everything down. */
     if (used > s->budget) cycles *= 1 + 0.5 * (double)(used - s->budget) / (double)s->budget;
     t.cycles = cycles;
     if (s->cycles < 0 || cycles < s->cycles) s->cycles = cycles;
@@ -280,7 +280,7 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
             for (t.box[2] = whole[2]; t.box[2] > 0;
                  t.box[2] = next_row_part(whole[2], t.box[2], lanes)) {
                 consider_shapes(s, t, whole[2], block);
-                /* Narrower ones are for want of scratch. */
+                /* Narrower boxes are only for want of scratch. */
                 if (t.box[2] <= 2 * block && s->cycles >= 0) break;
             }
     return s->cycles;

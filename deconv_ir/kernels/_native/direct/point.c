@@ -1,13 +1,13 @@
-/* Convolutions of one position of data, transposed or not, such as the first layer of many
- * generators, and squeeze-and-excite: each tap leads to one result at most, so that nothing but zeros
- * would be summed beside it.
+/* Layers whose data are one position, such as the first layer of many generators, and
+ * squeeze-and-excite: each tap leads to one result at most, and each result is one product per
+ * channel.
  *
  *   for each image and sub-convolution, and each block of rows of a job:
  *     sum the input channels of all taps side by side, as the weights lie, or of all blocks where
  *     there is one tap, then bias and activation
  *     bring each tap's rows to its position
  *
- * The same sums as those of tiles, bit by bit.
+ * The sums have the same bits as those of tiles.
  */
 #include "cost_model.h"
 #include "direct/direct.h"
@@ -16,7 +16,7 @@
 
 #define JOB_CYCLES 5000.0
 #define THREAD_CYCLES 10000.0 /* of all jobs, beyond which a further thread pays */
-/* Images of a layer of one tap beyond which they are positions of a panel instead. */
+/* With one tap and more images than this, tiles are faster: images are positions of a panel. */
 #define FEW_IMAGES 4
 
 /* The position of the output that a tap of an axis leads to, or -1. */

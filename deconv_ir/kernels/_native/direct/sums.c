@@ -61,8 +61,8 @@ struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, 
     return sub;
 }
 
-/* One block of rows of a folded layer, row by row and without the zeros of the filter: the same
- * sums, bit by bit, of finite data. */
+/* Sum one block of rows of a folded layer, row by row and without the zeros of the filter.  The sums
+ * of finite data have the same bits. */
 static void sum_guarded(const struct context *c, const struct sub *sub, int64_t channel,
                         int rows, int64_t positions, int64_t depth, const char *data,
                         const char *weights, char *sums, int64_t row_stride, int begins,
@@ -135,11 +135,10 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
 
 /* Sum some blocks of rows of some sub-convolutions.
  *
- * As many channels are summed in a go as the first-level cache holds data of,
- * for the positions of one micro-kernel; these data meet the weights of all
- * sub-convolutions and blocks of rows before the next positions are fetched.  The
- * weights, which stream past meanwhile, are read in order and are prefetched;
- * the data, a line here and a line there, cannot be. */
+ * A block of channels is as large as the first-level cache holds data of, for the positions of one
+ * micro-kernel.  These data are multiplied by the weights of all sub-convolutions and blocks of rows
+ * before the next positions are read.  Weights are read in order and can be prefetched; the data are
+ * scattered over many cache lines and cannot. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep) {
     const struct packing *p = c->packing;
@@ -150,8 +149,8 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
     const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
     const int64_t channels = least(most(all->count, 1), p->step);
     const int several = all->count > channels;
-    /* With one block of rows there is nothing to meet again; and where all
-     * channels fit, so may more positions. */
+    /* One block of rows reads its data once, so that positions need no limit; and where all channels
+     * fit, more positions may fit as well. */
     const int64_t alone = !several && sweep->blocks * sweep->sub_count == 1;
     const int64_t wide = several ? 1 : most(fit / channels, 1);
     const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
@@ -174,7 +173,7 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
                                  tile->weights + (b - from) * block_bytes);
             for (int64_t at = 0, some; at < sweep->positions; at += some) {
                 some = least(step, sweep->positions - at);
-                /* Two vectors are left for the last micro-kernels rather than one. */
+                /* Leave two vectors for the last micro-kernels rather than one. */
                 if (step > 2 * lanes && some == step &&
                     divide_up(sweep->positions - at - step, lanes) == 1)
                     some -= lanes;

@@ -1,4 +1,4 @@
-/* Results out: sums of sub-convolutions, interleaved into rows of the output. */
+/* Writes results: sums of sub-convolutions, interleaved into rows of the output. */
 #include "direct/direct.h"
 
 #include <string.h>

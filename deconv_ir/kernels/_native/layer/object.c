@@ -1,7 +1,7 @@
 /* The Python type of a layer with its weights.
  *
- * native.py checks every argument first and is the only caller.  What is
- * checked again here is what memory safety hangs on: the sizes of buffers.
+ * native.py is the only caller and checks every argument first.  Memory safety depends on the sizes of
+ * buffers, which are checked again here.
  */
 #include "layer/layer.h"
 #include "pointwise/pointwise.h"
@@ -23,7 +23,7 @@ static void kernel_dealloc(PyObject *object) {
 }
 
 static void *allocate(int64_t bytes) {
-    /* Reading a little past the last weight or bias must stay inside.  Only that is cleared. */
+    /* Vectors may read a little past the last weight or bias: that is allocated, and cleared. */
     char *block = allocate_huge(bytes + LINE * MAX_ROWS);
     if (block) memset(block + bytes, 0, LINE * MAX_ROWS);
     return block;
@@ -42,9 +42,9 @@ static int layer_is_sane(const struct layer *layer) {
     return 1;
 }
 
-/* Of two numbers below this the sum is in bounds. */
+/* The sum of two numbers below this does not overflow. */
 #define MOST_SUM (INT64_C(1) << 62)
-/* Bytes that are multiplied and added without care. */
+/* Bytes of scratch, with which plans compute without checks for overflow. */
 #define MOST_SCRATCH (INT64_C(1) << 40)
 
 /* The product of extents, or -1 where no buffer can have as many bytes. */
@@ -62,7 +62,7 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
     return 0;
 }
 
-/* Have memory for the packed filter. */
+/* Allocate memory for the packed filter, if it is not there. */
 static int make_room(Kernel *self) {
     if (!self->k.packed)
         self->k.packed = allocate(self->k.layer.groups * self->k.packing.group_size *
@@ -101,7 +101,7 @@ no_memory:
     return -1;
 }
 
-/* Rows of the filter, those of all groups counted through. */
+/* Number of rows of the filter, over all groups. */
 static int64_t rows_of(const Kernel *self) {
     return self->k.layer.groups * filter_rows(&self->k.layer);
 }
@@ -126,7 +126,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     int failed = self->users || (self->filled == rows && rows > 0); /* runs may have begun */
     if (failed || count * row_bytes != part.len || (first != 0 && first != self->filled) ||
         first > rows - count || (swapped && count != rows)) {
-        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is no part of the filter", part.len);
+        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is not a part of the filter", part.len);
         failed = 1;
     } else {
         void *wide = part.buf;

@@ -1,8 +1,7 @@
-/* Workers: one pool a process, started when first needed.
+/* The thread pool: one per process, started when first needed.
  *
- * BLAS libraries bring pools of their own; ours is separate so that tiles of
- * any size can be handed out one by one, and so that the workers go to sleep
- * soon: a spinning worker halves the speed of whatever comes next.
+ * BLAS libraries have pools of their own.  Ours hands out tiles of any size one by one, and its
+ * workers go to sleep soon: a spinning worker halves the speed of whatever runs next.
  */
 #define _GNU_SOURCE /* affinities */
 #include "native.h"
@@ -19,13 +18,13 @@
 /* Scratch that a thread keeps between runs: page faults would cost more than
  * small layers take. */
 #define KEPT_BYTES ((int64_t)8 << 20)
-/* How long a worker looks out for more work before it sleeps: as long as waking it takes, and
- * as Python's work between two layers. */
+/* How long a worker spins before it sleeps: about as long as waking it takes, and as Python's work
+ * between two layers. */
 #define SPIN_NANOSECONDS 200000
 /* How often a run looks for signals. */
 #define SIGNAL_NANOSECONDS 50000000
 
-/* The pieces of the job that a thread is at, for others to take when no jobs are left. */
+/* The pieces of a thread's current job, which other threads steal when no jobs are left. */
 struct pieces {
     job_function function;
     void *context;
@@ -35,8 +34,8 @@ struct pieces {
     atomic_int helpers; /* threads that look at it */
 } __attribute__((aligned(2 * LINE)));
 
-/* The jobs of a thread, which others take when they have done theirs.  Layers of a network have jobs
- * for parts of tensors in the same order, so that a thread has written most of its input. */
+/* The jobs of a thread, which others steal when theirs are done.  A thread gets the same part of the
+ * jobs in every layer, so that its caches hold most of the input of the next one. */
 struct share {
     atomic_llong next;
     int64_t end;
@@ -55,11 +54,11 @@ struct pool {
     void *context;
     int64_t count, scratch_bytes;
     int64_t wanted; /* threads, this one included */
-    atomic_llong taken; /* jobs that somebody has begun */
-    atomic_int open;    /* whether it is not over yet */
+    atomic_llong taken; /* jobs that have begun */
+    atomic_int open;    /* whether the run is not over yet */
     atomic_int places;  /* workers that may still join */
     atomic_int running; /* workers that have joined and not left */
-    atomic_int busy;    /* threads that are at jobs */
+    atomic_int busy;    /* threads that run jobs */
     atomic_int failed;
     atomic_int stopped; /* whether a signal ended the run: its jobs are not finished */
     struct share shares[MOST_THREADS];  /* of `wanted` threads */
@@ -72,7 +71,7 @@ static struct pool pool = {
     .wake = PTHREAD_COND_INITIALIZER,
 };
 
-/* The thread's place among `pieces` while it is at a run of the pool, or -1. */
+/* The thread's index in `pieces` during a run of the pool, else -1. */
 static _Thread_local int place = -1;
 static _Thread_local void *kept;
 static _Thread_local int64_t kept_bytes;
@@ -88,7 +87,7 @@ static pthread_key_t kept_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void after_fork(void) {
-    /* The workers did not come along; start anew. */
+    /* The child has no workers. */
     pool.workers = pool.placed = 0;
     pool.generation = 0;
     pool.open = 0;
@@ -106,12 +105,12 @@ static void initialise(void) {
 }
 
 void *allocate_huge(int64_t bytes) {
-    /* Smaller ones would be more padding than contents. */
+    /* In a huge page, a smaller block would be mostly padding. */
     const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE;
     void *block = NULL;
     if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, LINE))) return NULL;
 #ifdef MADV_HUGEPAGE
-    /* The rest, which does not fill the last one, lies in small ones. */
+    /* The end, which does not fill a huge page, stays in small pages. */
     if (page == HUGE_PAGE) madvise(block, (size_t)(bytes / page * page), MADV_HUGEPAGE);
 #endif
     return block;
@@ -208,7 +207,7 @@ static void take_pieces(struct pieces *p, void *scratch) {
 }
 
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch) {
-    /* With a job for everybody left nobody will help; and atomics wait for all stores. */
+    /* While there are jobs for all threads, none will steal; and atomics wait for all stores. */
     if (place < 0 || count < 2 || pool.count - pool.taken >= pool.wanted) {
         for (int64_t piece = 0; piece < count && !is_stopped(); piece++)
             function(context, piece, scratch);
@@ -221,12 +220,12 @@ void parallel_pieces(job_function function, void *context, int64_t count, void *
     p->next = 0;
     p->open = 1;
     take_pieces(p, scratch);
-    /* Who comes from now on finds it closed; the others are at their last pieces. */
+    /* No further thread joins from now on; those that have joined finish their last pieces. */
     p->open = 0;
     for (int64_t i = 0; p->helpers > 0; i++) wait_briefly(i);
 }
 
-/* Help those who are still at jobs until nobody is. */
+/* Steal pieces of running jobs until all jobs are done. */
 static void help_others(void *scratch) {
     for (int64_t i = 0; pool.busy > 0; i++) {
         for (int at = 0; at <= pool.workers; at++) {
@@ -244,7 +243,7 @@ static void help_others(void *scratch) {
     }
 }
 
-/* The jobs of a share, as far as nobody else takes them. */
+/* Run the jobs of a share that no other thread has taken. */
 static void take_share(struct share *share, job_function function, void *context, void *scratch) {
     int64_t job;
     while (!is_stopped() && share->next < share->end &&
@@ -277,8 +276,8 @@ static void *work(void *number) {
     long long seen = 0;
     int joined = 0;
     for (;;) {
-        /* Who has no more jobs stays awake until the others are done: asleep, it would miss
-         * most of the next run. */
+        /* A worker without jobs stays awake until the run is over: asleep, it would miss most of
+         * the next run. */
         for (int64_t i = 0; joined && pool.open && pool.generation == seen; i++) wait_briefly(i);
         const int64_t until = nanoseconds() + SPIN_NANOSECONDS;
         while (pool.generation == seen && nanoseconds() < until)
@@ -300,7 +299,7 @@ static void *work(void *number) {
     return NULL;
 }
 
-/* Have at least `count` workers, or as many as can be had. */
+/* Start workers until there are `count`, or as many as the system allows. */
 static void start_workers(int count) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -313,9 +312,8 @@ static void start_workers(int count) {
     pthread_attr_destroy(&attributes);
 }
 
-/* Keep the workers off the caller's core.  The kernel likes to wake a thread
- * where its waker runs, and takes milliseconds to notice that this was no good
- * idea; small layers would be over by then, computed by one core. */
+/* Keep the workers off the caller's core.  Linux tends to wake a thread on the core of its waker and
+ * moves it only after milliseconds; small layers would be over by then, computed by one core. */
 static void place_workers(void) {
 #ifdef __linux__
     const int caller = sched_getcpu();
@@ -348,7 +346,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pthread_once(&once, initialise);
     const int helpers = (int)least(least(threads, count) - 1, MOST_WORKERS);
     looked = nanoseconds();
-    /* Someone else's run has the pool: do not wait, the machine is busy anyway. */
+    /* Another caller's run has the pool: do not wait, since the cores are busy anyway. */
     if (helpers < 1 || pthread_mutex_trylock(&pool.gate))
         return run_alone(function, context, count, scratch_bytes);
     start_workers(helpers);
@@ -372,7 +370,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.mutex);
     take_jobs(function, context, scratch_bytes, 0);
-    /* Nobody may join any more; wait for those who have. */
+    /* Let no further worker join, and wait for those that have. */
     atomic_fetch_sub(&pool.places, helpers + MOST_WORKERS);
     for (int64_t i = 0; pool.running > 0; i++) wait_briefly(i);
     pool.open = 0;

@@ -31,7 +31,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->group = rest / t->image_groups;
     out->first_chunk = row_group * t->chunks;
     out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
-    /* The panel is filled before results are made of it: both find their place at the same. */
+    /* Filling the panel and making results use the same scratch, one after the other. */
     out->block = out->zeros = scratch;
     out->z = out->block + t->block_size;
     out->y = out->z + t->z_size;
@@ -84,8 +84,7 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
             }
 }
 
-/* Sum a chunk over `count` channels from `first` on, which all are but where weights are
- * transient. */
+/* Sum a chunk over `count` channels from `first` on: all channels, unless weights are transient. */
 static void sum_channels(const struct context *c, const struct tile *tile, int64_t chunk,
                          const struct wino_layout *layout, const float *weights, int64_t first,
                          int64_t count) {
@@ -127,8 +126,8 @@ static void sum_chunk(const struct context *c, const struct tile *tile, int64_t 
 
 /* ---------------------------------------------------------- results out -- */
 
-/* The outputs of one row from its sums at the points: along one axis after the other, and the
- * bias at last. */
+/* Transform the sums of one row at the points to outputs, along one axis after the other; the last
+ * transform adds the bias. */
 static void transform_row(const struct context *c, const struct tile *tile, const float **sums,
                           float bias, float *out, float **outputs) {
     const struct wino_axis *a = c->plan->packing->axes;
@@ -172,7 +171,7 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
 }
 
 /* The rows of one unit that one plane of windows makes, the `iz`th of the tile: output j of
- * sub-convolution qy of the second axis.  Nothing is divided here, which rows are too short for. */
+ * sub-convolution qy of the second axis.  No division here: it takes longer than a short row. */
 static void write_plane(const struct context *c, const struct tile *tile,
                         const float *const *lines, int64_t iz, int64_t qy, int64_t j,
                         char *plane) {
@@ -295,7 +294,8 @@ static void fill_part(void *context, int64_t job, void *scratch) {
 static void run_chunk(void *filled, int64_t piece, void *scratch) {
     struct tile tile = *(const struct tile *)filled;
     const struct context *c = tile.c;
-    /* All but the panel is this thread's own; the tile's begins with its block. */
+    /* Use the scratch of this thread, except for the panel.  The scratch of the tile's own thread
+     * begins at `tile.block`. */
     const int64_t away = (char *)scratch - (char *)tile.block;
     float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row, &tile.weights};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)

@@ -3,9 +3,8 @@
  *   N  windows of the tile, in blocks of `width` positions
  * as [alignment][point][block][K][position].
  *
- * Where there are several points, vectors are of channels: a position of the data is one
- * vector, whatever its neighbours are, so that short rows cost no more than long ones.  With
- * one point nothing is transformed, and rows are copied as they lie.
+ * Where there are several points, a vector holds the channels of one position, so that short rows
+ * cost no more than long ones.  With one point nothing is transformed, and rows are copied.
  */
 #include "winograd/tile.h"
 
@@ -29,7 +28,7 @@ static const char *data_of(const struct context *c, const struct tile *tile, int
                element_size((enum element)c->layer->element);
 }
 
-/* The end of all data: up to there they may be read, whichever row they belong to. */
+/* The end of the data in memory: vectors may be read up to there, across rows. */
 static const char *data_end(const struct context *c) {
     const struct run *run = c->run;
     int64_t last = most(0, run->image_step) * (run->batch - 1) +
@@ -43,7 +42,7 @@ static const char *data_end(const struct context *c) {
 
 /* Copy what a tile sees of a vector of channels of one image into its block, which is
  * [z][y][x modulo dilation][x / dilation][channel], and raise the levels.
- * Where there are no data there are zeros, of all channels: they stay. */
+ * Positions without data hold zeros, which are never overwritten. */
 static void load_block(const struct context *c, const struct tile *tile, int64_t image,
                       int64_t first, int64_t count) {
     const struct wino_tiling *t = &c->plan->tiling;
@@ -81,13 +80,14 @@ static void load_block(const struct context *c, const struct tile *tile, int64_t
         }
 }
 
-/* Vectors of channels, [origin][point][position], that are not in the panel yet. */
+/* The state of filling a panel: transformed vectors of channels, [origin][point][position], are
+ * transposed into it as soon as they make whole vectors of positions. */
 struct filling {
     int64_t first, count; /* channels */
-    int64_t done, ready;  /* positions that are, and that are not */
+    int64_t done, ready;  /* positions in the panel, and positions that wait for a whole vector */
 };
 
-/* Bring whole vectors of positions to the panel. */
+/* Transpose whole vectors of positions into the panel. */
 static void flush(const struct context *c, const struct tile *tile, struct filling *f) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
@@ -105,7 +105,8 @@ static void flush(const struct context *c, const struct tile *tile, struct filli
     f->ready = rest;
 }
 
-/* Positions that do not exist are summed too: they must not be slow numbers. */
+/* Fill up the last block with zeros: its unused positions are summed as well, and denormals would be
+ * slow. */
 static void flush_last(const struct context *c, const struct tile *tile, struct filling *f) {
     const struct wino_packing *p = c->plan->packing;
     const int64_t lanes = c->kernels->lanes;

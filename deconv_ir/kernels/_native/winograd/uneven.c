@@ -21,7 +21,7 @@ static inline int32_t bits_of(float level) {
     return bits;
 }
 
-/* Whether a window that has data of the largest level is uneven for one of its results. */
+/* Whether a window with this largest level is uneven for a result with `level`. */
 static inline int is_uneven(int32_t largest, int32_t level) {
     return !(level_of(largest) <= LARGEST_LEVEL &&
              level_of(largest) <= MOST_UNEVEN * level_of(level));
@@ -71,11 +71,11 @@ struct search {
     const int32_t *levels; /* [image][z][y][x] */
     int32_t *windows;      /* [position]: its largest level, or LISTED */
     int32_t below;         /* levels of results that may be part of an uneven window */
-    uint64_t *low;         /* [image][z][y][word]: bits of the levels that are no higher */
+    uint64_t *low;         /* [image][z][y][word]: a bit for each level that is at most `below` */
     int64_t words;         /* of a row, and one more */
     int64_t sub[AXES];
     int64_t tap[AXES];     /* where the first tap finds data: from the result on */
-    /* Where the windows of a position have data, once each. */
+    /* The data positions that the windows of a place read, each once. */
     int64_t seen[AXES][MOST_AXIS_SUBS * MOST_POINTS];
     int64_t seen_count[AXES];
     float *values; /* [channel]: of results that see only zeros; NULL before they are known */
