@@ -106,7 +106,7 @@ class _Check:
     def undecided(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Report why the example is undecided."""
         self.findings.append(undecided(reason, self.file, self.example.line, self.example.label))
-        return self.done(Verdict.UNDECIDED, reason, computed)
+        return self.done(Verdict.UNTOLD, reason, computed)
 
     @property
     def errors(self) -> list[Finding]:

@@ -82,5 +82,5 @@ def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Ju
     if missing:
         reason = f"no shape rule for {', '.join(missing)}"
         note = undecided(reason, document.name, first + 1, example.label)
-        return Judgement(example, Verdict.UNDECIDED, reason, (*findings, file_under(note)))
+        return Judgement(example, Verdict.UNTOLD, reason, (*findings, file_under(note)))
     return Judgement(example, Verdict.RIGHT, reason, tuple(findings))

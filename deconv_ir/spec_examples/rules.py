@@ -80,7 +80,7 @@ class Verdict(enum.Enum):
 
     RIGHT = "right"
     WRONG = "wrong"
-    UNDECIDED = "undecided"
+    UNTOLD = "undecided"
 
 
 class Judgement(NamedTuple):

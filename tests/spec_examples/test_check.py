@@ -121,7 +121,7 @@ def test_output_shape_named_in_a_comment_elsewhere() -> None:
     text = layer(DATA + FILTER + port("2"), port("1,3,450,450"))
     text = text.replace("</layer>", f"{COMMENT}\n</layer>")
     assert judge(text).verdict is Verdict.RIGHT
-    assert judge(text.replace("output_shape value", "the value")).verdict is Verdict.UNDECIDED
+    assert judge(text.replace("output_shape value", "the value")).verdict is Verdict.UNTOLD
 
 
 def test_profiles_that_differ_are_told_and_follow_the_semantics() -> None:
@@ -262,7 +262,7 @@ UNDECIDED = [
 @pytest.mark.parametrize(("text", "reason"), UNDECIDED)
 def test_undecided(text: str, reason: str) -> None:
     judgement = judge(text)
-    assert judgement.verdict is Verdict.UNDECIDED
+    assert judgement.verdict is Verdict.UNTOLD
     assert reason in judgement.reason
     (finding,) = judgement.findings
     assert (finding.rule, finding.severity) == ("example-untold", Severity.INFO)

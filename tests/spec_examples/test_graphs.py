@@ -52,10 +52,10 @@ def test_right_and_wrong_examples_are_told_apart() -> None:
 def test_what_cannot_be_checked_is_not_called_right(change: str) -> None:
     if change == "unknown":
         text = page(graph(op(0, "Wildcard", [tensor(0, [1])], [tensor(1, [1])])))
-        wanted = Verdict.UNDECIDED
+        wanted = Verdict.UNTOLD
     elif change == "elided":
         text = page(up(4)).replace('"shape"', '..., "shape"', 1)
-        wanted = Verdict.UNDECIDED
+        wanted = Verdict.UNTOLD
     else:
         text = page(up(4)).replace('"kind"', '"kinds"', 1)
         wanted = Verdict.WRONG

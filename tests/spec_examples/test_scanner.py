@@ -235,7 +235,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_documents_are_scanned_in_linear_time(text: str) -> None:
     for judgement in check_document(document(text)):
-        assert judgement.verdict is Verdict.UNDECIDED
+        assert judgement.verdict is Verdict.UNTOLD
 
 
 def test_documents_must_be_regular_files_of_bounded_size(tmp_path: Path) -> None:
