@@ -54,7 +54,7 @@ def hand_back(bound_bytes: int = 0) -> None:
     except (OSError, AttributeError):  # another C library
         return
     # The system clears pages before it gives them out again: large models keep more of them.
-    mallopt(_M_MMAP_THRESHOLD, min(_LARGEST, max(_SMALLEST, bound_bytes // 64)))
-    mallopt(_M_TRIM_THRESHOLD, _LARGEST)
+    for option, share in ((_M_MMAP_THRESHOLD, 64), (_M_TRIM_THRESHOLD, 16)):
+        mallopt(option, min(_LARGEST, max(_SMALLEST, bound_bytes // share)))
     mallopt(_M_TOP_PAD, 1 << 14)
     mallopt(_M_ARENA_MAX, 1)

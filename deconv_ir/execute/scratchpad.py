@@ -18,9 +18,9 @@ MIN_SCRATCHPAD = 16 << 10
 
 _SHARE = 0.25
 # Python objects of a layer, in the graph and in a plan; rounding by allocators.
-_LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 96 << 10
+_LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 160 << 10
 # Tiles of smaller scratchpads are mostly halo: many layers' objects do not take this.
-_ENOUGH_BYTES = 256 << 10
+_ENOUGH_BYTES = 160 << 10
 # Scratchpad sizes that are tried: the whole budget, a half, a quarter and so on.
 _TRIED = 4
 

@@ -143,8 +143,8 @@ def test_every_layer_gets_a_minimal_scratchpad(budget: int) -> None:
 
 def test_objects_of_many_layers_leave_enough_for_tiles() -> None:
     assert extra_bytes(512 * K, 1000) == 128 * K  # a quarter of the bound
-    assert extra_bytes(8 << 20, 1000) == 256 * K  # of 2 MiB, all for objects
-    assert extra_bytes(8 << 20, 100) == (2 << 20) - 100 * 5 * K - 96 * K
+    assert extra_bytes(8 << 20, 1000) == 160 * K  # of 2 MiB, all for objects
+    assert extra_bytes(8 << 20, 100) == (2 << 20) - 100 * 5 * K - 160 * K
 
 
 # --- networks -------------------------------------------------------------------------------
