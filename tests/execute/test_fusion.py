@@ -69,29 +69,46 @@ GEOMETRIES = {
 }
 
 
+@pytest.mark.parametrize("tensor", [False, True])
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_has_the_same_bits_in_a_kernel(
-    function: str, geometry: str, tmp_path: Path
+    function: str, geometry: str, tensor: bool, tmp_path: Path
 ) -> None:
     kind, shape, filter_, stride, pad = GEOMETRIES[geometry]
     attributes, version = FUNCTIONS[function]
     ir = IR()
-    channels = filter_[1] if kind == "ConvolutionBackpropData" else filter_[0]
+    transposed = kind == "ConvolutionBackpropData"
+    channels = filter_[1] if transposed else filter_[0]
+    batch, _, *extents = map(int, shape.split(","))
+    kernel = filter_[-1]
+    extents = [
+        stride * (n - 1) + kernel - 2 * pad if transposed else (n + 2 * pad - kernel) // stride + 1
+        for n in extents
+    ]
+    output = (batch, channels, *extents)
     how = {"strides": stride, "pads_begin": pad, "pads_end": pad, "dilations": 1}
     inputs = [ir.parameter("x", shape), ir.const(normal(*filter_) / 2)]
+    if tensor:
+        other = ir.parameter("r", ",".join(map(str, output)))
     y = ir.layer(kind, inputs, {name: f"{n},{n}" for name, n in how.items()}, name="conv")
     y = ir.layer("Add", [y, ir.const(normal(1, channels, 1, 1))], name="add")
+    if tensor:
+        y = ir.layer("Add", [y, other], name="sum")
     ir.result(ir.layer(function, [y], attributes, name="act", version=version))
     model = deconv_ir.load(ir.save(tmp_path))
     x = 3 * normal(*map(int, shape.split(",")))
     x[0, 0, 0, 0] = np.nan
-    compiled = compiled_module() is not None
-    fused = ("add", "act") if compiled else ("add",)
-    assert rows_of(model, [x], outputs=["act"])["conv"].fused == fused
-    assert rows_of(model, [x], outputs=["act", "add"])["conv"].fused == ("add",)
-    found = model.run([x], outputs=["act"])["act"]
-    expected = model.run([x], outputs=["act", "add"])["act"]
+    given = [x, normal(*output)] if tensor else [x]
+    names = ["add", "sum", "act"] if tensor else ["add", "act"]
+    taken = len(names)
+    if compiled_module() is None or (tensor and transposed):
+        taken = 1
+    assert rows_of(model, given, outputs=["act"])["conv"].fused == tuple(names[:taken])
+    apart = [names[-2], "act"]
+    assert rows_of(model, given, outputs=apart)["conv"].fused == tuple(names[:-1][:taken])
+    found = model.run(given, outputs=["act"])["act"]
+    expected = model.run(given, outputs=apart)["act"]
     np.testing.assert_array_equal(found, expected, strict=True)
 
 

@@ -47,14 +47,15 @@ struct epilogue {
     double slope;     /* ACT_LEAKY: factor of negative values */
     pointwise_function function; /* ACT_FUNCTION, of f32 */
     float immediates[2];
+    /* Bytes from sums in the output to what micro-kernels add to them before; 0: nothing. */
+    intptr_t addend;
 };
 
 /* A tensor that is added to complete results: of the output's shape, in f32, before an epilogue that
  * kernels leave to it. */
 struct addition {
     const struct kernels *kernels;
-    struct epilogue epilogue;
-    const char *addend, *out;
+    struct epilogue epilogue, alone; /* alone: without an activation */
 };
 
 /* The micro-kernel prefetches the data of the tap that is this far ahead; lists of offsets are this
@@ -151,7 +152,7 @@ struct kernels {
 
 /* Add to complete results what belongs to those that begin at `to`. */
 static inline void add_to(const struct addition *a, const char *to, void *row, int64_t count) {
-    a->kernels->add(&a->epilogue, a->addend + (to - a->out), row, count);
+    a->kernels->add(&a->epilogue, to + a->epilogue.addend, row, count);
 }
 
 struct kernel;

@@ -123,10 +123,17 @@ void take_taps(const struct context *c, struct tile *tile);
 void take_weights(const struct context *c, const struct tile *tile, const struct go *go,
                   const struct sub *sub, int64_t block, char *to);
 /* Sum some blocks of rows of some sub-convolutions.  Where the epilogue is a function,
- * activate_blocks() applies it, to complete sums; so it adds to those in the output. */
+ * activate_blocks() applies it, to complete sums. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep);
 void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep);
+
+/* Add to complete results in the output: rows that are `pitch` bytes apart. */
+static inline void add_rows(const struct context *c, char *out, int64_t pitch, int64_t rows,
+                            int64_t count) {
+    for (int64_t row = 0; c->run->addition && row < rows; row++, out += pitch)
+        add_to(c->run->addition, out, out, count);
+}
 
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,

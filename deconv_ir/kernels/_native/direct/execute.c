@@ -84,8 +84,10 @@ static void sum_straight(const struct context *c, const struct tile *tile, const
         c->kernels->copy_lines(sweep->sums + b * sweep->block_stride * size, sweep->row_stride,
                                packing_rows(c->packing, sweep->first_block + b), rest,
                                out + (first * channel_step + whole) * size, channel_step);
+        add_rows(c, out + (first * channel_step + whole) * size, channel_step * size,
+                 packing_rows(c->packing, sweep->first_block + b), rest);
     }
-    part.positions = sweep->positions;
+    part.positions = c->run->addition ? whole : sweep->positions; /* add_rows() activates */
     activate_blocks(c, go, &part);
 }
 

@@ -89,25 +89,40 @@ static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, v
 #endif
 }
 
+/* What is negative as 0: NaN stays. */
+INLINE VEC NAME(relu)(VEC value) {
+    return (VEC)((__typeof__(value < 0))value & ~(value < 0));
+}
+
 static void NAME(add)(const struct epilogue *e, const void *others_, void *row, int64_t count) {
     const ELEMENT *others = others_;
     ELEMENT *line = row;
-    for (int64_t i = 0; i < count; i++) line[i] += others[i];
-    if (e->activation != ACT_NONE) NAME(activate)(e, row, count);
+    const int is_relu = e->activation == ACT_RELU;
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const VEC sum = LOAD(line + i) + LOAD(others + i);
+        STORE(line + i, is_relu ? NAME(relu)(sum) : sum);
+    }
+    for (; i < count; i++) {
+        const ELEMENT sum = line[i] + others[i];
+        line[i] = is_relu && sum < 0 ? 0 : sum;
+    }
+    if (e->activation != ACT_NONE && !is_relu) NAME(activate)(e, row, count);
 }
 
-/* Store a block of sums with their bias, and what is negative as 0 where a ReLU follows: NaN stays. */
-INLINE void NAME(store_block)(const int rows, const int columns, const int is_relu, const VEC *sum,
-                              ELEMENT *restrict sums, int64_t row_stride, const ELEMENT *bias) {
+/* Store a block of sums with their bias, what lies `addend` bytes behind it, and a ReLU. */
+INLINE void NAME(store_block)(const int rows, const int columns, const int is_relu, const int adds,
+                              const VEC *sum, ELEMENT *restrict sums, int64_t row_stride,
+                              const ELEMENT *bias, intptr_t addend) {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         const VEC last = (bias ? bias[r] : 0) - (VEC){0};
 #pragma GCC unroll 12
         for (int c = 0; c < columns; c++) {
-            const VEC result = sum[r * columns + c] + last;
-            const __typeof__(result < 0) kept = ~(result < 0);
-            STORE(sums + r * row_stride + c * LANES,
-                  is_relu ? (VEC)((__typeof__(result < 0))result & kept) : result);
+            VEC result = sum[r * columns + c] + last;
+            ELEMENT *to = sums + r * row_stride + c * LANES;
+            if (adds) result += LOAD((const ELEMENT *)((const char *)to + addend));
+            STORE(to, is_relu ? NAME(relu)(result) : result);
         }
     }
 }
@@ -126,6 +141,13 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
         for (int c = 0; c < columns; c++)
             sum[r * columns + c] =
                 begins ? (VEC){0} : LOAD(sums + r * row_stride + c * LANES);
+    if (finish && finish->addend)
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 12
+            for (int c = 0; c < columns; c++)
+                __builtin_prefetch((const char *)(sums + r * row_stride + c * LANES) +
+                                   finish->addend);
     if (begins)
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
@@ -161,11 +183,14 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
         __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
         weights += rows;
     }
-    if (IS_FLOAT && finish && finish->activation == ACT_RELU) {
-        NAME(store_block)(rows, columns, 1, sum, sums, row_stride, bias);
-        return;
-    }
-    NAME(store_block)(rows, columns, 0, sum, sums, row_stride, bias);
+    const int is_relu = IS_FLOAT && finish && finish->activation == ACT_RELU;
+    const intptr_t addend = IS_FLOAT && sizeof(ELEMENT) == 4 && finish ? finish->addend : 0;
+    if (is_relu && addend)
+        NAME(store_block)(rows, columns, 1, 1, sum, sums, row_stride, bias, addend);
+    else if (is_relu) NAME(store_block)(rows, columns, 1, 0, sum, sums, row_stride, bias, 0);
+    else if (addend) NAME(store_block)(rows, columns, 0, 1, sum, sums, row_stride, bias, addend);
+    else NAME(store_block)(rows, columns, 0, 0, sum, sums, row_stride, bias, 0);
+    if (is_relu) return;
     if (finish && finish->activation != ACT_NONE)
         for (int r = 0; r < rows; r++)
             NAME(activate)(finish, sums + r * row_stride, columns * LANES);

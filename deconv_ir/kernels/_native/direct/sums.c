@@ -101,6 +101,11 @@ static char *sums_of(const struct context *c, const struct sweep *sweep, int64_t
     return sweep->sums + place * c->kernels->size;
 }
 
+/* Sums that lie in the output are added to in registers. */
+static const struct epilogue *epilogue_of(const struct context *c, const struct sweep *sweep) {
+    return sweep->together && c->run->addition ? &c->run->addition->epilogue : &c->k->epilogue;
+}
+
 /* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` are
  * its weights where a tile leaves out taps, or NULL. */
 static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
@@ -121,8 +126,10 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
     if (taken) weights = taken;
     char *sums = sums_of(c, sweep, sub_index, block_index) + at * size;
     /* Functions of many instructions want long rows: see activate_blocks(). */
-    const int later = c->k->epilogue.activation == ACT_FUNCTION;
-    const struct epilogue *finish = go->ends && !later ? &c->k->epilogue : NULL;
+    const struct epilogue *finish = epilogue_of(c, sweep);
+    if (finish->activation == ACT_FUNCTION)
+        finish = finish->addend ? &c->run->addition->alone : NULL;
+    if (!go->ends) finish = NULL;
     if (!go->ends) bias = NULL;
     if (go->guarded)
         sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
@@ -188,17 +195,15 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
 }
 
 void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep) {
-    const struct addition *addition = sweep->together ? c->run->addition : NULL;
-    if (!go->ends || (!addition && c->k->epilogue.activation != ACT_FUNCTION)) return;
+    const struct epilogue *epilogue = epilogue_of(c, sweep);
+    if (!go->ends || epilogue->activation != ACT_FUNCTION) return;
     const int joined = sweep->row_stride == sweep->positions;
     for (int64_t sub = 0; sub < sweep->sub_count; sub++)
         for (int64_t b = 0; b < sweep->blocks; b++) {
             const int rows = packing_rows(c->packing, sweep->first_block + b);
             char *row = sums_of(c, sweep, sub, b);
             for (int r = 0; r < (joined ? 1 : rows); r++) {
-                const int64_t count = sweep->positions * (joined ? rows : 1);
-                if (addition) add_to(addition, row, row, count);
-                else c->kernels->activate(&c->k->epilogue, row, count);
+                c->kernels->activate(epilogue, row, sweep->positions * (joined ? rows : 1));
                 row += sweep->row_stride * c->kernels->size;
             }
         }

@@ -206,7 +206,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     (void)keywords;
     struct layer l;
     int activation, function;
-    struct epilogue epilogue;
+    struct epilogue epilogue = {0};
     Py_buffer bias;
     memset(&bias, 0, sizeof bias);
     if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddi)(Ld)", &l.forward,
@@ -329,11 +329,13 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     int failed = -1;
     if (shared) {
         const struct tiling *t = &shared->plan.tiling;
-        const struct addition addition = {self->k.kernels, self->k.epilogue, addend.buf, out.buf};
         struct kernel k = self->k;
+        struct addition addition = {k.kernels, k.epilogue, k.epilogue};
         if (addend.obj) {
             run.addition = &addition;
-            k.epilogue.activation = ACT_NONE;
+            k.epilogue.activation = addition.alone.activation = ACT_NONE;
+            addition.epilogue.addend = addition.alone.addend =
+                (const char *)addend.buf - (const char *)out.buf;
         }
         /* Else there is nothing left to cut, and Python has a kernel that can go on. */
         const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
