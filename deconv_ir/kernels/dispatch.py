@@ -274,7 +274,9 @@ class KernelPlan:
                 f"out must be {element.name} {list(self.output)}, "
                 f"not {out.dtype.name} {list(out.shape)}"
             )
-        elif any(x is not None and np.may_share_memory(x, out) for x in (data, addend)):
+        elif np.may_share_memory(data, out) or (
+            addend is not None and np.may_share_memory(addend, out)
+        ):
             out[...] = self.run(data, None, addend)
             return out
         if addend is not None and not (addend.flags.c_contiguous and addend.flags.aligned):

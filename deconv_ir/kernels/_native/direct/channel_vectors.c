@@ -31,13 +31,20 @@ static struct stretch seen_along(const struct context *c, const struct tile *til
 static void find_places(const struct context *c, struct gathered *g) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *row = &c->plan->axes[1], *column = &c->plan->axes[2];
-    int32_t *place = g->places;
-    for (int64_t y = g->rows.before; y < g->rows.before + g->rows.count; y++) {
-        const int64_t line = y % row->in_stride * column->residues * t->residue_stride +
-                             y / row->in_stride * t->pitch;
-        for (int64_t x = g->columns.before; x < g->columns.before + g->columns.count; x++)
-            *place++ = (int32_t)(line + x % column->in_stride * t->residue_stride +
-                                 x / column->in_stride);
+    const int64_t count = g->columns.count;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t x = g->columns.before + i;
+        g->places[i] =
+            (int32_t)(x % column->in_stride * t->residue_stride + x / column->in_stride);
+    }
+    /* The first row, from which the others are made without divisions, comes last. */
+    for (int64_t row_index = g->rows.count - 1; row_index >= 0; row_index--) {
+        const int64_t y = g->rows.before + row_index;
+        const int32_t line =
+            (int32_t)(y % row->in_stride * column->residues * t->residue_stride +
+                      y / row->in_stride * t->pitch);
+        for (int64_t i = 0; i < count; i++)
+            g->places[row_index * count + i] = g->places[i] + line;
     }
 }
 
