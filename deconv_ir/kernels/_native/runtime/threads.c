@@ -48,19 +48,20 @@ struct pool {
     pthread_t threads[MOST_WORKERS];
     int workers, placed; /* started; of these, kept off `caller` */
     int caller;          /* the core of the last caller */
-    atomic_llong generation;
+    /* Idle workers poll these, which share no cache line with what others write. */
+    atomic_llong generation __attribute__((aligned(2 * LINE)));
+    atomic_int open; /* whether the present run is not over yet */
     /* The present run. */
-    job_function function;
+    job_function function __attribute__((aligned(2 * LINE)));
     void *context;
     int64_t count, scratch_bytes;
     int64_t wanted; /* threads, this one included */
-    atomic_llong taken; /* jobs that have begun */
-    atomic_int open;    /* whether the run is not over yet */
+    atomic_int failed;
+    atomic_int stopped; /* whether a signal ended the run: its jobs are not finished */
+    atomic_llong taken __attribute__((aligned(2 * LINE))); /* jobs that have begun */
     atomic_int places;  /* workers that may still join */
     atomic_int running; /* workers that have joined and not left */
     atomic_int busy;    /* threads that run jobs */
-    atomic_int failed;
-    atomic_int stopped; /* whether a signal ended the run: its jobs are not finished */
     struct share shares[MOST_THREADS];  /* of `wanted` threads */
     struct pieces pieces[MOST_THREADS]; /* of the caller and the workers */
 };
