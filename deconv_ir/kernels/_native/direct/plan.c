@@ -111,9 +111,11 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     reach(&axes[2], t->box[2], &valid, &before, &after);
     /* The zeros after a row are the zeros before the next. */
     t->pitch = most(t->box[2], valid + most(before, after));
-    /* Channel by channel, vectors of long rows lie within cache lines: see run_depthwise(). */
+    /* Channel by channel, vectors of long rows lie within cache lines: see run_depthwise().  Rows
+     * that are interleaved are summed as one, with what lies between them. */
     const int by_channel = k->layer.channels_in == 1 && k->layer.channels_out == 1 && !t->compact;
-    const int64_t unit = by_channel && t->vectors == 1 && t->box[2] >= lanes ? lanes : 1;
+    const int by_rows = by_channel && axes[2].out_stride == 1;
+    const int64_t unit = by_rows && t->vectors == 1 && t->box[2] >= lanes ? lanes : 1;
     t->pitch = round_up(t->pitch, unit);
     t->plane = t->extent[1] * t->pitch;
     t->image_stride = round_up(t->extent[0] * t->plane + t->extent[2], unit);
