@@ -212,11 +212,6 @@ class KernelPlan:
         return self._with_numpy(chosen)
 
     @property
-    def scratchpad_bytes(self) -> int:
-        """Bytes that a run takes beside data, weights and output, on all threads."""
-        return self.algorithm.scratch_bytes
-
-    @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
         """The algorithms that a run within this scratchpad can choose from.
 

@@ -189,4 +189,4 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
         told = plan.details
         assert told["channels"] % told["step"] == 0 or told["channels"] == shape[0]
         assert plan.algorithm.cycles < 20 * free
-        assert plan.scratchpad_bytes <= max(scratch, 1 << 18)
+        assert plan.algorithm.scratch_bytes <= max(scratch, 1 << 18)

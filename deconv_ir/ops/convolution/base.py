@@ -265,7 +265,7 @@ class AnyConvolution(Windowed, abc.ABC):
         bias = bias if own is None else own
         if not epilogue.adds:
             return self._packed(constants, bias, activation, context)
-        # The inputs of others are not told from an addend.
+        # Other convolutions have further inputs, from which an addend cannot be distinguished.
         if self.transposed or self.bias_at or self.channels_last or filter_.dtype != np.float32:
             return None
         return self._packed(constants, bias, activation, context, adds=True)
