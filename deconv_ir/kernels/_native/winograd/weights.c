@@ -17,43 +17,44 @@ static inline void raise(const float *from, int64_t taps, int64_t rows, float *r
             to[row] = fabsf(from[row]) > to[row] ? fabsf(from[row]) : to[row];
 }
 
-/* The largest magnitude of a weight of each row of the packed filter, [channel in][channel out],
- * of one group. */
-static void magnitudes(const struct kernel *k, const float *from, float *largest) {
+/* The largest magnitude of a weight of each input channel and row, for a block of rows of one
+ * group's packed filter: [channel in][MAX_ROWS]. */
+static void magnitudes(const struct kernel *k, const float *packed, int64_t block,
+                       float *largest) {
     const struct packing *d = &k->packing;
     const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    const int64_t rows = packing_rows(d, block);
+    memset(largest, 0, (size_t)(ins * MAX_ROWS) * sizeof *largest);
     for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
         const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
-        for (int64_t block = 0; block < d->blocks; block++) {
-            const int64_t rows = packing_rows(d, block);
-            float *to = largest + packing_channel(d, block);
-            for (int64_t i = 0; i < ins; i++, from += taps * rows, to += outs)
-                if (rows == MAX_ROWS) raise(from, taps, MAX_ROWS, to);
-                else raise(from, taps, rows, to);
-        }
+        const float *from =
+            packed + d->sub_start[sub] + taps * ins * packing_channel(d, block);
+        for (int64_t i = 0; i < ins; i++, from += taps * rows)
+            if (rows == MAX_ROWS) raise(from, taps, MAX_ROWS, largest + i * MAX_ROWS);
+            else raise(from, taps, rows, largest + i * MAX_ROWS);
     }
 }
 
 /* A channel's share in the output channel that it has most to do with: what one channel is
  * scaled by, and its weights by the inverse, changes no level. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
-    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    const int64_t ins = k->layer.channels_in;
     /* Vectors of channels may be read too far. */
     p->scales = calloc((size_t)(k->layer.groups * ins + MOST_LANES), sizeof *p->scales);
-    float *largest = malloc((size_t)(ins * outs) * sizeof *largest);
+    float *largest = malloc((size_t)(ins * MAX_ROWS) * sizeof *largest);
     const int failed = !p->scales || !largest;
     for (int64_t group = 0; group < k->layer.groups && !failed; group++) {
         float *scales = p->scales + group * ins;
-        memset(largest, 0, (size_t)(ins * outs) * sizeof *largest);
-        magnitudes(k, (const float *)k->packed + group * k->packing.group_size, largest);
         for (int64_t i = 0; i < ins; i++) scales[i] = 1;
-        for (int64_t o = 0; o < outs; o++) {
-            float whole = 0;
-            for (int64_t i = 0; i < ins; i++)
-                whole = largest[i * outs + o] > whole ? largest[i * outs + o] : whole;
-            for (int64_t i = 0; i < ins && whole > 0; i++) {
-                const float scale = largest[i * outs + o] / whole * LARGEST_SCALE;
-                scales[i] = scale > scales[i] ? scale : scales[i];
+        for (int64_t block = 0; block < k->packing.blocks; block++) {
+            magnitudes(k, (const float *)k->packed + group * k->packing.group_size, block, largest);
+            float whole[MAX_ROWS] = {0};
+            raise(largest, ins, MAX_ROWS, whole);
+            for (int64_t i = 0; i < ins * MAX_ROWS; i++) {
+                /* Of a row of zeros it is NaN, which is not larger. */
+                const float scale = largest[i] / whole[i % MAX_ROWS] * LARGEST_SCALE;
+                float *to = scales + i / MAX_ROWS;
+                *to = scale > *to ? scale : *to;
             }
         }
     }
