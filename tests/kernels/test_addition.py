@@ -22,6 +22,7 @@ LAYERS = {
     "channel vectors": (13, 1, 1, "direct"),
     "groups": (2, 5, 3, "direct"),
     "direct sums": (1, 9, 11, "direct"),
+    "output vectors": (1, 9, 64, "direct"),
     "Winograd": (1, 9, 11, "winograd"),
     "NumPy": (1, 9, 11, "numpy"),
 }

@@ -6,6 +6,7 @@
  */
 #include "cost_model.h"
 #include "direct/direct.h"
+#include "direct/output_vectors.h"
 
 #include <math.h>
 #include <string.h>
@@ -172,6 +173,9 @@ void search_keep(const struct search_key *key, const void *tiling) {
 #define PARTED_ROW 4.0            /* of a row of sums that is copied to the output */
 #define VECTORS_POSITION 4.0      /* of a position that is transposed, for vectors of channels */
 #define VECTORS_TAP 0.6           /* of a tap that is added to such a vector */
+#define OUTPUTS_PIECE 100.0       /* of OUT_POSITIONS positions, for vectors of output channels */
+#define OUTPUTS_FACTOR 1.03       /* of their multiply-adds, whose weights are not prefetched */
+#define OUTPUTS_RESULT 0.5        /* of a result of these */
 #define CHANNELS_CYCLES 20000.0   /* at which a job takes no further channels, */
 #define JOBS_A_THREAD 8           /* if this many jobs are left for each thread */
 
@@ -214,6 +218,17 @@ static double channel_vectors_cycles(const struct kernel *k, const struct plan *
                (double)t->vectors / filled;
 }
 
+/* Cycles of a plane of a tile, whose vectors hold output channels, and of writing it. */
+static double outputs_cycles(const struct kernel *k, const struct tiling *t, double taps,
+                             double goes) {
+    const double positions = (double)(t->box[1] * t->box[2]);
+    const double tap = OUTPUTS_FACTOR * OUT_POSITIONS * OUT_VECTORS / k->layer.machine.multiply_adds;
+    const double pieces = (double)divide_up(t->box[1] * t->box[2], OUT_POSITIONS);
+    return (double)(t->blocks / OUT_BLOCKS) *
+           (pieces * (taps * tap + goes * OUTPUTS_PIECE) +
+            positions * OUT_BLOCKS * k->kernels->rows * OUTPUTS_RESULT);
+}
+
 double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
                      const struct tiling *t) {
     const struct machine *machine = &k->layer.machine;
@@ -237,6 +252,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
                                              machine, k->kernels, k->packing.rows, positions,
                                              depth / goes);
     sums *= goes * (double)t->blocks * all_subs;
+    if (t->outputs) sums = (double)planes * outputs_cycles(k, t, depth, goes);
     sums += blocks * depth * all_subs * k->kernels->size /
             weight_bytes_per_cycle(machine, (double)k->layer.groups *
                                                 (double)k->packing.group_size * k->kernels->size);
@@ -263,6 +279,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
         if (a[2].out_stride == 1) results = 0;
     }
     if (t->straight) results = 0;
+    if (t->outputs) results = 0;
     if (t->vectors > 1) {
         sums = channel_vectors_cycles(k, plan, t, all_subs, depth);
         copies = results = 0;

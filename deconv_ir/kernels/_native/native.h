@@ -16,6 +16,8 @@
 #define AXES 3      /* spatial axes; fewer are preceded by axes of extent 1 */
 #define MAX_ROWS 8  /* output channels of the largest micro-kernel */
 #define MAX_COLUMNS 12 /* vectors of positions of the largest micro-kernel */
+#define OUT_VECTORS 4   /* vectors of output channels that are summed at once, */
+#define OUT_POSITIONS 6 /* at so many positions */
 #define LINE 64     /* bytes of a cache line */
 #define COPY_STEP 32 /* bytes that short copies move at once */
 #define MOST_THREADS 256 /* that compute one result */
@@ -132,6 +134,12 @@ struct kernels {
     /* As sum_channel(), for vectors of channels; the sums of the rows follow each other. */
     void (*sum_vectors)(const struct channel_rows *rows, const void *data, const void *weights,
                         const void *bias, const struct epilogue *finish, void *sums);
+    /* Sum `depth` taps at OUT_POSITIONS places, in OUT_VECTORS vectors of output channels, for f32;
+     * NULL for others.  The weights of each half of a vector are `block_step` elements apart, the
+     * sums of a vector, [place][channel], `pitch` from those of the next. */
+    void (*sum_outputs)(int64_t depth, const int32_t *offsets, const float *const *places,
+                        const float *weights, int64_t block_step, float *sums, int64_t pitch,
+                        int begins, const float *bias);
     /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs.  Up to a vector
      * beyond the end may be read. */
     void (*interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
@@ -334,6 +342,7 @@ struct axis {
 
 struct tiling {
     int straight;       /* sum all positions of a plane at once, in the output itself */
+    int outputs;        /* vectors hold output channels: see output_vectors.c */
     int compact;        /* copy every sub-convolution's data into a panel without gaps */
     int64_t images;     /* images of a tile */
     int64_t box[AXES];  /* v of a tile */

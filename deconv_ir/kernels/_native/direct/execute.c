@@ -1,6 +1,7 @@
 /* Direct sums, one tile after the other: copy data in, multiply, interleave results out. */
 #include "direct/channel_vectors.h"
 #include "direct/direct.h"
+#include "direct/output_vectors.h"
 
 #include <stdlib.h>
 
@@ -236,7 +237,8 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     if (go->begins && go->ends) tile.sums += away;
     const int64_t groups = block_groups(t, &tile), ys = subs_along(&c->plan->axes[1]);
     const int64_t b = piece % groups * t->together, sub = piece / groups;
-    if (t->compact) run_compact(c, &tile, go, sub / ys, sub % ys, c->plan->panel_offsets);
+    if (t->outputs) run_output_vectors(c, &tile, go, b);
+    else if (t->compact) run_compact(c, &tile, go, sub / ys, sub % ys, c->plan->panel_offsets);
     else run_flat(c, &tile, go, sub / ys, sub % ys, b);
 }
 

@@ -529,6 +529,9 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #if IS_FLOAT && LANES == VECTOR_LANES_32
 #include "simd/transpose.inc.h"
 #include "direct/channel_vectors.inc.h"
+#if LANES == 2 * ROWS
+#include "direct/output_vectors.inc.h"
+#endif
 #endif
 
 #define SHAPE(rows, columns) .table[rows][columns] = NAME(block_##rows##_##columns),
@@ -548,6 +551,9 @@ static const struct kernels NAME(kernels) = {
     .gather_channels = NAME(gather_channels),
     .sum_vectors = NAME(sum_vectors),
     .scatter_channels = NAME(scatter_channels),
+#if LANES == 2 * ROWS
+    .sum_outputs = NAME(sum_outputs),
+#endif
 #endif
     .interleave = NAME(interleave),
     .load = NAME(load),

@@ -6,6 +6,7 @@
 #include "cost_model.h"
 #include "direct/channel_vectors.h"
 #include "direct/direct.h"
+#include "direct/output_vectors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,7 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
         (t->compact ? 1 : lines_of_subs) * k->packing.rows * positions * size;
     t->together = least(t->blocks, most(k->layer.machine.level2 / block_bytes, 1));
     if (k->layer.folded > 1) t->together = t->blocks;
+    if (t->outputs) t->together = OUT_BLOCKS;
     int64_t kept = t->together;
     if (t->channels < k->layer.channels_in) {
         /* With several blocks of channels, all sub-convolutions keep their sums between them. */
@@ -200,7 +202,7 @@ static void choose_way(const struct search *s, struct tiling *t) {
 }
 
 /* Keep a tiling if it is the best that fits. */
-static void consider(struct search *s, struct tiling t) {
+static void keep_best(struct search *s, struct tiling t) {
     t.vectors = takes_channel_vectors(s->k, s->run, s->plan, &t) ? s->k->kernels->lanes : 1;
     size_tile(s->k, s->plan, &t);
     if (t.vectors > 1 && t.bytes > s->limit) {
@@ -208,7 +210,7 @@ static void consider(struct search *s, struct tiling t) {
         size_tile(s->k, s->plan, &t);
     }
     if (t.bytes > s->limit) return;
-    choose_way(s, &t);
+    if (!t.outputs) choose_way(s, &t);
     count_jobs(s->k, s->run, s->plan, &t);
     double cycles = direct_cycles(s->k, s->run, s->plan, &t);
     const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
@@ -217,6 +219,13 @@ static void consider(struct search *s, struct tiling t) {
     t.cycles = cycles;
     if (s->cycles < 0 || cycles < s->cycles) s->cycles = cycles;
     if (s->best.cycles < 0 || cycles < s->best.cycles) s->best = t;
+}
+
+/* Consider a tiling with vectors of positions, and of output channels. */
+static void consider(struct search *s, struct tiling t) {
+    keep_best(s, t);
+    t.outputs = takes_output_vectors(s->k, s->run, s->plan, &t);
+    if (t.outputs) keep_best(s, t);
 }
 
 /* Consider a box with as many input channels at a time as the cache holds,

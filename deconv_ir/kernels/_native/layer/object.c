@@ -392,8 +392,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     const struct tiling *t = &shared->plan.tiling;
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:i,s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
-        t->compact, "depthwise", t->depthwise, "rows", self->k.packing.rows, "images", t->images, "box", t->box[0], t->box[1],
+        "{s:i,s:i,s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
+        t->compact, "depthwise", t->depthwise, "output_vectors", t->outputs, "rows", self->k.packing.rows, "images", t->images, "box", t->box[0], t->box[1],
         t->box[2], "channels", t->channels, "step", self->k.packing.step, "blocks", t->blocks,
         "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes", (long long)0,
         "weight_bytes", (long long)0, "cycles", t->cycles);

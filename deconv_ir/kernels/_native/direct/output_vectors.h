@@ -1,0 +1,17 @@
+/* Direct sums whose vectors hold output channels. */
+#ifndef DECONV_OUTPUT_VECTORS_H
+#define DECONV_OUTPUT_VECTORS_H
+
+#include "direct/direct.h"
+
+/* Blocks of rows that are summed together: those of OUT_VECTORS vectors. */
+#define OUT_BLOCKS (2 * OUT_VECTORS)
+
+/* Whether a tile may be summed so. */
+int takes_output_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
+                         const struct tiling *tiling);
+/* Sum and write OUT_BLOCKS blocks of rows from `b` on, of some channels of a tile. */
+void run_output_vectors(const struct context *c, const struct tile *tile, const struct go *go,
+                        int64_t b);
+
+#endif
