@@ -65,6 +65,7 @@ def test_a_layer_of_onednn_is_no_unusual_operation(tmp_path: Path) -> None:
         *(
             "heapq",
             "json",
+            "locale",
             "logging",
             "multiprocessing",
             "pathlib",
