@@ -126,7 +126,7 @@ struct kernels {
     void (*split_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count,
                         int64_t pairs, void *out, int64_t out_pitch, int64_t odds);
     /* For f32, else NULL: element i of at most `lanes` channels, which are `step` elements apart,
-     * becomes vector places[i] of `out`, or i without places; and back, from vector i of `in`. */
+     * becomes vector places[i] of `out`; and back, from vector i of `in`. */
     void (*gather_channels)(const void *in, int64_t step, int64_t channels, int64_t count,
                             const int32_t *places, void *out);
     void (*scatter_channels)(const void *in, int64_t step, int64_t channels, int64_t count,

@@ -91,9 +91,11 @@ static void gather(const struct context *c, const struct tile *tile, const struc
 /* The weights of a sub-convolution: [tap][channel]. */
 static void gather_weights(const struct context *c, const struct gathered *g,
                            const struct sub *sub) {
-    const int64_t step = c->packing->group_size;
+    const int64_t lanes = c->kernels->lanes, step = c->packing->group_size;
     const float *packed = (const float *)c->k->packed + sub->packed;
-    c->kernels->gather_channels(packed, step, g->channels, sub->taps, NULL, g->weights);
+    for (int64_t lane = 0; lane < lanes; lane++)
+        for (int64_t k = 0; k < sub->taps; k++)
+            g->weights[k * lanes + lane] = lane < g->channels ? packed[lane * step + k] : 0;
 }
 
 /* Sum one sub-convolution of a plane, some rows at a time: a vector of positions or more. */

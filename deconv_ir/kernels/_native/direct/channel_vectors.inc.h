@@ -28,11 +28,9 @@ static void NAME(gather_channels)(const void *in_, int64_t step, int64_t channel
         NAME(transpose)(from, to);
         if (count >= LANES) {
 #pragma GCC unroll 16
-            for (int k = 0; k < LANES; k++)
-                STORE(out + (places ? places[at + k] : at + k) * (int64_t)LANES, to[k]);
+            for (int k = 0; k < LANES; k++) STORE(out + places[at + k] * (int64_t)LANES, to[k]);
         } else {
-            for (int k = 0; k < count; k++)
-                STORE(out + (places ? places[k] : k) * (int64_t)LANES, to[k]);
+            for (int k = 0; k < count; k++) STORE(out + places[k] * (int64_t)LANES, to[k]);
         }
     }
 }
