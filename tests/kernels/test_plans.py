@@ -85,6 +85,52 @@ def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, used):
     assert told["threads"] <= used
 
 
+ALIKE = {
+    "plain": {},
+    "batch": {"batch": 3},
+    "extents": {"extent": 60},
+    "pads": {"pad": 2},
+    "output": {"more": 3},
+    "threads": {"threads": 2},
+    "scratchpad": {"scratch": 96 << 10},
+    "kernel": {"kernel": 5},
+    "strides": {"stride": 2},
+    "dilations": {"dilation": 2},
+    "channels": {"ins": 40},
+    "outputs": {"outs": 40},
+    "groups": {"groups": 2},
+    "element": {"element": "float16"},
+    "convolution": {"kind": Convolution},
+}
+
+
+def plan_alike(
+    path, kind=Deconvolution, ins=48, outs=48, groups=1, kernel=3, stride=1, dilation=1, pad=1,
+    batch=1, extent=56, more=0, threads=1, scratch=SCRATCH, element="float32",
+):  # fmt: skip
+    set_threads(threads)
+    shape = (groups * (outs if kind is Convolution else ins), ins if kind is Convolution else outs)
+    layer = kind(
+        np.ones((*shape, kernel, kernel), element),
+        strides=(stride, stride), dilations=(dilation, dilation), groups=groups, path=path,
+    )  # fmt: skip
+    data, output = (batch, groups * ins, extent, extent), (stride * extent + more,) * 2
+    budget = ScratchpadBudget(scratch, scratch)
+    return layer.plan(data, (pad, pad), output, budget).details
+
+
+@pytest.mark.parametrize("path", ["direct", "winograd"])
+def test_layers_that_are_nearly_alike_have_plans_of_their_own(path):
+    """Tilings of the last searches are taken again for the same layer and run only."""
+    names = list(ALIKE)
+    found = {name: plan_alike(path, **ALIKE[name]) for name in names}
+    for name in reversed(names):
+        for other in range(30):  # more than are kept
+            plan_alike(path, ins=4, outs=4, extent=8 + other)
+        assert plan_alike(path, **ALIKE[name]) == found[name]
+        assert plan_alike(path, **ALIKE[name]) == found[name]
+
+
 @pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
 def test_results_under_every_machine(machine, draw_case, dtype_of, path):
     """What runs is the code of an instruction set that is here, in the tiles of the machine."""
