@@ -17,7 +17,9 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
     const struct axis *a = plan->axes;
     for (int i = 0; i < AXES; i++)
         if (a[i].out_stride != 1) return 0;
+    /* The last tile has what blocks remain: as many as fill vectors, too. */
     return k->kernels->sum_outputs && !t->compact && t->blocks % OUT_BLOCKS == 0 &&
+           k->packing.blocks % OUT_BLOCKS == 0 &&
            k->layer.channels_out == k->packing.blocks * k->kernels->rows &&
            k->packing.group_size * k->kernels->size <= k->layer.machine.level2 &&
            k->layer.element == F32 && rows_are_plain(k, run, plan) && !plan->leaves_out;
@@ -34,7 +36,9 @@ static void sum_part(const struct context *c, const struct tile *tile, const str
     const float *bias = go->ends ? c->k->bias : NULL;
     if (bias) bias += tile->group * c->layer->channels_out + block * rows;
     const int64_t count = tile->box[1] * width;
-    const float *row = data, *places[OUT_POSITIONS] = {data};
+    const float *row = data, *places[OUT_POSITIONS];
+    /* Of a plane with fewer positions, the first stands for the others, whose sums nobody reads. */
+    for (int64_t i = 0; i < OUT_POSITIONS; i++) places[i] = data;
     for (int64_t at = 0, x = 0; at < count; at += OUT_POSITIONS) {
         for (int64_t i = 0; i < OUT_POSITIONS && at + i < count; i++) {
             places[i] = row + x++;
