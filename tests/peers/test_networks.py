@@ -92,7 +92,7 @@ def test_the_layer_that_differs_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     def wrong(self: Any, shape: tuple[int, ...], *others: Any) -> Any:
         found = right(self, shape, *others)
         factor = np.float32(1.001 if shape[1] == 8 else 1)
-        return lambda arrays: found(arrays) * factor
+        return lambda data, out: found(data, out) * factor
 
     monkeypatch.setattr(MVN6, "function", wrong)
     with pytest.raises(AssertionError, match=r"differs is .*b\.1/.*\(MVN, id \d+\): differs by"):
