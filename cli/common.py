@@ -156,7 +156,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def colour_wanted() -> bool | None:
-    """Whether to colour what is written; None: on terminals.
+    """Whether to colour the output; None: only on terminals.
 
     Source: https://no-color.org
     """

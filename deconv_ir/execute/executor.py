@@ -51,7 +51,7 @@ class Executor:
 
     Safe to use from several threads at once.  `wanted` are the tensors asked for; a layer that is
     needed for them and has no implementation is an `UnsupportedError`.  Without a memory limit, a
-    run may take what is available.  `add_tensors` is of `Preparation`.
+    run may take what is available.  `add_tensors` is passed to `Preparation`.
     """
 
     def __init__(

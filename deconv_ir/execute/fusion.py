@@ -50,8 +50,8 @@ def find_followers(
 ) -> dict[int, Followers]:
     """Find the layers whose only consumer is an addition or an activation.
 
-    The layer's operation decides whether its kernel can fuse them.  With `tensors`, what is added
-    may also be another tensor of the shape and type of the layer's output.
+    The layer's operation decides whether its kernel can fuse them.  With `tensors`, an addition of
+    another tensor with the shape and type of the layer's output counts, too.
     """
     sources = graph.topology.sources
     consumers: dict[Source, list[int]] = {}

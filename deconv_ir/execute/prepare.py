@@ -8,7 +8,7 @@ from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.graph import Graph, Source, locating
+from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ir.record import NamedTuple
@@ -154,12 +154,10 @@ class Preparation:
         sources = list(self.graph.topology.sources)
         for index, source in self._added.items():
             sources[index] = (*sources[index], source)
-        graph = self.graph.replace()
-        graph.__dict__["topology"] = self.graph.topology._replace(sources=tuple(sources))
-        return graph
+        return rewire(self.graph, self.graph.layers, sources)
 
     def _likeness(self, index: int, same: Mapping[int, int]) -> tuple[object, ...]:
-        """Return what a kernel depends on; `same` maps constants to the first equal one."""
+        """Return what a kernel is made from; `same` maps each constant to the first equal one."""
         followers = self._followers.get(index)
         found: list[object] = []
         for layer in (index, *(followers.layers if followers else ())):
@@ -327,5 +325,5 @@ def _first_equals(graph: Graph, constant: Iterable[int]) -> dict[int, int]:
 def _mapped(
     sources: Sequence[Source | None], same: Mapping[int, int]
 ) -> tuple[tuple[int | None, int] | None, ...]:
-    """Return sources by the first equal constant; (None, output) for what is not constant."""
+    """Replace constants by the first equal one, and the layers of other tensors by None."""
     return tuple(None if s is None else (same.get(s[0]), s[1]) for s in sources)

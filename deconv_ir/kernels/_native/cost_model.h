@@ -32,7 +32,7 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);
 /* Search with the threads of a run, and with fewer where scratch is short. */
 double search_threads(const struct run *run, tiling_search search, void *context);
-/* What a search depends on; `choice` is that of Winograd, or all zeros. */
+/* The inputs of a search; `choice` is all zeros in a search for direct sums. */
 struct search_key {
     struct layer layer;
     struct run run;

@@ -16,8 +16,8 @@
 #define AXES 3      /* spatial axes; fewer are preceded by axes of extent 1 */
 #define MAX_ROWS 8  /* output channels of the largest micro-kernel */
 #define MAX_COLUMNS 12 /* vectors of positions of the largest micro-kernel */
-#define OUT_VECTORS 4   /* vectors of output channels that are summed at once, */
-#define OUT_POSITIONS 6 /* at so many positions */
+#define OUT_VECTORS 4   /* vectors of output channels that are summed together */
+#define OUT_POSITIONS 6 /* positions at which these are summed together */
 #define LINE 64     /* bytes of a cache line */
 #define COPY_STEP 32 /* bytes that short copies move at once */
 #define MOST_THREADS 256 /* that compute one result */

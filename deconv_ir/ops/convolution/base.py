@@ -354,7 +354,7 @@ class AnyConvolution(Windowed, abc.ABC):
         budget: ScratchpadBudget | None = None,
         addend: Array | None = None,
     ) -> Array:
-        """Run a packed kernel; `out`, channels first only, and what follows are of the kernel."""
+        """Run a packed kernel; `out`, for channels first only, and the rest go to the kernel."""
         data = inputs[0]
         others = tuple(map(describe_requested, inputs[2:]))
         placed = _placed(self, (data.shape, filter_shape), others, context.semantics)

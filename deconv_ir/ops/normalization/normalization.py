@@ -56,7 +56,7 @@ class _Standardizing(_Normalization, abc.ABC):
 
     @abc.abstractmethod
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Return what is computed, given the elements of the input `axes`, if there is one."""
+        """Return the parameters of the standardisation, given the elements of the input `axes`."""
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int

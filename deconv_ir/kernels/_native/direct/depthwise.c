@@ -114,7 +114,7 @@ static struct parts parts_of(const struct context *c, const struct tile *tile) {
     return parts;
 }
 
-/* Clear what lies before, between and behind the rows of a residue, `columns` of which have data. */
+/* Clear the elements before, between and behind the rows of a residue; `columns` hold data. */
 static void clear_around(const struct tiling *t, const struct part *part,
                          const struct stretch *columns, int64_t size, char *to) {
     char *done = to, *const end = to + (t->extent[0] * t->plane + t->extent[2]) * size;

@@ -210,7 +210,7 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
     }
 }
 
-/* What the pieces of a tile share: the data of some channels, copied. */
+/* Shared by the pieces of a tile: the copied data of some channels. */
 struct copied {
     const struct context *context;
     const struct tile *tile;
@@ -285,7 +285,7 @@ int rows_are_plain(const struct kernel *k, const struct run *run, const struct p
 /* Channels that lie a multiple of this apart share a few sets of the first-level cache. */
 #define CHANNELS_MEET 512
 
-/* Whether a plane is one row of which each position is a result. */
+/* Whether a plane is one row, and each of its positions gives one result. */
 static int data_are_plain(const struct run *run, const struct plan *plan) {
     const int64_t row = run->output[2];
     const int one = run->data[2] == row && run->output[0] * run->output[1] == 1 && plan->depth == 1;

@@ -89,7 +89,7 @@ static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, v
 #endif
 }
 
-/* What is negative as 0: NaN stays. */
+/* Replace negative elements by 0; NaN stays NaN. */
 INLINE VEC NAME(relu)(VEC value) {
     return (VEC)((__typeof__(value < 0))value & ~(value < 0));
 }

@@ -52,7 +52,7 @@ static void sum_part(const struct context *c, const struct tile *tile, const str
     }
 }
 
-/* Write what a vector of channels has at the positions of a plane. */
+/* Write the sums of one vector of channels at all positions of a plane to the output. */
 static void write_vector(const struct context *c, const struct tile *tile, float *sums,
                          char *out) {
     const int64_t lanes = c->kernels->lanes, width = tile->box[2], extent = c->run->extent;
