@@ -35,10 +35,10 @@ def both(
     scales = {axis: y / x for axis, (x, y) in enumerate(pairs) if x != y}
     assert scales, "something changes"
     taps = taps_along(how, data.shape, output, scales)
-    found = resampler(how, data.shape, output, taps, 1 << 20)(data)
+    found = resampler(how, data.shape, output, taps, 1 << 20)(data, None)
     called = []
     monkeypatch.setattr(resample, "_compiled", lambda *_: called.append(1))
-    expected = resampler(how, data.shape, output, taps, 1 << 20)(data)
+    expected = resampler(how, data.shape, output, taps, 1 << 20)(data, None)
     assert called, "the second one is NumPy's"
     return found, expected
 
@@ -80,6 +80,19 @@ def test_a_view_of_the_data_and_numbers_that_are_not_finite(
         found, expected = both(how, data, (2, 31, 79), monkeypatch)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("mode", [Mode.NEAREST, Mode.CUBIC])
+@pytest.mark.parametrize("output", [(2, 9, 11), (3, 5, 7), (2, 5, 7)])
+def test_the_result_goes_where_it_is_told(mode: Mode, output: tuple[int, ...]) -> None:
+    data = np.random.default_rng(4).standard_normal((2, 5, 7), np.float32)
+    how = Settings(mode, Coordinates.HALF_PIXEL, Nearest.SIMPLE, False, -0.75)
+    scales = {axis: y / x for axis, (x, y) in enumerate(zip(data.shape, output, strict=True))}
+    run = resampler(how, data.shape, output, taps_along(how, data.shape, output, scales), 1 << 20)
+    expected = run(data, None)
+    for out in (np.empty(output, np.float32), np.empty(output[::-1], np.float32).T):
+        assert run(data, out) is out
+        np.testing.assert_array_equal(out, expected)
 
 
 def test_c_refuses_taps_outside_of_the_data() -> None:

@@ -14,7 +14,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import NamedTuple, field
-from deconv_ir.ir.shapes import element_count, format_shape, static
+from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (
     axis_count,
@@ -114,12 +114,21 @@ class _Interpolate(Operation, abc.ABC):
             return f"floor({shape[axis]} * {request.scales[position]}), with pads"
         return None
 
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array unless the data may be the output."""
+        data, result = inputs[0].shape, output.shape
+        known = is_static(data) and is_static(result)
+        return known and element_count(static(data)) != element_count(static(result))
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        self._function(_actual(inputs), context)(inputs[0], out)
+
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find the weights once, where sizes or scales are known."""
         if any(known_integers(i) is None and i.reals is None for i in inputs[1:]):
             return super().bind(inputs, outputs, context)
         run = self._function(inputs, context)
-        return lambda arrays, out: (run(arrays[0]),)
+        return lambda arrays, out: (run(arrays[0], out),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), shape = boxes, static(inputs[0].shape)
@@ -149,10 +158,9 @@ class _Interpolate(Operation, abc.ABC):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Interpolate, one axis after the other."""
-        infos = [TensorInfo(inputs[0].shape), *map(actual, inputs[1:])]
-        return (self._function(infos, context)(inputs[0]),)
+        return (self._function(_actual(inputs), context)(inputs[0], None),)
 
-    def _function(self, infos: Infos, context: Context) -> Callable[[Array], Array]:
+    def _function(self, infos: Infos, context: Context) -> Callable[[Array, Array | None], Array]:
         """Return what interpolates arrays of one shape; the elements of the lists are known."""
         shape = static(infos[0].shape)
         request = self.request(infos, len(shape))
@@ -161,7 +169,7 @@ class _Interpolate(Operation, abc.ABC):
         pads = self.pads(len(shape))
         shape = tuple(x + begin + end for x, (begin, end) in zip(shape, pads, strict=True))
         if 0 in output:
-            return lambda data: np.zeros(output, data.dtype)
+            return lambda data, out: np.zeros(output, data.dtype) if out is None else out
         if 0 in shape:
             shown = format_shape(shape)
             message = f"there is nothing to interpolate in {shown}"
@@ -169,7 +177,7 @@ class _Interpolate(Operation, abc.ABC):
         how = self.settings(len(shape))
         taps = taps_along(how, shape, output, self._scales(infos, shape))
         run = resampler(how, shape, output, taps, context.scratch_bytes)
-        return (lambda data: run(np.pad(data, pads))) if any(map(any, pads)) else run
+        return (lambda data, out: run(np.pad(data, pads), out)) if any(map(any, pads)) else run
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what is between the axes, and the data with zeros around them."""
@@ -184,17 +192,23 @@ class _Interpolate(Operation, abc.ABC):
 class InterpolateTile(Operation):
     """A box of an interpolated array: for each axis that changes, what elements are made of."""
 
+    sharing = Sharing.WHOLE
+
     how: Settings = field()
     taps: tuple[tuple[int, Taps], ...] = field()
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         shapes = static(inputs[0].shape), static(outputs[0].shape)
         run = resampler(self.how, *shapes, dict(self.taps), context.scratch_bytes)
-        return lambda arrays, out: (run(arrays[0]),)
+        return lambda arrays, out: (run(arrays[0], None),)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         data, output = static(inputs[0].shape), static(outputs[0].shape)
         return resample_bytes(data, output, context.scratch_bytes)
+
+
+def _actual(inputs: Arrays) -> Infos:
+    return [TensorInfo(inputs[0].shape), *map(actual, inputs[1:])]
 
 
 def _padded(dim: Dim, pads: int) -> Dim:

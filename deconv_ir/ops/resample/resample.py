@@ -129,8 +129,10 @@ def resampler(
     output: Sequence[int],
     taps: Mapping[int, Taps],
     scratch_bytes: int,
-) -> Callable[[Array], Array]:
+) -> Callable[[Array, Array | None], Array]:
     """Return a function that interpolates arrays of one shape to other extents, in their dtype.
+
+    It takes an array and where to write the result, or None; the result may be the array.
 
     `data` and `output` are extents, those of the data not 0.  `taps` has the terms of the elements
     of each axis that changes, as of `taps_along`.  The bound on temporary arrays holds where a
@@ -148,30 +150,33 @@ def resampler(
 
     compiled = _compiled(how, data, output, axes, lead)
 
-    def run(array: Array) -> Array:
+    def run(array: Array, out: Array | None) -> Array:
+        if not axes and out is None:
+            return array.reshape(output)
+        if out is not None and not out.flags.c_contiguous:
+            out[...] = run(array, None)
+            return out
+        result = empty(output, array.dtype) if out is None else out
         if compiled is not None and (how.mode is Mode.NEAREST or array.dtype == np.float32):
-            result = empty(output, array.dtype)
             compiled(array, result)
             return result
         rows = array.reshape(count, *data[lead:])
-        if axes and jobs == 1:
-            return _resample(how, rows, axes).reshape(output)
-        result = empty((count, *output[lead:]), array.dtype)
+        parts = result.reshape(count, *output[lead:])
 
         def do(job: int) -> None:
             row, line = divmod(job, len(starts))
             some = slice(row * cut.rows, (row + 1) * cut.rows)
             if not axes:
-                result[some] = rows[some]
+                parts[some] = rows[some]
                 return
             lines = slice(starts[line], starts[line] + cut.lines)
             first, (index, *weights) = axes[0]
             near, far = int(index[lines].min()), int(index[lines].max()) + 1
             here = [(first, (index[lines] - near, *(w[lines] for w in weights))), *axes[1:]]
-            result[some, lines] = _resample(how, rows[some, near:far], here)
+            parts[some, lines] = _resample(how, rows[some, near:far], here)
 
         run_jobs(lambda: do, jobs, cut.threads)
-        return result.reshape(output)
+        return result
 
     return run
 
