@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deconv_ir.kernels.runtime import cpu
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.resample import resample
 from deconv_ir.ops.resample.resample import (
@@ -18,9 +19,8 @@ from deconv_ir.ops.resample.resample import (
     taps_along,
 )
 
-pytestmark = pytest.mark.skipif(
-    compiled_module() is None, reason="the compiled kernel was not built here"
-)
+compiled = compiled_module()
+pytestmark = pytest.mark.skipif(compiled is None, reason="the compiled kernel was not built here")
 SHAPES = [
     ((2, 3, 4, 5), (2, 3, 8, 10)), ((1, 1, 1, 1), (1, 1, 3, 7)), ((1, 2, 9, 33), (1, 2, 9, 70)),
     ((3, 40, 50), (3, 17, 50)), ((5, 7), (11, 3)), ((1, 2, 60, 90), (1, 2, 240, 361)),
@@ -70,6 +70,31 @@ def test_weighted_sums(
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("isa", [] if compiled is None else compiled.isas())
+@pytest.mark.parametrize("seed", range(60))
+def test_random_extents(seed: int, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "instruction_set", lambda: isa)
+    rng = np.random.default_rng(seed)
+    planes, *inputs = map(int, rng.choice([1, 2, 3, 7, 15, 16, 17, 33, 50], 3))
+    factors = rng.choice([0.3, 0.5, 1.3, 2, 2.7, 8], 2)
+    outputs = tuple(int(x * f) + 1 for x, f in zip(inputs, factors, strict=True))
+    if outputs == tuple(inputs):
+        outputs = (outputs[0], outputs[1] + 1)
+    data = rng.standard_normal((planes, *inputs), np.float32)
+    data.flat[rng.integers(0, data.size, 2)] = np.nan, -0.0
+    how = Settings(
+        list(Mode)[seed % 6], rng.choice(list(Coordinates)), rng.choice(list(Nearest)),
+        bool(rng.integers(2)), -0.75,
+    )  # fmt: skip
+    with np.errstate(all="ignore"):
+        found, expected = both(how, data, (planes, *outputs), monkeypatch)
+    if how.mode is Mode.NEAREST:
+        np.testing.assert_array_equal(found.view("u4"), expected.view("u4"))
+    else:
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
+
+
 def test_a_view_of_the_data_and_numbers_that_are_not_finite(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -104,6 +129,6 @@ def test_c_refuses_taps_outside_of_the_data() -> None:
     for rows, columns in (((bad, None), (good, None)), ((good, None), (-good, None)),
                           ((good, two), (good, None)), ((good, one), (good, two))):  # fmt: skip
         with pytest.raises(ValueError, match="invalid"):
-            module.resample(data, out, rows, columns, 1)
+            module.resample(0, data, out, rows, columns, 1)
     with pytest.raises(ValueError, match="do not fit"):
-        module.resample(data[0], out, (good, None), (good, None), 1)
+        module.resample(0, data[0], out, (good, None), (good, None), 1)

@@ -74,7 +74,7 @@ static PyObject *module_keep(PyObject *module, PyObject *argument) {
 
 static PyMethodDef module_methods[] = {
     {"resample", module_resample, METH_VARARGS,
-     "resample(data, out, rows, columns, threads): interpolate the last of three axes"},
+     "resample(isa, data, out, rows, columns, threads): interpolate the last of three axes"},
     {"recur", module_recur, METH_VARARGS,
      "recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards, "
      "threads): an LSTM or a GRU over time"},
@@ -100,7 +100,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 23 };
+enum { INTERFACE = 24 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -190,10 +190,11 @@ def _compiled(
 ) -> Callable[[Array, Array], None] | None:
     """Return what interpolates the last two axes; None where others change, or none."""
     from deconv_ir.kernels import get_threads
+    from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
     from deconv_ir.kernels.runtime.extension import compiled_module
 
     module, rank = compiled_module(), len(data)
-    if module is None or not axes or rank < 2 or lead < rank - 2:
+    if module is None or not axes or rank < 2 or lead < rank - 2 or data[-1] >= 1 << 31:
         return None
     taps_of = {axis + lead - 1: taps for axis, taps in axes}
     pairs = []
@@ -208,11 +209,12 @@ def _compiled(
         pairs.append((np.ascontiguousarray(index.T, np.int64), weight))
     shapes = (-1, *data[-2:]), (-1, *output[-2:])
     resample, threads = module.resample, get_threads()
+    isa = INSTRUCTION_SETS.index(instruction_set())
 
     def run(array: Array, out: Array) -> None:
         bits = f"u{out.itemsize}"
         flat = np.ascontiguousarray(array).view(bits).reshape(shapes[0])
-        resample(flat, out.view(bits).reshape(shapes[1]), *pairs, threads)
+        resample(isa, flat, out.view(bits).reshape(shapes[1]), *pairs, threads)
 
     return run
 

@@ -3,24 +3,20 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
-#include "native.h"
+#include "resample/resample.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Outputs of a job, and those that are worth a thread. */
 #define JOB_OUTPUTS 16384
 #define LEAST_SHARED 32768
 
-/* The terms of the outputs along one axis, tap by tap: [taps][outputs]. */
-struct taps {
-    int64_t inputs, outputs, count;
-    const int64_t *index;
-    const float *weight; /* NULL: the one element itself */
-};
-
 struct resampling {
+    const struct resample_functions *functions;
     struct taps rows, columns;
-    int64_t size; /* bytes of an element */
+    struct vector_taps vectors; /* of the columns: weighted ones, or more than inputs */
+    int64_t size;               /* bytes of an element */
     int64_t rows_of_job, jobs_of_plane;
     const char *data;
     char *out;
@@ -40,25 +36,6 @@ static void pick_columns(const struct taps *c, int64_t size, const char *row, ch
     else PICK_COLUMNS(uint64_t);
 }
 
-static void weigh_rows(const struct taps *r, int64_t y, int64_t width, const float *plane,
-                       float *restrict sums) {
-    memset(sums, 0, (size_t)width * sizeof *sums);
-    for (int64_t t = 0; t < r->count; t++) {
-        const float weight = r->weight[t * r->outputs + y];
-        const float *row = plane + r->index[t * r->outputs + y] * width;
-        for (int64_t x = 0; x < width; x++) sums[x] += row[x] * weight;
-    }
-}
-
-static void weigh_columns(const struct taps *c, const float *row, float *restrict out) {
-    memset(out, 0, (size_t)c->outputs * sizeof *out);
-    for (int64_t t = 0; t < c->count; t++) {
-        const int64_t *index = c->index + t * c->outputs;
-        const float *weight = c->weight + t * c->outputs;
-        for (int64_t x = 0; x < c->outputs; x++) out[x] += row[index[x]] * weight[x];
-    }
-}
-
 /* Whether a row of the output equals the one before: nearest rows, and all of a single one. */
 static int repeats_row(const struct taps *r, int64_t y) {
     for (int64_t at = y; at < r->count * r->outputs; at += r->outputs)
@@ -70,6 +47,7 @@ static int repeats_row(const struct taps *r, int64_t y) {
 
 static void do_job(void *context, int64_t job, void *scratch) {
     const struct resampling *s = context;
+    const struct resample_functions *f = s->functions;
     const struct taps *r = &s->rows, *c = &s->columns;
     const int64_t plane = job / s->jobs_of_plane;
     const int64_t first = job % s->jobs_of_plane * s->rows_of_job;
@@ -81,12 +59,51 @@ static void do_job(void *context, int64_t job, void *scratch) {
         if (y > first && repeats_row(r, y)) {
             memcpy(out, out - out_bytes, (size_t)out_bytes);
         } else if (r->weight) {
-            weigh_rows(r, y, c->inputs, (const void *)data, scratch);
-            weigh_columns(c, scratch, (void *)out);
+            f->weigh_rows(r, y, c->inputs, (const void *)data, scratch);
+            f->weigh_columns(&s->vectors, scratch, (void *)out);
         } else {
-            pick_columns(c, s->size, data + r->index[y] * row_bytes, out);
+            const char *row = data + r->index[y] * row_bytes;
+            if (s->vectors.first) f->pick_columns(&s->vectors, (const void *)row, (void *)out);
+            else pick_columns(c, s->size, row, out);
         }
     }
+}
+
+static const struct resample_functions *functions_of(int isa) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return &functions_resample_avx512;
+    if (isa == ISA_AVX2) return &functions_resample_avx2;
+#endif
+    (void)isa;
+    return &functions_resample_baseline;
+}
+
+/* Put the terms of a row's outputs in order for vectors of outputs.  Returns 0 if there is not
+ * enough memory. */
+static int gather_vectors(struct vector_taps *v, const struct taps *c, int64_t lanes) {
+    const int64_t vectors = divide_up(c->outputs, lanes), count = c->count;
+    *v = (struct vector_taps){.count = count, .outputs = c->outputs};
+    v->first = malloc((size_t)(vectors * count) * sizeof *v->first);
+    v->lanes = malloc((size_t)(vectors * count * lanes) * sizeof *v->lanes);
+    if (c->weight) v->weight = malloc((size_t)(vectors * count * lanes) * sizeof *v->weight);
+    if (!v->first || !v->lanes || (c->weight && !v->weight)) return 0;
+    for (int64_t at = 0; at < vectors * count; at++) {
+        const int64_t begin = at % count * c->outputs;
+        const int64_t x = most(0, least(at / count * lanes, c->outputs - lanes));
+        int64_t low = c->inputs, high = 0;
+        for (int64_t i = x; i < least(x + lanes, c->outputs); i++) {
+            low = least(low, c->index[begin + i]);
+            high = most(high, c->index[begin + i]);
+        }
+        low = most(0, least(low, c->inputs - lanes));
+        v->first[at] = high - low < lanes ? low : -1;
+        for (int64_t i = 0; i < lanes; i++) {
+            const int64_t from = begin + least(x + i, c->outputs - 1);
+            v->lanes[at * lanes + i] = (int32_t)(c->index[from] - most(0, v->first[at]));
+            if (c->weight) v->weight[at * lanes + i] = c->weight[from];
+        }
+    }
+    return 1;
 }
 
 /* Take (index, weight) of an axis; `held` gets the buffers. */
@@ -106,25 +123,30 @@ static int take_taps(PyObject *pair, struct taps *taps, int64_t inputs, int64_t 
     return good ? 0 : -1;
 }
 
-/* resample(data, out, rows, columns, threads): the last two axes of contiguous arrays; rows and
- * columns are (index, weight), weights of all in f32, or of none. */
+/* resample(isa, data, out, rows, columns, threads): the last two axes of contiguous arrays; rows
+ * and columns are (index, weight), weights of all in f32, or of none. */
 PyObject *module_resample(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *rows, *columns;
     long long threads;
+    int isa;
     struct resampling s;
+    memset(&s, 0, sizeof s);
     Py_buffer data, out, held[4];
     memset(held, 0, sizeof held);
     data.obj = out.obj = NULL;
     int failed = -1;
     PyObject *given, *result;
-    if (!PyArg_ParseTuple(arguments, "OOOOL", &given, &result, &rows, &columns, &threads))
+    if (!PyArg_ParseTuple(arguments, "iOOOOL", &isa, &given, &result, &rows, &columns,
+                          &threads))
         return NULL;
     if (PyObject_GetBuffer(given, &data, PyBUF_CONTIG_RO)) return NULL;
     if (PyObject_GetBuffer(result, &out, PyBUF_CONTIG)) goto end;
     int good = data.ndim == 3 && out.ndim == 3 && data.itemsize == out.itemsize &&
                data.shape[0] == out.shape[0] && out.len > 0 && data.len > 0 &&
-               (out.itemsize & (out.itemsize - 1)) == 0 && out.itemsize <= 8;
+               (out.itemsize & (out.itemsize - 1)) == 0 && out.itemsize <= 8 &&
+               isa >= 0 && isa < ISAS && isa_available((enum isa)isa) &&
+               data.shape[2] <= INT32_MAX;
     if (!good) {
         PyErr_SetString(PyExc_ValueError, "data and out do not fit");
         goto end;
@@ -136,7 +158,14 @@ PyObject *module_resample(PyObject *module, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "invalid weights");
         goto end;
     }
+    s.functions = functions_of(isa);
     s.size = out.itemsize;
+    const int64_t lanes = s.functions->lanes, inputs = data.shape[2], outputs = out.shape[2];
+    const int grows = s.size == 4 && inputs >= lanes && outputs >= inputs;
+    if ((s.rows.weight || grows) && !gather_vectors(&s.vectors, &s.columns, lanes)) {
+        PyErr_NoMemory();
+        goto end;
+    }
     s.data = data.buf;
     s.out = out.buf;
     s.rows_of_job = most(1, JOB_OUTPUTS / s.columns.outputs);
@@ -145,10 +174,13 @@ PyObject *module_resample(PyObject *module, PyObject *arguments) {
     begin_unlocked();
     failed = parallel_run(do_job, &s, out.shape[0] * s.jobs_of_plane,
                           most(1, least(least(threads, MOST_THREADS), shared)),
-                          s.rows.weight ? s.columns.inputs * (int64_t)sizeof(float) : 0);
+                          s.rows.weight ? round_up(inputs, lanes) * (int64_t)sizeof(float) : 0);
     end_unlocked();
     if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
 end:
+    free(s.vectors.first);
+    free(s.vectors.lanes);
+    free(s.vectors.weight);
     for (int i = 0; i < 4; i++)
         if (held[i].obj) PyBuffer_Release(&held[i]);
     if (out.obj) PyBuffer_Release(&out);

@@ -4,6 +4,7 @@
 #include "pointwise/pointwise.h"
 #include "pooling/pooling.h"
 #include "recurrent/recurrent.h"
+#include "resample/resample.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86
 #ifdef __clang__

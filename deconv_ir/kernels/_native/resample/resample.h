@@ -1,0 +1,39 @@
+/* Interpolation of rows: rows are added up, then the elements of a row. */
+#ifndef DECONV_RESAMPLE_H
+#define DECONV_RESAMPLE_H
+
+#include "native.h"
+
+/* The terms of the outputs along one axis, tap by tap: [taps][outputs]. */
+struct taps {
+    int64_t inputs, outputs, count;
+    const int64_t *index;
+    const float *weight; /* NULL: the one element itself */
+};
+
+/* The terms of the outputs of a row, for vectors of outputs: of each vector, tap by tap.  The last
+ * vector of a row ends where the row ends. */
+struct vector_taps {
+    int64_t count, outputs;
+    int64_t *first;  /* the element from which lanes count; -1: lanes count from the row's first,
+                        and lie further apart than a vector holds */
+    int32_t *lanes;
+    float *weight;   /* NULL: the one element itself */
+};
+
+struct resample_functions {
+    int lanes;
+    void (*weigh_rows)(const struct taps *rows, int64_t y, int64_t width, const float *plane,
+                       float *sums);
+    /* Reads at least a whole vector of the row. */
+    void (*weigh_columns)(const struct vector_taps *columns, const float *row, float *out);
+    void (*pick_columns)(const struct vector_taps *columns, const float *row, float *out);
+};
+
+extern const struct resample_functions functions_resample_baseline;
+#ifdef DECONV_X86
+extern const struct resample_functions functions_resample_avx2;
+extern const struct resample_functions functions_resample_avx512;
+#endif
+
+#endif
