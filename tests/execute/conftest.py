@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+import plan_rows
 import pytest
 
 import deconv_ir
+
+
+@pytest.fixture(autouse=True)
+def _own_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test draws the same arrays, in whatever order tests run."""
+    monkeypatch.setattr(plan_rows, "RNG", np.random.default_rng(0))
 
 
 @pytest.fixture

@@ -203,6 +203,39 @@ def draw_odd(seed: int, dtype: np.dtype[Any]) -> Case:
     )
 
 
+def draw_leftovers(seed: int, dtype: np.dtype[Any]) -> Case:
+    """Draw a problem that its tiles do not divide: many output channels on a tiny plane.
+
+    One to three positions of an axis, or a single row; blocks of output channels that fill
+    vectors in all tiles but the last, or in none.
+    """
+    rng = np.random.default_rng([seed, 9])
+    axes = int(rng.integers(1, 3))
+    groups, channels_in = int(rng.choice([1, 1, 1, 2])), int(rng.integers(1, 130))
+    whole = int(rng.choice([1, 4, 8, 16]))
+    channels_out = int(rng.integers(65, 601)) // groups // whole * whole
+    extents = tuple(int(v) for v in rng.integers(1, 4, axes))
+    if rng.random() < 0.3:
+        extents = (*(1 for _ in extents[1:]), int(rng.integers(1, 20)))
+    kernel = tuple(int(rng.choice([1, 1, 2, 3])) for _ in extents)
+    strides = tuple(int(rng.choice([1, 1, 1, 2])) for _ in extents)
+    pads_begin = tuple(int(rng.integers(0, k)) for k in kernel)
+    forward = bool(rng.random() < 0.6)
+    inputs, outputs = groups * channels_in, groups * channels_out
+    first, second = (outputs, channels_in) if forward else (inputs, channels_out)
+    return Case(
+        random_array(rng, (int(rng.integers(1, 10)), inputs, *extents), dtype),
+        random_filter(rng, (first, second, *kernel), dtype),
+        random_array(rng, (outputs,), dtype) if rng.random() < 0.5 else None,
+        strides,
+        (1,) * axes,
+        groups,
+        pads_begin,
+        tuple(map(max, extents, kernel)) if rng.random() < 0.3 else extents,
+        forward,
+    )
+
+
 @pytest.fixture(autouse=True)
 def _threads_as_before() -> Iterator[None]:
     """A test may set the number of threads."""

@@ -27,6 +27,7 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
     "a column, with pads": (1, 6, 10, (9, 19), (3, 1), (1, 1), (1, 0), (9, 19)),
     "every other position": (2, 4, 9, (11, 38), (1, 1), (2, 2), (0, 0), (6, 19)),
     "every other, from the second on": (1, 4, 9, (11, 38), (1, 1), (2, 2), (-1, -1), (5, 19)),
+    "every other of one axis, then none": (1, 20, 9, (12,), (1,), (2,), (0,), (12,)),
     "volume": (1, 3, 10, (4, 3, 7), (2, 1, 1), (1, 1, 1), (0, 0, 0), (4, 3, 7)),
     "tiles of one row, the last with a rest": (1, 9, 9, (33, 33), (1, 1), (1, 1), (0, 0), (33, 33)),
     "channels that meet in the cache": (2, 7, 9, (8, 16), (1, 1), (1, 1), (0, 0), (8, 16)),

@@ -290,7 +290,7 @@ static int data_are_plain(const struct run *run, const struct plan *plan) {
     const int64_t row = run->output[2];
     const int one = run->data[2] == row && run->output[0] * run->output[1] == 1 && plan->depth == 1;
     return plan->tiling.straight && one && !run->pads_begin[2] && run->step[2] == 1 &&
-           run->channel_step >= row;
+           plan->axes[2].in_stride == 1 && run->channel_step >= row;
 }
 
 /* The offsets of channels of plain data that are read as they are.  NULL: they are copied. */
