@@ -13,7 +13,7 @@ from deconv_ir.ir.graph import Layer, Source, rewire
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.regions import Regions, Walk
-from deconv_ir.ops.tiles import Crop
+from deconv_ir.ops.tile_rules import Crop
 
 _Step = tuple[Layer, tuple[Source, ...]]
 

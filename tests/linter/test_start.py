@@ -79,7 +79,7 @@ def test_a_layer_of_onednn_is_no_unusual_operation(tmp_path: Path) -> None:
         *("deconv_ir.linter.rules.graph", "deconv_ir.linter.rules.weights"),
         *("deconv_ir.formats.onednn_json.document", "deconv_ir.formats.onednn_json.kinds"),
         *("deconv_ir.ir.body", "deconv_ir.ir.boxes", "deconv_ir.ir.scratchpad"),
-        *("deconv_ir.ops.tiles", "deconv_ir.ops.convolution.packed"),
+        *("deconv_ir.ops.tile_rules", "deconv_ir.ops.convolution.packed"),
         *("cli.lint_folders", "cli.lint_rules", "cli.reporters.json", "cli.reporters.sarif"),
     ],
 )

@@ -314,7 +314,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return not self.channels_last
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        from deconv_ir.ops.convolution.tile import tile_convolution
+        from deconv_ir.ops.convolution.convolution_tile import tile_convolution
 
         shapes = (static(inputs[0].shape), static(inputs[1].shape))
         placed = _placed(self, shapes, tuple(inputs[2:]), context.semantics)

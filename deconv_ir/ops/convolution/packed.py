@@ -11,7 +11,7 @@ from deconv_ir.ir.operation import Arrays, Infos, Kernel, LayerPlan, Operation
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import static
-from deconv_ir.ops.convolution.tile import ConvolutionTile
+from deconv_ir.ops.convolution.convolution_tile import ConvolutionTile
 from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ class Convert(Operation):
         return (TensorInfo(data.shape, to, value, reals),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        from deconv_ir.ops.tiles import elementwise_tile
+        from deconv_ir.ops.tile_rules import elementwise_tile
 
         return elementwise_tile(self, boxes, inputs)
 

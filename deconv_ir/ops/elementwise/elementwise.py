@@ -167,7 +167,7 @@ class Elementwise(Operation):
         return element_count(static(output.shape)) if is_static(output.shape) else None
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        from deconv_ir.ops.tiles import elementwise_tile
+        from deconv_ir.ops.tile_rules import elementwise_tile
 
         shapes = tuple(static(info.shape) for info in inputs)
         return elementwise_tile(self, boxes, inputs, self.aligned_shapes(*shapes))

@@ -11,7 +11,7 @@ from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
 from deconv_ir.ops.elementwise.broadcasting import WithBroadcast
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tiles import elementwise_tile
+from deconv_ir.ops.tile_rules import elementwise_tile
 from deconv_ir.ops.values import between, ends
 
 

@@ -15,7 +15,7 @@ from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis, only
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tiles import FixedArrays
+from deconv_ir.ops.tile_rules import FixedArrays
 from deconv_ir.ops.values import ANY, unknown_dims
 
 

@@ -36,7 +36,7 @@ from deconv_ir.ops.checks import check_least_rank, check_type, merged_type
 from deconv_ir.ops.convolution.fusing import as_bias
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.tiles import broadcast_box
+from deconv_ir.ops.tile_rules import broadcast_box
 
 if TYPE_CHECKING:
     from deconv_ir.kernels.products import PackedMatrix

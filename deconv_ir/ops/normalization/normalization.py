@@ -14,6 +14,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, static
+from deconv_ir.ops.axis_statistics import Moments
 from deconv_ir.ops.base import attribute, boolean, choice, integer, integers, number, operation
 from deconv_ir.ops.checks import (
     check_axes,
@@ -33,8 +34,7 @@ from deconv_ir.ops.normalization.standardizing import (
     standardizer_bytes,
 )
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, widened_bytes
-from deconv_ir.ops.tiles import along_axes
-from deconv_ir.ops.two_pass import Moments
+from deconv_ir.ops.tile_rules import along_axes
 
 
 class _Normalization(Operation):

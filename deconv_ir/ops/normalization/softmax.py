@@ -11,7 +11,7 @@ from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, normalize_axis
 from deconv_ir.ops.numeric import narrow, np, widen, widened_bytes
-from deconv_ir.ops.tiles import along_axes
+from deconv_ir.ops.tile_rules import along_axes
 
 # Bytes of a float.
 _WIDEST = 8

@@ -14,6 +14,7 @@ from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, format_shape, static
+from deconv_ir.ops.axis_statistics import Folded
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import (
     axis_count,
@@ -26,7 +27,6 @@ from deconv_ir.ops.checks import (
     known_integers,
 )
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.two_pass import Folded
 from deconv_ir.ops.values import as_dims
 
 

@@ -10,7 +10,7 @@ from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import merged_type, misfit
 from deconv_ir.ops.elementwise.broadcasting import WithBroadcast, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.tiles import elementwise_tile
+from deconv_ir.ops.tile_rules import elementwise_tile
 
 
 @operation(

@@ -16,10 +16,10 @@ from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic, whole_box
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, static
+from deconv_ir.ops.axis_statistics import Folded
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
 from deconv_ir.ops.numeric import highest, keeps_type, lowest, narrow, np, widen
-from deconv_ir.ops.two_pass import Folded
 from deconv_ir.ops.values import (
     ADD,
     FLOOR_DIVIDE,

@@ -11,7 +11,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.tiles import FixedArrays
+from deconv_ir.ops.tile_rules import FixedArrays
 
 # Of an element: the sum, what is added to it, what it is made of, and that widened; in f32.
 _ELEMENT_BYTES = 16

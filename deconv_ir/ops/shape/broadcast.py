@@ -33,7 +33,7 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tiles import wrapped_tile
+from deconv_ir.ops.tile_rules import wrapped_tile
 from deconv_ir.ops.values import as_dims, unknown_dims
 
 

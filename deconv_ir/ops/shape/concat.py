@@ -25,7 +25,7 @@ from deconv_ir.ops.checks import (
     shape_misfit,
 )
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tiles import parts_tile
+from deconv_ir.ops.tile_rules import parts_tile
 from deconv_ir.ops.values import ANY, unknown_dims
 
 MAX_PARTS = 1 << 16

@@ -32,7 +32,7 @@ from deconv_ir.ops.checks import (
     only,
 )
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.tiles import wrapped_tile
+from deconv_ir.ops.tile_rules import wrapped_tile
 from deconv_ir.ops.values import as_dim, unknown_dims
 
 

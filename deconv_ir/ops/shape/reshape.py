@@ -16,7 +16,7 @@ from deconv_ir.ops.binding import known_lists, reshaped
 from deconv_ir.ops.checks import check_type, integers, misfit, product, unknown_shape
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tiles import reshape_tile
+from deconv_ir.ops.tile_rules import reshape_tile
 from deconv_ir.ops.values import wrap
 
 # NumPy's copy takes six times as long where the innermost loop is over two elements.

@@ -21,7 +21,7 @@ from deconv_ir.ops.checks import (
     normalize_axes,
 )
 from deconv_ir.ops.checks import integers as elements
-from deconv_ir.ops.tiles import index_tile
+from deconv_ir.ops.tile_rules import index_tile
 from deconv_ir.ops.values import ANY, ends
 
 _FAR = 2**62

@@ -25,7 +25,7 @@ from deconv_ir.ops.checks import (
     product,
 )
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tiles import Cropped, along_axes
+from deconv_ir.ops.tile_rules import Cropped, along_axes
 from deconv_ir.ops.values import unknown_dims
 
 

@@ -16,7 +16,7 @@ from deconv_ir.ops.checks import (
     known_integers,
     normalize_axis,
 )
-from deconv_ir.ops.tiles import reshape_tile
+from deconv_ir.ops.tile_rules import reshape_tile
 from deconv_ir.ops.values import unknown_dims
 
 

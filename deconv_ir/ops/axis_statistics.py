@@ -11,7 +11,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.tiles import FixedArrays
+from deconv_ir.ops.tile_rules import FixedArrays
 
 
 class Given(Operation):

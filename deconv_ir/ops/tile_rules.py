@@ -1,4 +1,4 @@
-"""Helpers for tiles of several operations: boxes of broadcast inputs, parts of arrays."""
+"""Rules of tiles that operations share: boxes of broadcast inputs, parts of arrays."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def broadcast_box(box: Box, shape: Sequence[int]) -> Box:
 
     Examples
     --------
-    >>> from deconv_ir.ops.tiles import broadcast_box
+    >>> from deconv_ir.ops.tile_rules import broadcast_box
     >>> broadcast_box(((0, 1), (2, 5), (4, 8)), (1, 16))
     ((0, 1), (4, 8))
     """
@@ -321,7 +321,7 @@ def axis_runs(data: Sequence[int], output: Sequence[int]) -> list[Run]:
 
     Examples
     --------
-    >>> from deconv_ir.ops.tiles import axis_runs
+    >>> from deconv_ir.ops.tile_rules import axis_runs
     >>> axis_runs((2, 12, 8, 8), (2, 3, 4, 1, 64))
     [((0,), (0,)), ((1,), (1, 2)), ((), (3,)), ((2, 3), (4,))]
     """
