@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -47,14 +48,18 @@ def standardize(
     return True
 
 
-def sum_rows(data: Array, rows: int) -> Array | None:
-    """Return the sums of `rows` rows of equal length, ``[rows]``; None: left to NumPy."""
+def row_sums(*, mean: bool) -> Callable[[Array, Array], None] | None:
+    """Return what writes the sums of rows, or their means; None: the extension was not built.
+
+    The call takes data, whose last axes are the rows, and a contiguous array with an element for
+    each row, both of f32.  The number of threads is that of now.
+    """
     module = compiled_module()
-    if module is None or data.dtype != np.float32 or not data.size or not rows:
+    if module is None:
         return None
-    out = np.empty(rows, np.float32)
-    module.sum_rows(INSTRUCTION_SETS.index(instruction_set()), contiguous(data), out, get_threads())
-    return out
+    sum_rows, threads = module.sum_rows, get_threads()
+    isa = INSTRUCTION_SETS.index(instruction_set())
+    return lambda data, out: sum_rows(isa, contiguous(data), out, mean, threads)
 
 
 def softmax(data: Array, axis: int, *, logarithm: bool) -> Array | None:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.kernels import normalization, set_threads
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.operations import Context, find_operation
+from deconv_ir.operations import Context, TensorInfo, find_operation
 from deconv_ir.ops.normalization import standardizing
 from deconv_ir.ops.normalization.standardizing import EpsMode, Standardizing, standardizer
 
@@ -80,20 +81,34 @@ def test_groups(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def sums_of(data: np.ndarray, *, mean: bool) -> np.ndarray:
+    found, out = normalization.row_sums(mean=mean), np.full(len(data), np.nan, F32)
+    assert found is not None
+    found(data, out)
+    return out
+
+
 @pytest.mark.parametrize("rows", [1, 3, 1000])
 @pytest.mark.parametrize("length", [1, 15, 64, 4099, 100_000])
 def test_sums(rows: int, length: int) -> None:
     data = (np.random.default_rng(3).standard_normal((min(rows, 3), length)) + 1).astype(F32)
-    found = normalization.sum_rows(data, len(data))
-    assert found is not None
-    np.testing.assert_allclose(found, data.sum(1, dtype=np.float64), rtol=1e-6)
+    for mean, expected in ((False, data.sum(1, dtype="f8")), (True, data.mean(1, dtype="f8"))):
+        np.testing.assert_allclose(sums_of(data, mean=mean), expected, rtol=1e-6)
 
 
 def test_reductions_of_the_last_axes() -> None:
     data = np.random.default_rng(4).standard_normal((3, 5, 40, 50)).astype(F32)
     for kind, expected in (("ReduceMean", data.mean((2, 3))), ("ReduceSum", data.sum((2, 3)))):
-        (found,) = find_operation(kind)().execute([data, np.array([-1, 2])], Context())
+        layer, axes = find_operation(kind)(), np.array([-1, 2])
+        (found,) = layer.execute([data, axes], Context())
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        f32, i64 = parse_element_type("f32"), parse_element_type("i64")
+        infos = [TensorInfo(data.shape, f32), TensorInfo((2,), i64, (-1, 2))]
+        output = TensorInfo(found.shape, f32)
+        out = np.full_like(found, np.nan)
+        assert layer.accepts_out(infos, output)
+        assert layer.bind(infos, [output], Context())([data, axes], out)[0] is out
+        np.testing.assert_array_equal(out, found)
 
 
 def test_bits_do_not_depend_on_threads() -> None:
@@ -104,7 +119,7 @@ def test_bits_do_not_depend_on_threads() -> None:
             set_threads(threads)
             out = np.empty_like(data)
             normalization.standardize(data, out, 3000, eps=1e-5)
-            found.append((out, normalization.sum_rows(data, 40)))
+            found.append((out, sums_of(data, mean=False)))
     finally:
         set_threads(None)
     for out, sums in found[1:]:
@@ -124,4 +139,4 @@ def test_c_refuses_what_does_not_fit() -> None:
             module.standardize(0, *bad, 1e-5, True, True, 1)
     for pair in ((data, out[:5]), (data, out[:0]), (data.astype("f8"), out)):
         with pytest.raises(ValueError, match="fit"):
-            module.sum_rows(0, *pair, 1)
+            module.sum_rows(0, *pair, False, 1)

@@ -88,7 +88,7 @@ static PyMethodDef module_methods[] = {
      "pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads)"},
     {"standardize", module_standardize, METH_VARARGS,
      "standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads)"},
-    {"sum_rows", module_sum_rows, METH_VARARGS, "sum_rows(isa, data, out, threads)"},
+    {"sum_rows", module_sum_rows, METH_VARARGS, "sum_rows(isa, data, out, mean, threads)"},
     {"softmax", module_softmax, METH_VARARGS,
      "softmax(isa, data, out, logarithm, threads): along the second of three axes"},
     {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
@@ -100,7 +100,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 24 };
+enum { INTERFACE = 25 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic, whole_box
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, static
+from deconv_ir.ir.shapes import Shape, is_static, static
 from deconv_ir.ops.axis_statistics import Folded
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
@@ -31,8 +32,7 @@ from deconv_ir.ops.values import (
 )
 
 Function = Callable[..., Any]
-# Elements below which NumPy's call is all that counts.
-_LEAST_COMPILED = 1 << 12
+Reduce = Callable[[Array, "Array | None"], Array]
 
 
 class Reduction(Operation):
@@ -43,6 +43,7 @@ class Reduction(Operation):
     family: ClassVar[str] = "numeric"
     on_values: ClassVar[OnValues | None] = None
     mean: ClassVar[bool] = False
+    adds: ClassVar[bool] = False
 
     keep_dims: bool = attribute(boolean(), False)
 
@@ -55,12 +56,15 @@ class Reduction(Operation):
         if axes is None:
             shape: Shape = unknown_dims(len(data.shape)) if self.keep_dims else None
             return (TensorInfo(shape, element_type),)
-        taken = set(axes)
-        dims = [1 if i in taken else d for i, d in enumerate(data.shape)]
-        if not self.keep_dims:
-            dims = [d for i, d in enumerate(data.shape) if i not in taken]
-        value = self._value(data, len(taken))
-        return (TensorInfo(tuple(dims), element_type, value),)
+        dims = self._kept(data.shape, axes)
+        value = self._value(data, len(set(axes)))
+        return (TensorInfo(dims, element_type, value),)
+
+    def _kept(self, data: tuple[Dim, ...], axes: Collection[int]) -> tuple[Dim, ...]:
+        """Return the shape of the output."""
+        if self.keep_dims:
+            return tuple(1 if i in axes else d for i, d in enumerate(data))
+        return tuple(d for i, d in enumerate(data) if i not in axes)
 
     def _value(self, data: TensorInfo, taken: int) -> tuple[Dim, ...] | None:
         """Reduce a list of known integers."""
@@ -74,15 +78,43 @@ class Reduction(Operation):
             total = FLOOR_DIVIDE(total, len(data.value), data.element_type)
         return (total,)
 
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write sums and means of the last axes of f32."""
+        known, element_type = known_integers(inputs[1]), inputs[0].element_type
+        if known is None or element_type is None or not is_static(inputs[0].shape):
+            return False
+        return self._sums_rows(static(inputs[0].shape), element_type.numpy(), known)
+
+    def _sums_rows(self, data: tuple[int, ...], dtype: Any, axes: Sequence[int]) -> bool:
+        taken = normalize_axes(axes, len(data))
+        last = min(taken, default=0) == len(data) - len(taken)
+        return self.adds and last and 0 not in data and bool(dtype == np.float32)
+
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find the axes once, where they are known."""
         known = known_integers(inputs[1])
         if known is None or not inputs[0].element_type or not keeps_type(inputs[0].element_type):
             return super().bind(inputs, outputs, context)
-        dtype = inputs[0].element_type.numpy()
-        axes = normalize_axes(known, len(static(inputs[0].shape)))
-        reduce = functools.partial(type(self).compute, axis=axes, keepdims=self.keep_dims)
-        return lambda arrays, out: (narrow(reduce(arrays[0]), dtype),)
+        found = self.function(static(inputs[0].shape), inputs[0].element_type.numpy(), known)
+        return lambda arrays, out: (found(arrays[0], out),)
+
+    def function(self, data: tuple[int, ...], dtype: Any, axes: Sequence[int]) -> Reduce:
+        """Return what reduces data of a shape and dtype, to an array where one is given."""
+        taken = normalize_axes(axes, len(data))
+        if self._sums_rows(data, dtype, axes):
+            from deconv_ir.kernels.normalization import row_sums
+
+            sums, shape = row_sums(mean=self.mean), self._kept(data, taken)
+            if sums is not None:
+
+                def write(x: Array, out: Array | None) -> Array:
+                    out = np.empty(shape, np.float32) if out is None else out
+                    sums(x, out)
+                    return out
+
+                return write
+        reduce = functools.partial(type(self).compute, axis=taken, keepdims=self.keep_dims)
+        return lambda x, out: narrow(reduce(x), dtype)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), axes = boxes, known_integers(inputs[1])
@@ -121,35 +153,21 @@ class Reduction(Operation):
         return None if found is None else Folded(inputs[0], outputs[0], taken, *found)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        data = inputs[0]
-        axes = normalize_axes(integers(inputs[1]), data.ndim)
+        data = widen(inputs[0])
+        reduce = self.function(data.shape, data.dtype, integers(inputs[1]))
         with np.errstate(all="ignore"):
-            result = type(self).compute(widen(data), axis=axes, keepdims=self.keep_dims)
-            return (narrow(result, data.dtype),)
+            return (narrow(reduce(data, None), inputs[0].dtype),)
 
 
 def _same(x: Any) -> Any:
     return x
 
 
-def _float_sum(x: Any, **how: Any) -> Any:
-    """Sum of floats; over the last axes of a larger array in f32 compiled."""
-    axis, keepdims = how["axis"], how["keepdims"]
-    kept = x.ndim - len(axis)
-    if x.dtype == np.float32 and x.size >= _LEAST_COMPILED and min(axis, default=0) >= kept:
-        from deconv_ir.kernels.normalization import sum_rows
-
-        sums = sum_rows(x, math.prod(x.shape[:kept]))
-        if sums is not None:
-            return sums.reshape((*x.shape[:kept], *(1,) * (len(axis) if keepdims else 0)))
-    return np.add.reduce(x, **how)
-
-
 def _mean(x: Any, **how: Any) -> Any:
     """Mean; of integers, cut toward zero."""
     if x.dtype.kind == "f":
         count = math.prod(x.shape[axis] for axis in how["axis"])
-        return _float_sum(x, **how) / x.dtype.type(count)
+        return np.add.reduce(x, **how) / x.dtype.type(count)
     total = np.sum(x, dtype=np.int64 if x.dtype.kind == "i" else np.uint64, **how)
     count = max(1, x.size // max(1, total.size))
     cut = np.abs(total) // count if x.dtype.kind == "i" else total // count
@@ -157,7 +175,7 @@ def _mean(x: Any, **how: Any) -> Any:
 
 
 def _sum(x: Any, **how: Any) -> Any:
-    return _float_sum(x, **how) if x.dtype.kind == "f" else np.sum(x, dtype=x.dtype, **how)
+    return np.sum(x, dtype=x.dtype, **how)
 
 
 def _l2(x: Any, **how: Any) -> Any:
@@ -195,6 +213,7 @@ def reduction(
             "family": family,
             "on_values": on_values,
             "mean": mean,
+            "adds": compute in (_sum, _mean),
         },
     )
     examples = (

@@ -16,6 +16,7 @@ struct rows {
     float *out;
     float eps;
     int inside, divides; /* eps is added inside the root; whether to divide at all */
+    int mean;            /* not the sum */
 };
 
 static void standardize_row(const struct rows *r, int64_t row) {
@@ -47,8 +48,10 @@ static void do_standardize(void *context, int64_t job, void *scratch) {
 static void do_sum(void *context, int64_t job, void *scratch) {
     (void)scratch;
     const struct rows *r = context;
-    for (int64_t row = job * r->at_once; row < least(r->rows, (job + 1) * r->at_once); row++)
-        r->out[row] = (float)r->functions->sum(r->data + row * r->count, r->count);
+    for (int64_t row = job * r->at_once; row < least(r->rows, (job + 1) * r->at_once); row++) {
+        const float sum = (float)r->functions->sum(r->data + row * r->count, r->count);
+        r->out[row] = r->mean ? sum / (float)r->count : sum;
+    }
 }
 
 const struct row_functions *row_functions_of(int isa) {
@@ -121,13 +124,14 @@ PyObject *module_standardize(PyObject *module, PyObject *arguments) {
     return finish(failed, buffers, held);
 }
 
-/* sum_rows(isa, data, out, threads): a sum for each element of out. */
+/* sum_rows(isa, data, out, mean, threads): a sum, or mean, for each element of out. */
 PyObject *module_sum_rows(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, held = 0, failed = -1;
+    int isa, mean, held = 0, failed = -1;
     long long threads;
     PyObject *given[2];
-    if (!PyArg_ParseTuple(arguments, "iOOL", &isa, &given[0], &given[1], &threads)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "iOOpL", &isa, &given[0], &given[1], &mean, &threads))
+        return NULL;
     Py_buffer buffers[2];
     int good = take_buffers(given, 2, isa, buffers, &held);
     good = good && buffers[1].len > 0 && buffers[0].len % buffers[1].len == 0;
@@ -136,7 +140,8 @@ PyObject *module_sum_rows(PyObject *module, PyObject *arguments) {
                          .count = buffers[0].len / buffers[1].len,
                          .rows = buffers[1].len / 4,
                          .data = buffers[0].buf,
-                         .out = buffers[1].buf};
+                         .out = buffers[1].buf,
+                         .mean = mean};
         failed = run(&r, do_sum, threads);
     }
     return finish(failed, buffers, held);
