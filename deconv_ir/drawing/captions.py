@@ -26,7 +26,7 @@ FAMILIES = {
     "gather_scatter": "shape",
 }
 """Folder of an operation -> the colour of its layers."""
-FILTERED = ("convolution", "deconvolution")
+WITH_FILTERS = ("convolution", "deconvolution")
 """Families whose second input is a filter, whose dims the caption has."""
 _ACTIVATIONS = (
     "Clamp Elu GELU Gelu HSigmoid HSwish HardSigmoid HardSwish LeakyReLU LogSoftmax Mish PReLU "

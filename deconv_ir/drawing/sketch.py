@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deconv_ir.drawing.blocks import Flow, box_of, flow_of
-from deconv_ir.drawing.captions import FILTERED, Caption, caption_of, dims_of, family_of
+from deconv_ir.drawing.captions import WITH_FILTERS, Caption, caption_of, dims_of, family_of
 from deconv_ir.drawing.layering import Scene, arrange
 from deconv_ir.drawing.placing import DRAWN_AT_FIRST, first_open, place
 from deconv_ir.drawing.strokes import EDGE, Stroke, strokes
@@ -41,7 +41,7 @@ def sketch_of(graph: Graph, outputs: Sequence[Outputs]) -> Sketch:
     captions = []
     for box in scene.boxes:
         filter_ = ""
-        if box.layer is not None and family_of(graph.layers[box.layer]) in FILTERED:
+        if box.layer is not None and family_of(graph.layers[box.layer]) in WITH_FILTERS:
             fed = graph.topology.sources[box.layer]
             if len(fed) > 1 and fed[1] is not None and fed[1][0] in flow.hidden:
                 filter_ = dims_of(outputs[fed[1][0]][fed[1][1] :])

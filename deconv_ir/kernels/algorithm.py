@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deconv_ir.errors import SettingError
-from deconv_ir.kernels.native import Filtering, supports
+from deconv_ir.kernels.native import WinogradUse, supports
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.extension import compiled_module
 
@@ -26,9 +26,9 @@ class Algorithm(enum.Enum):
 
 
 NATIVE = {
-    Algorithm.COMPILED: Filtering.BY_COST,
-    Algorithm.DIRECT: Filtering.NEVER,
-    Algorithm.WINOGRAD: Filtering.ALWAYS,
+    Algorithm.COMPILED: WinogradUse.BY_COST,
+    Algorithm.DIRECT: WinogradUse.NEVER,
+    Algorithm.WINOGRAD: WinogradUse.ALWAYS,
 }
 """The paths of the compiled kernel, and when each uses Winograd."""
 

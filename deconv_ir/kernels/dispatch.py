@@ -84,8 +84,8 @@ class _Prepared:
 
     def _pack_compiled(self, weights: Array | LazyTensor) -> CompiledKernel:
         fused = self.activation if self.element.kind not in "iu" else Activation()
-        filtering = NATIVE[self.path]
-        return CompiledKernel(self.problem, weights, self._bias, fused, filtering=filtering)
+        winograd = NATIVE[self.path]
+        return CompiledKernel(self.problem, weights, self._bias, fused, winograd=winograd)
 
     def _pack_non_finite(self, weights: Array) -> None:
         """Have the compiled kernel compute with the finite weights, and NumPy with the others."""
@@ -191,8 +191,8 @@ class KernelPlan:
         name = "direct sums" if self._compiled is not None else "NumPy"
         if details.get("depthwise"):
             name = "depthwise sums"
-        if "filtering" in details:
-            name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["filtering"])
+        if "winograd" in details:
+            name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["winograd"])
             name += "" if chosen.weight_bytes else ", weights transformed in each run"
         text = f"{name}, scratchpad {chosen.scratch_bytes} B"
         if not details:
@@ -232,14 +232,14 @@ class KernelPlan:
     @property
     def whole(self) -> Whole | None:
         """What tiles of a run depend on; None: each element is summed by itself."""
-        if not self.algorithm.scratch_bytes or "filtering" not in self.details:
+        if not self.algorithm.scratch_bytes or "winograd" not in self.details:
             return None
         spatial = len(self._pads)
         problem = self._kernel.problem
         # Windows of one tap see the data of their outputs alone; others may overlap, or see more.
         margins = tuple(
             int(r > 1 and (not problem.forward or k % r > 0))
-            for k, (_, r) in zip(problem.kernel, self.details["filtering"][-spatial:], strict=True)
+            for k, (_, r) in zip(problem.kernel, self.details["winograd"][-spatial:], strict=True)
         )
         steps = self.details["steps"][-spatial:]
         return Whole(self.data, self._pads, self.output[2:], steps, margins)

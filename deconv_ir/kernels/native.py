@@ -105,7 +105,7 @@ def fold_filter(problem: Problem, weights: Array) -> Array:
     return folded.reshape(weights.shape[0], -1, *weights.shape[2:-1], shifts)
 
 
-class Filtering(enum.Enum):
+class WinogradUse(enum.Enum):
     """When Winograd takes the place of direct sums."""
 
     NEVER = 0
@@ -129,7 +129,7 @@ class CompiledKernel:
         Applied to every result; the identity for integers.
     fold : int, optional
         Sub-convolutions of the last axis that become channels; default: `choose_fold`.
-    filtering : Filtering
+    winograd : WinogradUse
         When Winograd takes the place of direct sums.  Its weights are
         packed by the first run that needs them, and kept beside the others.
     machine : Machine, optional
@@ -146,7 +146,7 @@ class CompiledKernel:
         activation: Activation,
         *,
         fold: int | None = None,
-        filtering: Filtering = Filtering.BY_COST,
+        winograd: WinogradUse = WinogradUse.BY_COST,
         machine: Machine | None = None,
         step: int = 0,
     ) -> None:
@@ -188,7 +188,7 @@ class CompiledKernel:
                 problem.channels_out * fold,
                 fold,
                 guarded,
-                filtering.value,
+                winograd.value,
                 step,
             ),
             self._fill(kernel, 1),
@@ -266,7 +266,7 @@ class CompiledKernel:
                 self._bias,
                 self._activation,
                 fold=1,
-                filtering=Filtering.NEVER,
+                winograd=WinogradUse.NEVER,
                 machine=self._machine,
                 step=self._kernel.step,
             )
@@ -332,7 +332,7 @@ class CompiledPlan:
             budget = self.budget._replace(winograd_bytes=winograd_bytes, whole=None)
             tiling = self._describe(1, self._settings_for(budget, _JUDGED_THREADS))
             found.insert(0, _candidate(tiling))
-            if "filtering" not in tiling:
+            if "winograd" not in tiling:
                 break
         return tuple(found)
 

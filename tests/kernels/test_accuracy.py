@@ -163,17 +163,17 @@ def test_errors_are_those_of_the_sums_nearby(layer: str, of_data: str, of_weight
     weights = WEIGHTS[of_weights](rng, filter_shape).astype(np.float32)
     exact = exactly(layer, data, weights)
     sums = exactly(layer, np.abs(data), np.abs(weights))
-    filtered = np.abs(prepared(layer, weights, "winograd")(data) - exact)
+    transformed = np.abs(prepared(layer, weights, "winograd")(data) - exact)
     direct = np.abs(prepared(layer, weights, "direct")(data) - exact)
     assert np.all(direct <= 64 * EPSILON * sums)
 
     axes = len(output)
     kernel = kind(weights, strides=(stride,) * axes, dilations=(dilation,) * axes, path="winograd")
-    windows = kernel.plan(data.shape, (pad,) * axes, output).details.get("filtering")
+    windows = kernel.plan(data.shape, (pad,) * axes, output).details.get("winograd")
     far = [outputs - 1 for outputs, _ in windows[-axes:]] if windows else [0] * axes
     step = dilation * (stride if kind is Deconvolution else 1)
-    assert np.all(filtered <= 64 * EPSILON * largest_around(sums, step, tuple(far)))
-    assert filtered.max() <= 4 * direct.max()
+    assert np.all(transformed <= 64 * EPSILON * largest_around(sums, step, tuple(far)))
+    assert transformed.max() <= 4 * direct.max()
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -192,7 +192,7 @@ def test_taps_of_very_different_size_are_summed_directly(layer: str) -> None:
         kernel = kind(
             others, strides=(stride,) * axes, dilations=(dilation,) * axes, path="winograd"
         )
-        algorithms.append("filtering" in kernel.plan(data_shape, (pad,) * axes, output).details)
+        algorithms.append("winograd" in kernel.plan(data_shape, (pad,) * axes, output).details)
     assert algorithms == [True, True, False, False]
 
 

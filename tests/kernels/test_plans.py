@@ -179,12 +179,12 @@ def layers(count):
 def test_bits_depend_on_the_layer_and_the_image_alone(monkeypatch, machine, pytestconfig):
     """Not on threads, on the batch, or on what was run before."""
     count = max(1, 8 // pytestconfig.getoption("--one-in"))
-    wanted = {"filtering": count, "direct": count}  # layers that are summed so on a Zen 3
+    wanted = {"winograd": count, "direct": count}  # layers that are summed so on a Zen 3
     for make, (data, other), pads, output in layers(100):
         extents = output(data.shape[2:])
         monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
         told = describe(make(), (1, *data.shape[1:]), pads, extents)
-        algorithm = "filtering" if "filtering" in told else "direct"
+        algorithm = "winograd" if "winograd" in told else "direct"
         if wanted[algorithm] == 0:
             continue
         wanted[algorithm] -= 1

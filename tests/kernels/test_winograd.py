@@ -39,9 +39,9 @@ def describe(kernel, data, pads, output):
     return kernel.plan(data.shape, pads, output).details
 
 
-def filtering(kernel, data, pads, output):
+def winograd_sizes(kernel, data, pads, output):
     """Return F(outputs, taps) of each axis of a run, or None if it is computed directly."""
-    return describe(kernel, data, pads, output).get("filtering")
+    return describe(kernel, data, pads, output).get("winograd")
 
 
 def ones(shape, strides, dilations=None, groups=1, path="winograd", kind=Deconvolution):
@@ -75,7 +75,7 @@ def ones(shape, strides, dilations=None, groups=1, path="winograd", kind=Deconvo
 def test_which_layers(kernel, strides, dilations, taps):
     prepared = ones((3, 2, *kernel), strides, dilations)
     data = np.ones((1, 3, 20, 20), np.float32)
-    found = filtering(prepared, data, (1, 1), (30, 30))
+    found = winograd_sizes(prepared, data, (1, 1), (30, 30))
     assert taps == (None if found is None else tuple(t for _, t in found[1:]))
 
 
@@ -83,7 +83,7 @@ def test_which_layers(kernel, strides, dilations, taps):
 def test_other_types_go_the_direct_way(element):
     weights = np.ones((3, 2, 4, 4), element)
     kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
-    assert filtering(kernel, np.ones((1, 3, 8, 8), element), (1, 1), (16, 16)) is None
+    assert winograd_sizes(kernel, np.ones((1, 3, 8, 8), element), (1, 1), (16, 16)) is None
 
 
 # By cost: where channels are many on both sides, and the plane is not a few points.
@@ -107,7 +107,7 @@ def test_choice_by_cost(monkeypatch, data, shape, strides, pads, expected):
     output = [
         s * (x - 1) + k - 2 * pads for s, x, k in zip(strides, data[2:], shape[2:], strict=True)
     ]
-    found = filtering(kernel, np.ones(data, np.float32), (pads,) * len(strides), output)
+    found = winograd_sizes(kernel, np.ones(data, np.float32), (pads,) * len(strides), output)
     assert (found is not None) is expected
 
 
@@ -128,7 +128,7 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
         (7, 1, 2),
     ]
     monkeypatch.setenv("DECONV_IR_ISA", isa)
-    filtered = 0
+    with_winograd = 0
     for seed, pair in enumerate(itertools.product(shapes, repeat=2)):
         axes = 1 + seed % 3
         layer = [pair[0], pair[1], shapes[seed % len(shapes)]][:axes]
@@ -144,13 +144,13 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
         kernel = Deconvolution(case.filter, **case.static, path="winograd")
         folded = choose_fold(kernel.problem) > 1
         if case.data.size and min(case.output) >= 3 and not folded:
-            assert filtering(kernel, case.data, case.pads_begin, case.output) is not None
-            filtered += 1
+            assert winograd_sizes(kernel, case.data, case.pads_begin, case.output) is not None
+            with_winograd += 1
         # The second bound allows small tiles only.
         for scratch_bytes in (64 << 20, 60_000):
             kernel.scratch_bytes = scratch_bytes
             case.check(kernel.run(case.data, case.pads_begin, case.output), "winograd")
-    assert filtered > 20  # the others were drawn empty or short
+    assert with_winograd > 20  # the others were drawn empty or short
 
 
 @pytest.mark.parametrize("extents", [(4, 4), (17, 30), (60, 7)])
@@ -166,7 +166,7 @@ def test_small_integers_are_exact(extents, batch, pad):
         output = tuple(stride * x + 1 for x in extents)
         kernel = Deconvolution(weights, path="winograd", **arguments)
         direct = Deconvolution(weights, path="direct", **arguments)
-        assert filtering(kernel, data, (pad, pad), output) is not None
+        assert winograd_sizes(kernel, data, (pad, pad), output) is not None
         np.testing.assert_array_equal(
             kernel.run(data, (pad, pad), output), direct.run(data, (pad, pad), output)
         )
@@ -185,7 +185,7 @@ def test_kernel_equal_to_stride(element, strides):
     whole = rng.integers(-4, 5, (3, 16, *(2 * x for x in extents))).astype(element)
     gaps = whole[(..., *(slice(x) for x in extents))]
     for data in (np.ascontiguousarray(gaps), gaps, gaps[..., ::-1]):
-        assert filtering(kernel, data, pads, output) == ((1, 1),) * 3
+        assert winograd_sizes(kernel, data, pads, output) == ((1, 1),) * 3
         expected = naive(data, weights, groups=1, pads_begin=pads, output=output, **arguments)
         np.testing.assert_array_equal(kernel.run(data, pads, output), expected)
 
@@ -224,7 +224,7 @@ def test_convolution(size, dilations, pads):
     arguments = {"strides": (1, 1), "dilations": dilations, "groups": 2}
     kernel = Convolution(weights, path="winograd", **arguments)
     # Two taps and four go by F(2, 2) or F(3, 2), five by these or by F(2, 3): what costs less.
-    found = filtering(kernel, data, pads, (18, 21))
+    found = winograd_sizes(kernel, data, pads, (18, 21))
     allowed = {2: {2}, 3: {3}, 4: {2}, 5: {2, 3}}
     assert all(t in allowed[k] for (_, t), k in zip(found[1:], size, strict=True))
     expected = naive_convolution(data, weights, pads_begin=pads, output=(18, 21), **arguments)
@@ -332,7 +332,7 @@ def test_chunks_for_some_threads_serve_others(used):
     kernel = Deconvolution(weights, path="winograd", **arguments)
     for threads_used in (used, 1, 3):
         set_threads(threads_used)
-        assert filtering(kernel, data, (1, 1), (70, 8)) is not None
+        assert winograd_sizes(kernel, data, (1, 1), (70, 8)) is not None
         np.testing.assert_array_equal(kernel.run(data, (1, 1), (70, 8)), expected)
 
 
@@ -345,7 +345,7 @@ def test_a_product_of_panels_spreads_nothing(value):
     data[0, 4, 8, 29] = value
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
     kernel = Deconvolution(weights, path="winograd", **arguments)
-    assert filtering(kernel, data, (0, 0), (18, 60)) == ((1, 1),) * 3
+    assert winograd_sizes(kernel, data, (0, 0), (18, 60)) == ((1, 1),) * 3
     with np.errstate(all="ignore"):
         expected = naive(data, weights, groups=1, pads_begin=(0, 0), output=(18, 60), **arguments)
     np.testing.assert_array_equal(kernel.run(data, (0, 0), (18, 60)), expected)
@@ -356,7 +356,7 @@ def test_huge_weights_go_the_direct_way(value):
     weights = np.ones((6, 5, 4, 4), np.float32)
     weights[3, 2, 1, 0] = value
     kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
-    assert filtering(kernel, np.ones((1, 6, 9, 9), np.float32), (1, 1), (18, 18)) is None
+    assert winograd_sizes(kernel, np.ones((1, 6, 9, 9), np.float32), (1, 1), (18, 18)) is None
 
 
 def test_weights_serve_all_extents_and_pads(draw_case):
@@ -373,7 +373,7 @@ def test_weights_serve_all_extents_and_pads(draw_case):
         case.data = rng.standard_normal((2, case.data.shape[1], *extents), dtype=np.float32)
         case.pads_begin, case.output = pads, tuple(2 * e + 1 for e in extents)
         case.answer = case.magnitude = None
-        found = filtering(kernel, case.data, pads, case.output)
+        found = winograd_sizes(kernel, case.data, pads, case.output)
         assert (found is not None) is expected
         case.check(kernel.run(case.data, pads, case.output), "winograd")
 

@@ -112,7 +112,7 @@ static struct {
     struct search_key key;
     union {
         struct tiling direct;
-        struct wino_tiling filtered;
+        struct wino_tiling winograd;
     } tiling;
 } searches[KEPT_SEARCHES];
 static int next_search;
@@ -127,12 +127,12 @@ void search_key_make(const struct kernel *k, const struct run *run,
     memset(key->run.step, 0, sizeof key->run.step);
     memset(&key->run.whole, 0, sizeof key->run.whole);
     key->run.winograd_bytes = key->run.transient = 0;
-    key->filtered = choice != NULL;
+    key->uses_winograd = choice != NULL;
     if (choice) memcpy(&key->choice, choice, sizeof *choice);
 }
 
 static size_t tiling_size(const struct search_key *key) {
-    return key->filtered ? sizeof(struct wino_tiling) : sizeof(struct tiling);
+    return key->uses_winograd ? sizeof(struct wino_tiling) : sizeof(struct tiling);
 }
 
 int search_find(const struct search_key *key, void *tiling) {

@@ -37,7 +37,7 @@ struct search_key {
     struct layer layer;
     struct run run;
     struct wino_choice choice;
-    int64_t filtered;
+    int64_t uses_winograd;
 };
 void search_key_make(const struct kernel *k, const struct run *run,
                      const struct wino_choice *choice, struct search_key *key);

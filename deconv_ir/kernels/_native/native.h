@@ -209,7 +209,7 @@ static inline int element_size(enum element element) {
 /* ---------------------------------------------------------- geometries -- */
 
 /* When Winograd F(m, r) replaces direct sums: never, where it is faster, wherever it is possible. */
-enum winograd { DIRECT, CHOSEN, FILTERED };
+enum winograd_use { WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS };
 
 /* The figures of a processor that the cost models use, beside its instructions; see cpu.py. */
 struct machine {
@@ -238,7 +238,7 @@ struct layer {
      * others the packed filter has zeros, which must not be multiplied by an infinity or a NaN.
      * 0: all have it. */
     int64_t guarded;
-    int64_t winograd; /* enum winograd */
+    int64_t winograd; /* enum winograd_use */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
     int64_t step; /* as in struct packing; 0: chosen by packing_make() */
     struct machine machine;

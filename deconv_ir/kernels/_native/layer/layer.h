@@ -31,7 +31,7 @@ struct shared_plan {
 struct verdict {
     struct run image;
     struct wino_choice choice;
-    int filtered; /* whether it is Winograd, by `choice` */
+    int uses_winograd; /* whether it is Winograd, by `choice` */
 };
 
 /* Transformed weights that are kept; which of them a run uses depends on its extents. */

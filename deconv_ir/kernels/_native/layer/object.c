@@ -34,7 +34,7 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->isa < 0 || layer->isa >= ISAS || !isa_available((enum isa)layer->isa)) return 0;
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
-    if (layer->winograd < DIRECT || layer->winograd > FILTERED) return 0;
+    if (layer->winograd < WINOGRAD_NEVER || layer->winograd > WINOGRAD_ALWAYS) return 0;
     if (layer->step < 0 || layer->machine.level2 < 1 || !(layer->machine.multiply_adds > 0))
         return 0;
     for (int a = 0; a < AXES; a++)
@@ -402,8 +402,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         PyObject *more = Py_BuildValue(
             "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:"
             "i,s:d}",
-            "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
-            filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
+            "winograd", a[0].outputs, wino_shapes[a[0].kind].taps, a[1].outputs,
+            wino_shapes[a[1].kind].taps, a[2].outputs, wino_shapes[a[2].kind].taps,
             "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],

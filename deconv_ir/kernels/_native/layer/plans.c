@@ -25,21 +25,23 @@ void plan_release(struct shared_plan *shared) {
 /* The batch for which an algorithm is chosen; with weights made in each run, it is one image. */
 #define JUDGED_BATCH 4
 
-static int may_filter(const Kernel *self) {
-    return self->k.layer.winograd != DIRECT && self->finite && self->k.packing.group_size &&
+static int may_use_winograd(const Kernel *self) {
+    return self->k.layer.winograd != WINOGRAD_NEVER && self->finite && self->k.packing.group_size &&
            wino_supports(&self->k);
 }
 
-int weights_are_asked(const Kernel *self) { return self->takes_weights < 0 && may_filter(self); }
+int weights_are_asked(const Kernel *self) {
+    return self->takes_weights < 0 && may_use_winograd(self);
+}
 
 /* Choose between Winograd and direct sums for one run.  Returns 0 for Winograd, 1 for direct sums,
  * or OUT_OF_MEMORY. */
 static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
     const struct layer *layer = &self->k.layer;
-    const int forced = layer->winograd > CHOSEN;
+    const int forced = layer->winograd > WINOGRAD_BY_COST;
     const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
                          self->k.packing.subs[1].count * self->k.packing.subs[2].count;
-    if (!may_filter(self)) return 1;
+    if (!may_use_winograd(self)) return 1;
     /* With few channels, the transforms never pay. */
     if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
     /* With one position of data, Winograd saves no products. */
@@ -73,7 +75,7 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     image.threads = 1;
     image.thread_bytes = run->thread_bytes;
     image.scratch_bytes = least(run->winograd_bytes, run->thread_bytes);
-    image.extent = image.output[AXES - 1]; /* folded layers are not filtered */
+    image.extent = image.output[AXES - 1]; /* folded layers do not use Winograd */
     if (!self->verdict || memcmp(&self->verdict->image, &image, sizeof image)) {
         struct verdict *verdict = calloc(1, sizeof *verdict);
         const int failed = verdict ? judge(self, &image, &verdict->choice) : OUT_OF_MEMORY;
@@ -82,7 +84,7 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
             return failed;
         }
         verdict->image = image;
-        verdict->filtered = !failed;
+        verdict->uses_winograd = !failed;
         free(self->verdict);
         self->verdict = verdict;
     }
@@ -90,7 +92,7 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     wino_place(&self->k, run, choice);
     for (int a = 0; a < AXES; a++)
         if (run->output[a] < self->k.packing.subs[a].count) return 1;
-    return !self->verdict->filtered;
+    return !self->verdict->uses_winograd;
 }
 
 /* Index of the weights of a choice in `forms`, or -1. */

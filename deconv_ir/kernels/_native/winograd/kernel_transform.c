@@ -24,7 +24,7 @@ static int64_t chunk_rows(const struct kernel *k, const struct wino_packing *p) 
 
 /* Points 0, 1 and infinity; 0, 1, -1 and infinity.  Signs and halves are the
  * weights', so that the data are only added and subtracted. */
-const struct filtering_shape filtering_shapes[FILTERINGS] = {
+const struct wino_shape wino_shapes[WINO_SIZES] = {
     [F_1_1] = {1, 1, 1, {{1}}},
     [F_2_2] = {3, 2, 2, {{1, 0}, {1, 1}, {0, 1}}},
     [F_3_2] = {4, 3, 2, {{1, 0}, {.5, .5}, {.5, -.5}, {0, 1}}},
@@ -63,7 +63,7 @@ int wino_supports(const struct kernel *k) {
 }
 
 /* Parts of nearly equal taps, the longer ones first. */
-static void parts_make(const struct filtering_shape *shape, struct wino_axis *axis) {
+static void parts_make(const struct wino_shape *shape, struct wino_axis *axis) {
     const int taps = axis->sub[0].taps;
     axis->sub[0].uses = 0;
     for (int part = 0, first = 0; part < axis->parts; part++) {
@@ -79,11 +79,11 @@ static void parts_make(const struct filtering_shape *shape, struct wino_axis *ax
     }
 }
 
-/* Where the windows of each sub-convolution begin, and which taps of the filtering it has.  Origins
+/* Where the windows of each sub-convolution begin, and which taps of F(m, r) it has.  Origins
  * are those of pads within a stride; the rest of the pads is the plan's. */
 static void axis_make(const struct layer *layer, const struct subs *subs, int index,
                      const struct wino_choice *choice, struct wino_axis *axis) {
-    const struct filtering_shape *shape = &filtering_shapes[choice->kind[index]];
+    const struct wino_shape *shape = &wino_shapes[choice->kind[index]];
     const int64_t stride = subs->count;
     memset(axis, 0, sizeof *axis);
     axis->kind = choice->kind[index];

@@ -9,7 +9,7 @@
 
 typedef int32_t NAME(bits) __attribute__((vector_size(LANES * sizeof(int32_t))));
 
-static void NAME(input_transform)(enum filtering kind, const float *const *from, int64_t step,
+static void NAME(input_transform)(enum wino_size kind, const float *const *from, int64_t step,
                      float *const *to, int64_t count, int points) {
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
     switch (kind) {
@@ -35,7 +35,7 @@ static void NAME(input_transform)(enum filtering kind, const float *const *from,
     }
 }
 
-static void NAME(output_transform)(enum filtering kind, const float *const *from, float *const *to,
+static void NAME(output_transform)(enum wino_size kind, const float *const *from, float *const *to,
                       int64_t count, float bias) {
     const VEC last = bias - (VEC){0};
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
@@ -185,8 +185,8 @@ typedef double NAME(doubles) __attribute__((vector_size(MAX_ROWS * sizeof(double
 #define WIDE NAME(doubles)
 #define INLINE static inline __attribute__((always_inline))
 
-/* The values at the points of one axis, `step` apart, from some of the filtering's taps. */
-INLINE void NAME(values_of_axis)(const enum filtering kind, const WIDE *taps, WIDE *values,
+/* The values at the points of one axis, `step` apart, from some of F(m, r)'s taps. */
+INLINE void NAME(values_of_axis)(const enum wino_size kind, const WIDE *taps, WIDE *values,
                                  const int64_t step) {
     const WIDE last = kind == F_2_3 ? taps[2] : taps[1];
     values[0] = taps[0];
@@ -202,7 +202,7 @@ INLINE void NAME(values_of_axis)(const enum filtering kind, const WIDE *taps, WI
 }
 
 /* The same of all axes, one after the other. */
-static void NAME(values)(const enum filtering *kind, const int *count, const int *first,
+static void NAME(values)(const enum wino_size *kind, const int *count, const int *first,
                          WIDE *values) {
     WIDE next[MOST_VALUES];
     int before = 1, behind = count[0] * count[1] * count[2];
@@ -282,7 +282,7 @@ static void NAME(weights_of_planes)(const int *at, const struct wino_source *row
 static void NAME(weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
                           int are_channels, int64_t channels, float *const *to,
                           const int64_t *step) {
-    static const enum filtering plane[AXES] = {F_1_1, F_2_3, F_2_3};
+    static const enum wino_size plane[AXES] = {F_1_1, F_2_3, F_2_3};
     const int all = taps->count[0] * taps->count[1] * taps->count[2];
     int points = 1, side_by_side = count == ROWS;
     for (int a = 0; a < AXES; a++)

@@ -37,18 +37,18 @@
 #define MOST_UNEVEN_TAPS 16
 
 /* F(outputs, taps) of one axis. */
-enum filtering { F_1_1, F_2_2, F_3_2, F_2_3, FILTERINGS };
+enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, WINO_SIZES };
 
-struct filtering_shape {
+struct wino_shape {
     int points, outputs, taps;
     double weights[MOST_POINTS][3]; /* [point][tap]: what a tap adds to a point */
 };
-extern const struct filtering_shape filtering_shapes[FILTERINGS];
+extern const struct wino_shape wino_shapes[WINO_SIZES];
 
 /* The taps of a sub-convolution, or of a part of it. */
 struct wino_taps {
-    enum filtering kind[AXES];
-    int count[AXES], first[AXES]; /* how many, and which of the filtering's comes first */
+    enum wino_size kind[AXES];
+    int count[AXES], first[AXES]; /* how many, and which of F(m, r)'s comes first */
     int at[MOST_TAPS];            /* where each is among those of a channel, as they are packed */
 };
 
@@ -62,11 +62,11 @@ struct wino_source {
 struct transforms {
     /* Transform as many data as there are points: `count` vectors, which lie `step` apart in the
      * data.  Of four points, only the first `points` may be asked for. */
-    void (*input_transform)(enum filtering kind, const float *const *from, int64_t step,
+    void (*input_transform)(enum wino_size kind, const float *const *from, int64_t step,
                             float *const *to, int64_t count, int points);
     /* Transform the products at the points into outputs at `count` positions, plus a bias.  Up to a
      * vector beyond the end is written. */
-    void (*output_transform)(enum filtering kind, const float *const *from, float *const *to,
+    void (*output_transform)(enum wino_size kind, const float *const *from, float *const *to,
                              int64_t count, float bias);
     /* Vectors of channels: element i of the rows of as many channels to vector i + at of `to`,
      * which is [position modulo dilation][pitch][channel].  Nothing is read from `end` on, or
@@ -101,13 +101,13 @@ const struct transforms *transforms_for(enum isa isa);
 /* One axis of a packed layer.  Window w of sublattice r starts at data position
  * step*w + r + origin; output j of sub-convolution q is at v = step*w + dilation*j + r + shift. */
 struct wino_axis {
-    enum filtering kind;
+    enum wino_size kind;
     int points, outputs;
     int64_t stride;     /* sub-convolutions */
     int64_t dilation;   /* positions from one tap of a sub-convolution to the next */
     int64_t step;       /* outputs * dilation */
     int64_t alignments; /* windows that begin elsewhere: sub-convolutions of one share the rest */
-    /* An axis of one sub-convolution may have more taps than a filtering: these are cut in parts,
+    /* An axis of one sub-convolution may have more taps than F(m, r): these are cut in parts,
      * each with windows of its own, whose products are summed as those of more channels. */
     int parts;
     struct {
@@ -119,14 +119,14 @@ struct wino_axis {
     struct {
         int64_t packed;    /* the packed sub-convolution, of which this one's weights are */
         int64_t alignment, shift;
-        int taps, first;   /* which of the filtering's taps it has */
+        int taps, first;   /* which of F(m, r)'s taps it has */
         unsigned uses;     /* bit set of points at which it has weights */
     } sub[MOST_AXIS_SUBS];
 };
 
 /* The form of the transformed weights, as chosen for runs of some extents. */
 struct wino_choice {
-    enum filtering kind[AXES];
+    enum wino_size kind[AXES];
     int64_t merged[AXES];  /* whether all sub-convolutions share their windows */
     int64_t threads;       /* number of threads among which chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
