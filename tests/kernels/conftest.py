@@ -211,8 +211,8 @@ def draw_leftovers(seed: int, dtype: np.dtype[Any]) -> Case:
     """
     rng = np.random.default_rng([seed, 9])
     axes = int(rng.integers(1, 3))
-    groups, channels_in = int(rng.choice([1, 1, 1, 2])), int(rng.integers(1, 130))
-    whole = int(rng.choice([1, 4, 8, 16]))
+    groups, channels_in = int(rng.choice([1, 1, 1, 2])), int(rng.integers(1, 200))
+    whole = int(rng.choice([1, 8, 8, 16]))
     channels_out = int(rng.integers(65, 601)) // groups // whole * whole
     extents = tuple(int(v) for v in rng.integers(1, 4, axes))
     if rng.random() < 0.3:
