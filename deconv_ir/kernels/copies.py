@@ -13,6 +13,9 @@ from deconv_ir.kernels.runtime.threads import get_threads
 # Elements, and neighbouring ones of a column, from which the compiled copy is faster.
 _LEAST_COPIED, _LEAST_ROWS = 1 << 12, 8
 _MOST_DIMS = 10
+# A last axis of so few elements is copied along the others: NumPy takes six times as long where
+# its innermost loop is over two elements.
+_FEW = 16
 
 
 def contiguous(array: Array) -> Array:
@@ -20,17 +23,51 @@ def contiguous(array: Array) -> Array:
 
     In f32, where the elements of columns are neighbours in memory, blocks are transposed.
     """
-    copy = in_order(array)
-    return np.ascontiguousarray(array) if copy is None else copy
+    if array.flags.c_contiguous:
+        return array
+    out = empty(array.shape, array.dtype)
+    copy_into(array, out)
+    return out
 
 
 def in_order(array: Array) -> Array | None:
     """Return a contiguous array as it is, a compiled copy of a transposed one, or None."""
     if array.flags.c_contiguous:
         return array
-    module = compiled_module()
+    matrices = _matrices(array)
+    if matrices is None:
+        return None
+    out = empty(array.shape, array.dtype)
+    _copy_matrices(matrices, out)
+    return out
+
+
+def copy_into(array: Array, out: Array) -> None:
+    """Copy an array, transposed or not, into another one of its shape and element type."""
+    matrices = None
+    if not array.flags.c_contiguous and out.flags.c_contiguous:
+        matrices = _matrices(array)
+    if matrices is not None:
+        _copy_matrices(matrices, out)
+    elif array.ndim and array.strides[-1] != array.itemsize and 1 < array.shape[-1] <= _FEW:
+        for i in range(array.shape[-1]):
+            out[..., i] = array[..., i]
+    else:
+        out[...] = array
+
+
+def reshape_into(array: Array, out: Array) -> None:
+    """Copy the elements of an array, transposed or not, in their order into one of any shape."""
+    if out.flags.c_contiguous:
+        copy_into(array, out.reshape(array.shape))
+    else:
+        out[...] = array.reshape(out.shape)
+
+
+def _matrices(array: Array) -> Array | None:
+    """Return a view as a stack of matrices whose columns lie in order; None: NumPy copies it."""
     if (
-        module is None
+        compiled_module() is None
         or array.dtype != np.float32
         or array.size < _LEAST_COPIED
         or not array.flags.aligned
@@ -40,12 +77,14 @@ def in_order(array: Array) -> Array | None:
     if not 2 <= len(shape) <= _MOST_DIMS or shape[-2] < _LEAST_ROWS:
         return None
     joined = array.reshape(shape)
-    if joined.strides[-2] != joined.itemsize or 0 in joined.strides:
-        return None
-    out = empty(array.shape, array.dtype)
+    return None if joined.strides[-2] != joined.itemsize or 0 in joined.strides else joined
+
+
+def _copy_matrices(matrices: Array, out: Array) -> None:
+    module = compiled_module()
+    assert module is not None, "without, there are no matrices"
     isa = INSTRUCTION_SETS.index(instruction_set())
-    module.copy_matrices(isa, joined, out, get_threads())
-    return out
+    module.copy_matrices(isa, matrices, out, get_threads())
 
 
 def _joined(array: Array) -> tuple[int, ...]:

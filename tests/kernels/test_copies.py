@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import set_threads
-from deconv_ir.kernels.copies import contiguous
+from deconv_ir.kernels.copies import contiguous, copy_into, reshape_into
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 module = compiled_module()
@@ -37,6 +37,21 @@ def test_random_orders(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.flags.c_contiguous
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)
+    for order in "CF":
+        out, flat = np.empty_like(array, order=order), np.empty(array.size, array.dtype)
+        copy_into(array, out)
+        reshape_into(array, flat)
+        np.testing.assert_array_equal(out, array)
+        np.testing.assert_array_equal(flat, array.ravel())
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 7, 8, 9])
+def test_short_rows_are_interleaved(columns: int) -> None:
+    """More rows than one piece has, and more pieces than one job."""
+    array = np.arange(20 * columns * 530, dtype=np.float32).reshape(20, columns, 530)
+    np.testing.assert_array_equal(contiguous(array.swapaxes(1, 2)), array.swapaxes(1, 2))
+    part = array[:, :, 5:300:1].swapaxes(1, 2)
+    np.testing.assert_array_equal(contiguous(part), part)
 
 
 def test_bits_are_kept() -> None:

@@ -190,6 +190,7 @@ def _compiled(
 ) -> Callable[[Array, Array], None] | None:
     """Return what interpolates the last two axes; None where others change, or none."""
     from deconv_ir.kernels import get_threads
+    from deconv_ir.kernels.copies import contiguous
     from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
     from deconv_ir.kernels.runtime.extension import compiled_module
 
@@ -213,7 +214,7 @@ def _compiled(
 
     def run(array: Array, out: Array) -> None:
         bits = f"u{out.itemsize}"
-        flat = np.ascontiguousarray(array).view(bits).reshape(shapes[0])
+        flat = contiguous(array).view(bits).reshape(shapes[0])
         resample(isa, flat, out.view(bits).reshape(shapes[1]), *pairs, threads)
 
     return run

@@ -10,7 +10,7 @@ from deconv_ir.ir.boxes import Box, Boxes, LayerTile, sole
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.binding import Lists, OfLists, cut_along
 from deconv_ir.ops.checks import (
@@ -24,6 +24,7 @@ from deconv_ir.ops.checks import (
     only,
     shape_misfit,
 )
+from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import parts_tile
 from deconv_ir.ops.values import ANY, unknown_dims
@@ -88,14 +89,28 @@ class Concat(Operation):
         return f"sum of the inputs along axis {axis}: {' + '.join(parts)}"
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        concatenate, axis = np.concatenate, normalize_axis(self.axis, len(static(outputs[0].shape)))
-        return lambda arrays, out: (concatenate(arrays, axis, out),)
+        shape = static(outputs[0].shape)
+        concatenate, axis = np.concatenate, normalize_axis(self.axis, len(shape))
+        if is_small(element_count(shape)):
+            return lambda arrays, out: (concatenate(arrays, axis, out),)
+        return super().bind(inputs, outputs, context)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return output.element_type is not None and output.element_type.kind != "string"
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        np.concatenate(inputs, normalize_axis(self.axis, out.ndim), out)
+        """Copy inputs that are contiguous together, and transposed ones in blocks."""
+        axis = normalize_axis(self.axis, out.ndim)
+        if all(array.flags.c_contiguous for array in inputs):
+            np.concatenate(inputs, axis, out)
+            return
+        from deconv_ir.kernels.copies import copy_into
+
+        start, before = 0, (slice(None),) * axis
+        for array in inputs:
+            end = start + array.shape[axis]
+            copy_into(array, out[(*before, slice(start, end))])
+            start = end
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box = sole(boxes)

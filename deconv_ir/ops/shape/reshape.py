@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
-from deconv_ir.ir.dtypes import I64, Array, ElementType
+from deconv_ir.ir.dtypes import I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
@@ -19,7 +19,7 @@ from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import reshape_tile
 from deconv_ir.ops.values import wrap
 
-# NumPy's copy takes six times as long where the innermost loop is over two elements.
+# A last axis so short is copied along the others.
 _FEW = 16
 
 
@@ -127,16 +127,10 @@ class Reshape(Operation):
         data, target = inputs
         shape = self.resolve(data.shape, integers(target))
         if data.ndim and data.strides[-1] != data.itemsize and 1 < data.shape[-1] <= _FEW:
-            data = _in_order(data)
+            from deconv_ir.kernels.copies import contiguous
+
+            data = contiguous(data)
         return (data.reshape(static(shape)),)
-
-
-def _in_order(data: Array) -> Array:
-    """Copy an array whose last axis is short, as after a pixel shuffle: along the others."""
-    result = np.empty(data.shape, data.dtype)
-    for i in range(data.shape[-1]):
-        result[..., i] = data[..., i]
-    return result
 
 
 def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:

@@ -8,6 +8,7 @@ import math
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import static
@@ -48,11 +49,32 @@ def divided(dim: Dim, divisor: int, what: str) -> Dim:
     return interval(-(-low // divisor), None if high is None else high // divisor)
 
 
-class _Blocks(Operation, abc.ABC):
+class _Reordered(Operation, abc.ABC):
+    """The elements of an array in another order."""
+
+    @abc.abstractmethod
+    def reordered(self, data: Array) -> Array:
+        """Return a view that has the elements in the order of the output, in any shape."""
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return output.element_type is not None and output.element_type.kind != "string"
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        from deconv_ir.kernels.copies import reshape_into
+
+        reshape_into(self.reordered(inputs[0]), out)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        (info,) = self.infer([TensorInfo(inputs[0].shape)], context)
+        out = np.empty(static(info.shape), inputs[0].dtype)
+        self.execute_into(inputs, context, out)
+        return (out,)
+
+
+class _Blocks(_Reordered):
     """Attributes of both directions."""
 
     formula = "data {shape[data]}, block_size {self.block_size}"
-    sharing = Sharing.PART
 
     block_size: int = attribute(integer(1), 1)
     mode: BlockMode = attribute(choice(BlockMode))
@@ -81,16 +103,14 @@ class SpaceToDepth(_Blocks):
         blocked = (1,) if 1 in partial_axes(box, static(outputs[0].shape)) else ()
         return LayerTile(((box[0], (0, shape[1]), *spans),), self, blocked)
 
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        data, b = inputs[0], self.block_size
-        shape = static(self.moved(*data.shape))
-        batch, channels, *spatial = data.shape
+    def reordered(self, data: Array) -> Array:
+        (batch, channels, *spatial), b = data.shape, self.block_size
         split = [n for d in spatial for n in (d // b, b)]
         blocks = [3 + 2 * i for i in range(len(spatial))]
         kept = [2 + 2 * i for i in range(len(spatial))]
         first = self.mode is BlockMode.BLOCKS_FIRST
         order = [0, *blocks, 1, *kept] if first else [0, 1, *blocks, *kept]
-        return (data.reshape(batch, channels, *split).transpose(order).reshape(shape),)
+        return data.reshape(batch, channels, *split).transpose(order)
 
 
 @operation("DepthToSpace-1(data)", "f32[1,12,2,3] -> f32[1,3,4,6] | block_size=2 mode=depth_first")
@@ -133,26 +153,22 @@ class DepthToSpace(_Blocks):
             return least * depth, (most + 1) * depth
         return least, (depth - 1) * size ** len(kept) + most + 1
 
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        data, b = inputs[0], self.block_size
-        shape = static(self.moved(*data.shape))
-        batch, _, *spatial = data.shape
+    def reordered(self, data: Array) -> Array:
+        (batch, channels, *spatial), b = data.shape, self.block_size
         k = len(spatial)
         if self.mode is BlockMode.BLOCKS_FIRST:
-            split, depth, first = [*(b,) * k, shape[1]], k + 1, 1
+            split, depth, first = [*(b,) * k, channels // b**k], k + 1, 1
         else:
-            split, depth, first = [shape[1], *(b,) * k], 1, 2
+            split, depth, first = [channels // b**k, *(b,) * k], 1, 2
         pairs = [n for i in range(k) for n in (k + 2 + i, first + i)]
-        parts = data.reshape(batch, *split, *spatial).transpose([0, depth, *pairs])
-        return (parts.reshape(shape),)
+        return data.reshape(batch, *split, *spatial).transpose([0, depth, *pairs])
 
 
 @operation("ShuffleChannels-1(data)", "f32[1,6,2] -> f32[1,6,2] | axis=1 group=3")
-class ShuffleChannels(Operation):
+class ShuffleChannels(_Reordered):
     """Groups along an axis interleaved."""
 
     formula = "the shape of data, {shape[data]}"
-    sharing = Sharing.PART
 
     axis: int = attribute(integer(), 1)
     group: int = attribute(integer(1), 1)
@@ -168,12 +184,11 @@ class ShuffleChannels(Operation):
         axis = normalize_axis(self.axis, len(static(inputs[0].shape)))
         return along_axes(self, boxes, (axis,), inputs, outputs)
 
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        data = inputs[0]
+    def reordered(self, data: Array) -> Array:
         axis = normalize_axis(self.axis, data.ndim)
         head, extent, tail = data.shape[:axis], data.shape[axis], data.shape[axis + 1 :]
         split = data.reshape(*head, self.group, extent // self.group, *tail)
-        return (split.swapaxes(axis, axis + 1).reshape(data.shape),)
+        return split.swapaxes(axis, axis + 1)
 
 
 Dims = tuple[Dim, ...]

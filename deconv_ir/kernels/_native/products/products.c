@@ -11,6 +11,8 @@
 #include "products/products.h"
 
 #define LEAST_COPIED (1 << 17) /* bytes that are worth a thread of their own */
+#define COPIED_AT_ONCE 8192    /* elements of a job of copies, about */
+#define MOST_INTERLEAVED 8     /* columns that are copied element by element */
 
 /* The first vector of a panel. */
 static int64_t panel_begin(int64_t vectors, int64_t panels, int64_t panel) {
@@ -153,13 +155,31 @@ static void multiply(void *context, int64_t job, void *scratch) {
                p->out + (index * p->m + first) * p->n);
 }
 
-/* Copy some rows of a matrix of a stack. */
-static void copy_rows(void *context, int64_t job, void *scratch) {
+/* Copy rows of few elements; those of a column are neighbours. */
+static void interleave(const struct product *p, const float *in, int64_t rows, float *out) {
+    const int64_t column = p->a.column;
+#define INTERLEAVE(COLUMNS)                                                           \
+    for (int64_t r = 0; r < rows; r++)                                                \
+        for (int64_t c = 0; c < COLUMNS; c++) out[r * COLUMNS + c] = in[c * column + r]
+    if (p->n == 2) INTERLEAVE(2);
+    else if (p->n == 3) INTERLEAVE(3);
+    else if (p->n == 4) INTERLEAVE(4);
+    else INTERLEAVE(p->n);
+#undef INTERLEAVE
+}
+
+/* Copy some of the pieces of a stack: rows of a matrix. */
+static void copy_pieces(void *context, int64_t job, void *scratch) {
     const struct product *p = context;
-    const int64_t index = job / p->row_jobs, first = job % p->row_jobs * MOST_DEPTH;
-    pack(p, matrix_at(p, &p->a, index) + first * p->a.row, p->a.row, p->a.column,
-         least(MOST_DEPTH, p->m - first), p->n, p->n, scratch,
-         p->out + (index * p->m + first) * p->n);
+    const int64_t end = least(p->pieces, (job + 1) * p->pieces_at_once);
+    for (int64_t piece = job * p->pieces_at_once; piece < end; piece++) {
+        const int64_t index = piece / p->row_jobs, first = piece % p->row_jobs * MOST_DEPTH;
+        const int64_t rows = least(MOST_DEPTH, p->m - first);
+        const float *in = matrix_at(p, &p->a, index) + first * p->a.row;
+        float *out = p->out + (index * p->m + first) * p->n;
+        if (p->n <= MOST_INTERLEAVED && p->a.row == 1) interleave(p, in, rows, out);
+        else pack(p, in, p->a.row, p->a.column, rows, p->n, p->n, scratch, out);
+    }
 }
 
 /* Divide the work: rows by their number, columns so that all threads have some. */
@@ -268,8 +288,10 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
         p.out = buffers[1].buf;
         p.row_jobs = divide_up(p.m, MOST_DEPTH);
         if (take_kernels(&p, isa)) {
+            p.pieces = matrices * p.row_jobs;
+            p.pieces_at_once = divide_up(COPIED_AT_ONCE, least(p.m, MOST_DEPTH) * p.n);
             begin_unlocked();
-            failed = parallel_run(copy_rows, &p, matrices * p.row_jobs,
+            failed = parallel_run(copy_pieces, &p, divide_up(p.pieces, p.pieces_at_once),
                                   most(1, least(threads, buffers[0].len / LEAST_COPIED)),
                                   least(p.m, MOST_DEPTH) * LINE);
             end_unlocked();

@@ -28,6 +28,7 @@ struct product {
     int64_t stack[MOST_STACKED];
     int64_t m, n, k, vectors, panels;
     int64_t row_jobs, rows_at_once, column_jobs, panels_at_once;
+    int64_t pieces, pieces_at_once; /* of a copy */
     int64_t packed_a, packed_b; /* elements of scratch */
     int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
 };
