@@ -35,6 +35,13 @@ class Activation(NamedTuple):
     in_numpy: Callable[[Array], Array] | None = None
     """The FUNCTION in NumPy."""
 
+    def arguments(self) -> tuple[int, float, float, float, int]:
+        """Return what the compiled kernels take: kind, bounds, slope and number of the function."""
+        from deconv_ir.kernels.pointwise import operation_number
+
+        function = operation_number(self.function)
+        return (self.kind.value, self.low, self.high, self.slope, function)
+
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""
         if self.kind is ActivationKind.RELU:

@@ -14,7 +14,6 @@ from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.copies import in_order
-from deconv_ir.kernels.pointwise import operation_number
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.cpu import (
     INSTRUCTION_SETS,
@@ -195,13 +194,7 @@ class CompiledKernel:
             self._fill(strides, 1),
             self._fill(problem.dilations, 1),
             None if bias is None else _packable(bias),
-            (
-                activation.kind.value,
-                activation.low,
-                activation.high,
-                activation.slope,
-                operation_number(activation.function),
-            ),
+            activation.arguments(),
             (self._machine.level2_bytes, self._machine.multiply_adds(isa)),
         )
         # A filter in a file can be read again, and is not kept.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deconv_ir.ir.record import NamedTuple
+from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
@@ -36,6 +37,11 @@ _LEAST_PACKED = 1 << 10
 _MOST_STACKED = 8
 # As in products.c: rows, terms and columns that a thread packs at once, and lanes of a vector.
 _ROWS, _DEPTH, _COLUMNS, _LANES = 240, 256, 64, 16
+# As in attention.c: bytes of the weights of a job, where they leave it so many vectors of queries,
+# and the keys whose mask is copied at once.
+_MOST_WEIGHT_BYTES, _LEAST_VECTORS, _MASKED_KEYS = 1 << 20, 3, 32
+
+_IDENTITY = Activation()
 
 
 class PackedMatrix(NamedTuple):
@@ -48,18 +54,28 @@ class PackedMatrix(NamedTuple):
     isa: int
     """Index of the instruction set."""
 
-    def multiply(self, rows: Array, bias: Array | None = None) -> Array:
+    def multiply(
+        self,
+        rows: Array,
+        bias: Array | None = None,
+        activation: Activation = _IDENTITY,
+        out: Array | None = None,
+    ) -> Array:
         """Return the product of ``[M, K]`` in f32 and this matrix, plus ``[N]``: ``[M, N]``.
 
         Each sum begins with the bias and adds its terms in order: the same bits for any number of
-        rows and threads.
+        rows and threads.  The activation is applied at the end; the result is written to `out`,
+        contiguous, if that is given.
         """
         module = compiled_module()
         assert module is not None, "the matrix is packed for it"
         rows = rows if rows.flags.aligned else rows.copy()
-        out = empty((len(rows), self.shape[1]), np.dtype(np.float32))
+        if out is None:
+            out = empty((len(rows), self.shape[1]), np.dtype(np.float32))
         if out.size:
-            module.multiply(self.isa, rows, self.data, bias, out, True, get_threads())
+            module.multiply(
+                self.isa, rows, self.data, bias, out, True, activation.arguments(), get_threads()
+            )
         return out
 
 
@@ -94,13 +110,16 @@ def _is_compiled(a: Array, b: Array) -> bool:
     """Whether a product is compiled, which depends on one matrix of each stack alone."""
     (m, k), n = a.shape[-2:], b.shape[-1]
     return (
-        m >= _LEAST_ROWS
-        and m * k * n >= _LEAST_COMPILED
+        _is_worth(m, k, n)
         and k == b.shape[-2]
         and _is_plain(a)
         and _is_plain(b)
         and compiled_module() is not None
     )
+
+
+def _is_worth(m: int, k: int, n: int) -> bool:
+    return m >= _LEAST_ROWS and m * k * n >= _LEAST_COMPILED
 
 
 def _is_plain(x: Array) -> bool:
@@ -115,9 +134,8 @@ def _compiled(a: Array, b: Array) -> Array:
     product = empty((*stack, a.shape[-2], b.shape[-1]), np.dtype(np.float32))
     if product.size:
         isa = INSTRUCTION_SETS.index(instruction_set())
-        module.multiply(
-            isa, _spread(a, stack), _spread(b, stack), None, product, False, get_threads()
-        )
+        given = _spread(a, stack), _spread(b, stack)
+        module.multiply(isa, *given, None, product, False, _IDENTITY.arguments(), get_threads())
     return product
 
 
@@ -140,23 +158,45 @@ def matmul(a: Array, b: Array) -> Array:
     return _compiled(a, b) if compiled else _multiply(a, b)
 
 
-def attend(query: Array, key: Array, value: Array, scale: float) -> Array | None:
-    """Return ``softmax(scale * query key^T) value``, the weights of few queries at once.
+def attend(
+    query: Array, key: Array, value: Array, scale: float, mask: Array | None = None
+) -> Array | None:
+    """Return ``softmax(scale * query key^T + mask) value``, the weights of few queries at once.
 
     Of ``[..., M, K]``, ``[..., N, K]`` and ``[..., N, V]``, stacks broadcast, it is
-    ``[..., M, V]``, with the same bits on any number of threads.  None: not compiled, which
-    depends on the shapes of one matrix of each stack alone.
+    ``[..., M, V]``, with the same bits on any number of threads.  The mask, of f32, is broadcast to
+    ``[..., M, N]``.  None: not compiled, which depends on the types, and on the shapes of one
+    matrix of each stack alone.
     """
     module = compiled_module()
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
         return None
     stack = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
+    if mask is not None:
+        if not _is_plain(mask):
+            return None
+        mask = np.broadcast_to(mask, (*stack, query.shape[-2], key.shape[-2]))
     if out.size:
         isa = INSTRUCTION_SETS.index(instruction_set())
         given = (_spread(x, stack) for x in (query, key, value))
-        module.attend(isa, *given, out, scale, get_threads())
+        module.attend(isa, *given, mask, out, scale, get_threads())
     return out
+
+
+def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | None:
+    """Return the bytes that `attend` takes at most; None where it is not compiled.
+
+    `depth` is the last extent of queries and keys, `width` that of values.
+    """
+    if compiled_module() is None or not _is_worth(queries, depth, keys):
+        return None
+    panel = _LEAST_VECTORS * _LANES
+    fitting = max(panel, min(_ROWS, _MOST_WEIGHT_BYTES // (4 * max(1, keys))))
+    at_once = min(fitting, queries) + panel
+    masked = 4 * _MASKED_KEYS * (at_once + _LANES)
+    packed = (scratch_bytes(keys, depth, queries), scratch_bytes(queries, keys, width))
+    return get_threads() * (4 * keys * at_once + masked) + max(packed)
 
 
 def _spread(x: Array, stack: tuple[int, ...]) -> Array:

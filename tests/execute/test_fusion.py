@@ -275,3 +275,26 @@ def test_a_tensor_that_is_broadcast_in_later_runs(tmp_path: Path) -> None:
         inner = model.run(given, outputs=["bias", "abs"])
         expected = np.maximum(inner["bias"] + inner["abs"], 0)
         np.testing.assert_allclose(model.run(given)["y"], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [64, 65])
+@pytest.mark.parametrize("function", [*FUNCTIONS, "ReLU", "Clamp"])
+def test_a_product_takes_a_bias_and_a_function(function: str, columns: int, tmp_path: Path) -> None:
+    given = {"ReLU": ({}, "opset1"), "Clamp": ({"min": "-0.5", "max": "1"}, "opset1")}
+    attributes, version = (FUNCTIONS | given)[function]
+    ir = IR()
+    x = ir.parameter("x", "3,17,40")
+    y = ir.layer("MatMul", [x, ir.const(normal(40, columns))], name="product")
+    y = ir.layer("Add", [y, ir.const(normal(1, 1, columns))], name="add")
+    y = ir.layer(function, [y], attributes, name="act", version=version)
+    ir.result(y)
+    model = deconv_ir.load(ir.save(tmp_path))
+    data = normal(3, 17, 40)
+    data[0, 0, 0], data[0, 1, 1], data[1, 2] = np.nan, np.inf, -0.0
+    compiled = compiled_module() is not None
+    together, apart = ["act"], ["add", "act"]
+    taken = ("add", "act") if compiled else ()
+    assert rows_of(model, [data], outputs=together)["product"].fused == taken
+    assert rows_of(model, [data], outputs=apart)["product"].fused == taken[:1]
+    found = model.run([data], outputs=together)["act"]
+    np.testing.assert_array_equal(found, model.run([data], outputs=apart)["act"], strict=True)

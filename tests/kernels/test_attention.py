@@ -18,9 +18,9 @@ ISAS = [] if module is None else module.isas()
 EXTENTS = (8, 9, 16, 17, 47, 48, 49, 100, 241, 300)
 
 
-def expected(query: Any, key: Any, value: Any, scale: float) -> Any:
+def expected(query: Any, key: Any, value: Any, scale: float, mask: Any = None) -> Any:
     q, k, v = (x.astype(np.float64) for x in (query, key, value))
-    scores = scale * q @ k.swapaxes(-1, -2)
+    scores = scale * q @ k.swapaxes(-1, -2) + (0 if mask is None else mask)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
 
@@ -46,27 +46,35 @@ def test_random_shapes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     stacks: Any = [[int(rng.choice((1, n))) for n in (2, 3)] for _ in range(3)]
     query = drawn(rng, *stacks[0], queries, width)
     key, value = drawn(rng, *stacks[1], keys, width), drawn(rng, *stacks[2], keys, mixed)
-    found = attend(query, key, value, 0.3)
+    mask = None
+    if seed % 2:
+        most = np.broadcast_shapes(*map(tuple, stacks))
+        shape = [int(rng.choice((1, n))) for n in (*most, queries, keys)]
+        mask = drawn(rng, *shape)[(0,) * int(rng.integers(3))]
+    found = attend(query, key, value, 0.3, mask)
     assert found is not None or queries * width * keys < 1 << 15
     if found is not None:
-        right = expected(query, key, value, 0.3)
+        right = expected(query, key, value, 0.3, mask)
         assert found.shape == right.shape
         np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
 
 
-def test_bits_depend_on_neither_threads_nor_other_queries() -> None:
+@pytest.mark.parametrize("masked", [False, True])
+def test_bits_depend_on_neither_threads_nor_other_queries(masked: bool) -> None:
     rng = np.random.default_rng(0)
     query, key, value = (drawn(rng, 2, 300, 64) for _ in range(3))
+    mask = drawn(rng, 300, 300) if masked else None
     found = []
     try:
         for threads in (1, 2, 7):
             set_threads(threads)
-            found.append(attend(query, key, value, 0.125))
+            found.append(attend(query, key, value, 0.125, mask))
     finally:
         set_threads(None)
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
-    part = attend(query[1:, 30:170], key[1:], value[1:], 0.125)
+    rows = mask[30:170] if masked else None
+    part = attend(query[1:, 30:170], key[1:], value[1:], 0.125, rows)
     np.testing.assert_array_equal(part, found[0][1:, 30:170])
 
 
@@ -84,6 +92,41 @@ def test_numbers_that_are_not_usual() -> None:
     large = attend(query[4:] * 1e4, key, value, 1.0)
     assert large is not None
     assert np.isfinite(np.delete(large, 4, axis=1)).all()
+
+
+def test_masks_of_numbers_that_are_not_usual() -> None:
+    # Oracle: NumPy's operations in f64; the last row has no key left.
+    rng = np.random.default_rng(4)
+    query, key, value = (rng.standard_normal((2, 64, 40)).astype(np.float32) for _ in range(3))
+    mask = rng.standard_normal((64, 64)).astype(np.float32)
+    mask[:32, 9:], mask[1, 3], mask[2, 4] = -np.inf, np.nan, np.inf
+    mask[5, :5], mask[6, :7], mask[7], mask[63] = -0.0, 1e-42, -1e4, -np.inf
+    with np.errstate(all="ignore"):
+        right, found = expected(query, key, value, 1.0, mask), attend(query, key, value, 1.0, mask)
+    assert found is not None
+    for row in (1, 2, 63):
+        assert np.isnan(found[:, row]).all()
+    np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["a bias of heads", "booleans", "narrow", "causal"])
+def test_a_layer_with_a_mask(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    dtype = np.float16 if kind == "narrow" else np.float32
+    query, key, value = (rng.standard_normal((2, 3, 50, 32)).astype(dtype) for _ in range(3))
+    mask: Any = rng.standard_normal((3, 50, 50)).astype(dtype)
+    added = mask
+    if kind == "booleans":
+        mask = mask < 1
+        added = np.where(mask, 0, -np.inf)
+    elif kind == "causal":
+        added = np.where(np.tri(50) > 0, 0, -np.inf)
+    layer = find_operation("ScaledDotProductAttention")(causal=kind == "causal")
+    inputs = [query, key, value, *([] if kind == "causal" else [mask])]
+    (found,) = layer.execute(inputs, Context())
+    right = expected(query, key, value, 32**-0.5, added)
+    tolerance = 2e-3 if kind == "narrow" else 1e-5
+    np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +153,10 @@ def test_c_refuses_what_does_not_fit() -> None:
                 (q, k.astype("f8"), v, out), (q[:, :0], k, v, out[:, :0].copy()),
                 (q, k, v[..., :0], out[..., :0].copy())):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.attend(0, *bad, 1.0, 1)
+            module.attend(0, *bad[:3], None, bad[3], 1.0, 1)
+    for mask in (np.zeros((2, 9, 8), "f4"), np.zeros((1, 9, 9), "f4"), np.zeros((9, 9), "f4"),
+                 np.zeros((2, 9, 9)), np.zeros((2, 8, 9), "f4")):  # fmt: skip
+        with pytest.raises(ValueError, match="fit"):
+            module.attend(0, q, k, v, mask, out, 1.0, 1)
     with pytest.raises(ValueError, match="fit"):
-        module.attend(9, q, k, v, out, 1.0, 1)
+        module.attend(9, q, k, v, None, out, 1.0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -9,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
-from deconv_ir.kernels import set_threads
+from deconv_ir.kernels import Activation, ActivationKind, set_threads
+from deconv_ir.kernels.pointwise import operation_number
 from deconv_ir.kernels.products import matmul, pack_matrix
 from deconv_ir.kernels.runtime.extension import compiled_module
 
+NO_EPILOGUE = (0, 0.0, 0.0, 0.0, -1)
 SHAPES = [
     pytest.param((300, 200), (200, 100), id="rows"),
     pytest.param((100, 200), (200, 300), id="columns"),
@@ -175,6 +179,56 @@ def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
     np.testing.assert_array_equal(matmul(a, b), together)
 
 
+ACTIVATIONS = {
+    "relu": (Activation(ActivationKind.RELU), lambda x: np.where(x < 0, 0, x)),
+    "slope": (
+        Activation(ActivationKind.LEAKY_RELU, slope=0.25),
+        lambda x: np.where(x < 0, 0.25 * x, x),
+    ),
+    "clamp": (Activation(ActivationKind.CLAMP, -1.5, 2.0), lambda x: np.clip(x, -1.5, 2)),
+    "gelu": (
+        Activation(ActivationKind.FUNCTION, function="gelu"),
+        lambda x: x * 0.5 * (1 + scipy.special.erf(x / math.sqrt(2))),
+    ),
+    "elu": (
+        Activation(ActivationKind.FUNCTION, 0.75, function="elu"),
+        lambda x: np.where(x < 0, 0.75 * np.expm1(x), x),
+    ),
+}
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activation_of_the_sums(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Oracle: the product in f64, and the formula of the function.
+    assert module is not None
+    isas = module.isas()
+    monkeypatch.setenv("DECONV_IR_ISA", isas[seed % len(isas)])
+    rng = np.random.default_rng(seed)
+    m, n = (int(rng.choice((1, 5, 16, 49, 100, 241))) for _ in range(2))
+    n, k = n + 60, int(rng.choice((20, 256, 257, 700)))  # one piece of the terms, and several
+    a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
+    b /= math.sqrt(k)
+    b[:, :3], bias[0], bias[1], bias[2] = 0, -0.0, np.inf, np.nan
+    packed = pack_matrix(b)
+    assert packed is not None
+    activation, formula = ACTIVATIONS[name]
+    found = []
+    for threads in (1, 3):
+        set_threads(threads)
+        try:
+            found.append(packed.multiply(a, bias, activation))
+        finally:
+            set_threads(None)
+    out = np.full((m, n), 7, np.float32)
+    assert packed.multiply(a, bias, activation, out) is out
+    for other in (found[1], out):
+        np.testing.assert_array_equal(other, found[0])
+    expected = formula(a.astype(np.float64) @ b.astype(np.float64) + bias.astype(np.float64))
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=2e-5)
+
+
 @compiled
 def test_c_refuses_what_does_not_fit() -> None:
     assert module is not None
@@ -186,9 +240,13 @@ def test_c_refuses_what_does_not_fit() -> None:
                 (a[:0], b, None, out[:0], False), (a, packed[:15], None, out, True),
                 (a, b, out[0, :4], out, False)):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.multiply(0, *bad, 1)
+            module.multiply(0, *bad, NO_EPILOGUE, 1)
     with pytest.raises(ValueError, match="fit"):
-        module.multiply(9, a, b, None, out, False, 1)
+        module.multiply(9, a, b, None, out, False, NO_EPILOGUE, 1)
+    for epilogue in ((-1, 0, 0, 0, -1), (5, 0, 0, 0, 0), (4, 0, 0, 0, -1), (4, 0, 0, 0, 10_000),
+                     (4, 0, 0, 0, operation_number("add"))):  # fmt: skip
+        with pytest.raises(ValueError, match="fit"):
+            module.multiply(0, a, b, None, out, False, epilogue, 1)
     for pair in ((b, packed[:15]), (b[None], packed), (b.astype("f8"), packed), (b[:0], packed)):
         with pytest.raises(ValueError, match="fit"):
             module.pack_columns(0, *pair)

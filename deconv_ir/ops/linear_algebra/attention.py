@@ -168,11 +168,12 @@ class ScaledDotProductAttention(Operation):
         if len(inputs) > 4:
             scale = only(widen(inputs[4]), "scale")
         mask = inputs[3] if len(inputs) > 3 else None
-        if mask is not None and mask.dtype != bool and mask.size == 1 and not mask.any():
-            mask = None  # as converters write it
+        if mask is not None and mask.dtype != bool:
+            # A zero is how converters write that there is none.
+            mask = None if mask.size == 1 and not mask.any() else widen(mask)
         with np.errstate(all="ignore"):
-            if mask is None and not self.causal:
-                compiled = attend(query, key, value, scale)
+            if not self.causal:
+                compiled = attend(query, key, value, scale, mask)
                 if compiled is not None:
                     return (narrow(compiled, inputs[0].dtype),)
             weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
@@ -181,6 +182,6 @@ class ScaledDotProductAttention(Operation):
             elif mask is not None and mask.dtype == bool:
                 weights = np.where(mask, weights, -np.inf)
             elif mask is not None:
-                weights = weights + widen(mask)
+                weights = weights + mask
             (weights,) = Softmax8(axis=-1).execute([weights], context)
             return (narrow(matmul(weights, value), inputs[0].dtype),)

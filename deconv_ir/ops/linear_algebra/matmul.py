@@ -33,12 +33,13 @@ from deconv_ir.ir.shapes import (
 )
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_least_rank, check_type, merged_type
-from deconv_ir.ops.convolution.fusing import as_bias
+from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import broadcast_box
 
 if TYPE_CHECKING:
+    from deconv_ir.kernels.activation import Activation
     from deconv_ir.kernels.products import PackedMatrix
 
 
@@ -164,24 +165,29 @@ class MatMul(Operation):
     def prepare_fused(
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
-        """Pack a constant matrix on the right; sums begin with a number a column."""
+        """Pack a constant matrix on the right; sums begin with a number a column.
+
+        An activation is applied while its results are in cache.
+        """
+        from deconv_ir.kernels.activation import Activation
         from deconv_ir.kernels.products import pack_matrix
 
         a, b = constants
         if a is not None or b is None or len(b.shape) != 2:
             return None
-        if epilogue.activation is not None or epilogue.adds:
-            return None
         matrix = whole(b)
         matrix = matrix.T if self.transpose_b else matrix
-        bias, addend = None, epilogue.addend
-        axes = 1 if addend is None else max(1, addend.ndim)
-        if addend is not None:
-            bias = as_bias(addend, axes, axes - 1, matrix.shape[1], matrix.dtype)
-            if bias is None:
-                return None
-        packed = pack_matrix(matrix)
-        return None if packed is None else _PackedProduct(self, packed, bias, axes)
+        axes = 1 if epilogue.addend is None else max(1, epilogue.addend.ndim)
+        fused = as_kernel_epilogue(epilogue, axes, axes - 1, matrix.shape[1], matrix.dtype)
+        packed = None if epilogue.adds or fused is None else pack_matrix(matrix)
+        if packed is None or fused is None:
+            return None
+        bias, activation = fused
+        return _PackedProduct(self, packed, bias, axes, activation or Activation())
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write products with a packed matrix to an array."""
+        return True
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what threads pack at once."""
@@ -215,11 +221,13 @@ class _PackedProduct(Kernel):
         packed: PackedMatrix,
         bias: Array | None,
         axes: int,
+        activation: Activation,
     ) -> None:
         self._operation = operation
         self._packed = packed
         self._bias = bias
         self._axes = axes
+        self._activation = activation
 
     @property
     def packed_bytes(self) -> int:
@@ -229,7 +237,7 @@ class _PackedProduct(Kernel):
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same matrix for the columns of a tile."""
         assert isinstance(operation, MatMul), "a tile of one is one"
-        return _PackedProduct(operation, self._packed, self._bias, self._axes)
+        return _PackedProduct(operation, self._packed, self._bias, self._axes, self._activation)
 
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
@@ -238,11 +246,20 @@ class _PackedProduct(Kernel):
         a = inputs[0]
         if self._operation.transpose_a and a.ndim > 1:
             a = np.swapaxes(a, -1, -2)
-        product = self._packed.multiply(a.reshape(-1, a.shape[-1]), self._bias)
-        more = max(0, self._axes - a.ndim)  # where the addend has more axes than the product
-        product = product.reshape(*(1,) * more, *a.shape[:-1], self._packed.shape[1])
+        rows, width = a.reshape(-1, a.shape[-1]), self._packed.shape[1]
         columns = self._operation.columns
-        return (product if columns is None else product[..., slice(*columns)],)
+        if out is not None and columns is None and out.flags.c_contiguous:
+            self._packed.multiply(rows, self._bias, self._activation, out.reshape(-1, width))
+            return (out,)
+        product = self._packed.multiply(rows, self._bias, self._activation)
+        more = max(0, self._axes - a.ndim)  # where the addend has more axes than the product
+        product = product.reshape(*(1,) * more, *a.shape[:-1], width)
+        if columns is not None:
+            product = product[..., slice(*columns)]
+        if out is None:
+            return (product,)
+        out[...] = product
+        return (out,)
 
 
 @operation(

@@ -217,16 +217,9 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
                           &bias, &activation, &epilogue.low, &epilogue.high,
                           &epilogue.slope, &function, &l.machine.level2, &l.machine.multiply_adds))
         return NULL;
-    epilogue.activation = (enum activation)activation;
-    epilogue.immediates[0] = (float)epilogue.low;
-    epilogue.immediates[1] = (float)epilogue.high;
     Kernel *self = NULL;
-    int good = layer_is_sane(&l) && activation >= 0 && activation < ACTIVATIONS;
-    if (good && activation == ACT_FUNCTION) {
-        epilogue.function = pointwise_unary((enum isa)l.isa, function);
-        good = l.element == F32 && epilogue.function;
-    }
-    if (!good) {
+    if (!layer_is_sane(&l) ||
+        !epilogue_take(&epilogue, (enum isa)l.isa, l.element == F32, activation, function)) {
         PyErr_SetString(PyExc_ValueError, "no such layer");
     } else {
         self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);

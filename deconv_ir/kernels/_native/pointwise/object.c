@@ -35,10 +35,17 @@ static const struct pointwise_functions *functions_for(enum isa isa) {
     return &functions_pointwise_baseline;
 }
 
-pointwise_function pointwise_unary(enum isa isa, int operation) {
+int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activation,
+                  int operation) {
+    if (activation < 0 || activation >= ACTIVATIONS) return 0;
+    epilogue->activation = (enum activation)activation;
+    epilogue->immediates[0] = (float)epilogue->low;
+    epilogue->immediates[1] = (float)epilogue->high;
+    if (activation != ACT_FUNCTION) return 1;
     if (operation < 0 || operation >= PW_OPERATIONS || operations[operation].operands != 1)
-        return NULL;
-    return functions_for(isa)->table[operation];
+        return 0;
+    epilogue->function = functions_for(isa)->table[operation];
+    return is_f32;
 }
 
 static int refuse(const char *message) {

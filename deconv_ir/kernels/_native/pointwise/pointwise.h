@@ -57,8 +57,10 @@ extern const struct pointwise_functions functions_pointwise_avx2;
 extern const struct pointwise_functions functions_pointwise_avx512;
 #endif
 
-/* The function of an operation on one operand; NULL for others. */
-pointwise_function pointwise_unary(enum isa isa, int operation);
+/* Take an activation of f32 or another type, and the operation that is its function, where it has
+ * one.  `low`, `high` and `slope` are set.  Returns whether there are such. */
+int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activation,
+                  int operation);
 
 struct pointwise_instruction {
     int operation, out;

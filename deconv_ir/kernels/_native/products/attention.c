@@ -1,16 +1,32 @@
-/* Attention: softmax(scale * query key^T) value of stacks of matrices in f32, some queries at once,
- * whose weights stay in cache, [key][query]: vectors of queries need no sums across their lanes. */
+/* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32, some queries at
+ * once, whose weights stay in cache, [key][query]: vectors of queries need no sums across lanes. */
 #include "normalization/normalization.h"
 #include "products/products.h"
 
 #define MOST_WEIGHT_BYTES (1 << 20) /* of a job, where that leaves it some vectors of queries */
 #define LEAST_VECTORS 3
+#define MASKED_KEYS 32 /* whose mask is copied at once */
 
 struct attention {
     struct product scores, mixed; /* key query^T, and weights value */
     const struct row_functions *functions;
+    struct matrices mask; /* [query][key]; first: NULL where there is none */
     int64_t queries, at_once, jobs, weights; /* of a matrix, of a job; of a matrix, of a job */
 };
+
+/* Add the mask of some queries to their scores, [key][query]. */
+static void add_mask(const struct attention *t, const float *mask, int64_t queries, float *room,
+                     float *scores) {
+    const struct product *p = &t->scores;
+    const struct epilogue none = {0};
+    float *const gathered = room + MASKED_KEYS * queries;
+    for (int64_t key = 0; key < p->m; key += MASKED_KEYS) {
+        const int64_t count = least(MASKED_KEYS, p->m - key);
+        pack(p, mask + key * t->mask.column, t->mask.column, t->mask.row, count, queries, queries,
+             gathered, room);
+        p->kernels->add(&none, room, scores + key * queries, count * queries);
+    }
+}
 
 static void attend(void *context, int64_t job, void *scratch) {
     const struct attention *t = context;
@@ -24,6 +40,9 @@ static void attend(void *context, int64_t job, void *scratch) {
                    matrix_at(&scores, &scores.b, index) + first * scores.b.column,
                    least(MOST_ROWS, scores.m - key), 0, scores.panels, places_at(&scores, rest),
                    weights + key * queries);
+    if (t->mask.first)
+        add_mask(t, matrix_at(&scores, &t->mask, index) + first * t->mask.row, queries, rest,
+                 weights);
     t->functions->softmax_columns(weights, scores.m, queries, queries, 0, weights);
     mixed.a.column = queries;
     sum_panels(&mixed, weights, matrix_at(&mixed, &mixed.b, index), queries, 0, mixed.panels,
@@ -41,8 +60,10 @@ static int run(struct attention *t, int64_t threads) {
     t->at_once = round_up(divide_up(t->queries, divide_up(t->queries, most_queries)), panel);
     t->jobs = divide_up(t->queries, t->at_once);
     t->weights = scores->m * t->at_once;
-    const int64_t packed = most(count_packed(scores, least(scores->m, MOST_ROWS)),
-                                count_packed(&t->mixed, t->at_once));
+    const int64_t lanes = scores->kernels->lanes, size = sizeof(float);
+    const int64_t masked = t->mask.first ? MASKED_KEYS * (t->at_once + lanes) * size : 0;
+    const int64_t packed = most(masked, most(count_packed(scores, least(scores->m, MOST_ROWS)),
+                                             count_packed(&t->mixed, t->at_once)));
     begin_unlocked();
     const int failed = parallel_run(attend, t, matrices * t->jobs, least(threads, MOST_THREADS),
                                     t->weights * (int64_t)sizeof(float) + packed);
@@ -81,24 +102,38 @@ static int take(struct attention *t, const Py_buffer *buffers, int isa) {
     return take_kernels(scores, isa) && take_kernels(mixed, isa);
 }
 
-/* attend(isa, query, key, value, out, scale, threads): stacks of as many axes, broadcast by
- * strides. */
+/* Take what is added to the scores, of their shape. */
+static int take_mask(struct attention *t, const Py_buffer *mask) {
+    const int stacked = t->scores.stacked;
+    int good = mask->ndim == stacked + 2 && take_matrices(mask, &t->mask);
+    for (int d = 0; good && d < stacked; d++) good = mask->shape[d] == t->scores.stack[d];
+    return good && mask->shape[stacked] == t->queries && mask->shape[stacked + 1] == t->scores.m;
+}
+
+/* attend(isa, query, key, value, mask, out, scale, threads): stacks of as many axes, broadcast by
+ * strides; mask: or None. */
 PyObject *module_attend(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, held = 0, failed = -1;
     long long threads;
     float scale;
-    PyObject *given[4];
-    if (!PyArg_ParseTuple(arguments, "iOOOOfL", &isa, &given[0], &given[1], &given[2], &given[3],
-                          &scale, &threads))
+    PyObject *given[4], *mask;
+    if (!PyArg_ParseTuple(arguments, "iOOOOOfL", &isa, &given[0], &given[1], &given[2], &mask,
+                          &given[3], &scale, &threads))
         return NULL;
-    Py_buffer buffers[4];
+    Py_buffer buffers[5];
     struct attention t = {0};
     while (held < 4 && PyObject_GetBuffer(given[held], &buffers[held],
                                           held < 3 ? PyBUF_STRIDED_RO : PyBUF_CONTIG | PyBUF_ND) == 0)
         held++;
-    if (held == 4 && isa >= 0 && isa < ISAS && isa_available((enum isa)isa) &&
-        take(&t, buffers, isa)) {
+    int good = held == 4 && isa >= 0 && isa < ISAS && isa_available((enum isa)isa) &&
+               take(&t, buffers, isa);
+    if (good && mask != Py_None) {
+        good = PyObject_GetBuffer(mask, &buffers[4], PyBUF_STRIDED_RO) == 0;
+        held += good;
+        good = good && take_mask(&t, &buffers[4]);
+    }
+    if (good) {
         t.scores.scale = scale;
         failed = run(&t, most(1, threads));
     }

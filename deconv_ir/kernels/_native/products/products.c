@@ -8,6 +8,7 @@
 #include <Python.h>
 #include <string.h>
 
+#include "pointwise/pointwise.h"
 #include "products/products.h"
 
 #define LEAST_COPIED (1 << 17) /* bytes that are worth a thread of their own */
@@ -39,10 +40,8 @@ static void place_lines(const float *in, int64_t step, int64_t count, int64_t de
 #undef PLACE
 }
 
-/* Pack `width` lines of `depth` elements: out[element][line], of `padded` lines.  `gathered` has
- * room for a vector an element. */
-static void pack(const struct product *p, const float *in, int64_t step, int64_t line,
-                 int64_t depth, int64_t width, int64_t padded, float *gathered, float *out) {
+void pack(const struct product *p, const float *in, int64_t step, int64_t line, int64_t depth,
+          int64_t width, int64_t padded, float *gathered, float *out) {
     const int64_t lanes = p->kernels->lanes;
     if (width < padded) memset(out, 0, (size_t)(depth * padded) * sizeof *out);
     if (line == 1) place_lines(in, step, width, depth, padded, out);
@@ -69,19 +68,19 @@ static void pack_panel(const struct product *p, const float *b, int64_t panel, i
 /* Sum a block; the columns of the last one may be fewer than those of its vectors. */
 static void sum_block(const struct product *p, int rows, int columns, int64_t depth,
                       const float *data, const float *weights, int64_t width, int begins,
-                      float *out) {
+                      const struct epilogue *finish, float *out) {
     const microkernel sum = p->kernels->table[rows][columns];
     const int32_t *offsets = p->offsets[columns];
     const int64_t whole = columns * p->kernels->lanes;
     if (width >= whole) {
-        sum(depth, offsets, data, weights, out, p->n, 1, begins, NULL, NULL);
+        sum(depth, offsets, data, weights, out, p->n, 1, begins, NULL, finish);
         return;
     }
     float block[MAX_ROWS * MOST_PANEL * LINE / sizeof(float)];
     if (!begins) memset(block, 0, sizeof block);
     for (int r = 0; r < rows && !begins; r++)
         memcpy(block + r * whole, out + r * p->n, (size_t)width * sizeof *out);
-    sum(depth, offsets, data, weights, block, whole, 1, begins, NULL, NULL);
+    sum(depth, offsets, data, weights, block, whole, 1, begins, NULL, finish);
     for (int r = 0; r < rows; r++)
         memcpy(out + r * p->n, block + r * whole, (size_t)width * sizeof *out);
 }
@@ -108,6 +107,7 @@ void sum_panels(const struct product *p, const float *a, const float *b, int64_t
         memcpy(out + r * p->n + left, p->bias + left, (size_t)(right - left) * sizeof *out);
     for (int64_t k = 0; k < p->k; k += MOST_DEPTH) {
         const int64_t depth = least(MOST_DEPTH, p->k - k);
+        const struct epilogue *finish = k + depth == p->k ? p->finish : NULL;
         for (int64_t r = 0; r < rows;) {
             const int group = group_rows(p->kernels, rows - r);
             pack(p, a + r * p->a.row + k * p->a.column, p->a.column, p->a.row, depth, group, group,
@@ -124,7 +124,7 @@ void sum_panels(const struct product *p, const float *a, const float *b, int64_t
             for (int64_t r = 0; r < rows;) {
                 const int group = group_rows(p->kernels, rows - r);
                 sum_block(p, group, columns, depth, data, to.a + r * depth, p->n - begin * lanes,
-                          k == 0 && !p->bias, out + r * p->n + begin * lanes);
+                          k == 0 && !p->bias, finish, out + r * p->n + begin * lanes);
                 r += group;
             }
         }
@@ -301,15 +301,18 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
     return release_all(failed, buffers, held);
 }
 
-/* multiply(isa, a, b, bias, out, is_packed, threads): stacks of as many axes, broadcast by strides;
- * of a packed b there is one, and of the bias, which is added to each row. */
+/* multiply(isa, a, b, bias, out, is_packed, (activation, low, high, slope, function), threads):
+ * stacks of as many axes, broadcast by strides; of a packed b there is one, and of the bias, which
+ * is added to each row. */
 PyObject *module_multiply(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, is_packed, held = 0, failed = -1;
+    int isa, is_packed, activation, function, held = 0, failed = -1;
     long long threads;
+    struct epilogue finish = {0};
     PyObject *given[3], *bias;
-    if (!PyArg_ParseTuple(arguments, "iOOOOpL", &isa, &given[0], &given[1], &bias, &given[2],
-                          &is_packed, &threads))
+    if (!PyArg_ParseTuple(arguments, "iOOOOp(idddi)L", &isa, &given[0], &given[1], &bias, &given[2],
+                          &is_packed, &activation, &finish.low, &finish.high, &finish.slope,
+                          &function, &threads))
         return NULL;
     Py_buffer buffers[4];
     const int flags[] = {PyBUF_STRIDED_RO, is_packed ? PyBUF_CONTIG_RO : PyBUF_STRIDED_RO,
@@ -323,7 +326,9 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
         p.stacked = axes - 2;
         p.m = a[axes - 2], p.k = a[axes - 1], p.n = out[axes - 1];
         p.out = buffers[2].buf;
-        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, isa);
+        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, isa) &&
+                   epilogue_take(&finish, (enum isa)isa, 1, activation, function);
+        p.finish = activation ? &finish : NULL;
         for (int d = 0; d < p.stacked; d++) {
             p.stack[d] = out[d];
             good = good && a[d] == out[d];

@@ -23,6 +23,7 @@ struct product {
     struct matrices a, b;
     const float *packed; /* b, or NULL */
     const float *bias;   /* the sums of each row begin with it; or NULL */
+    const struct epilogue *finish; /* of complete sums, or NULL */
     float *out, scale; /* the rows of a are multiplied by it */
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
@@ -46,6 +47,12 @@ void set_columns(struct product *p, int64_t n);
 
 /* Whether a buffer holds matrices of f32 that can be addressed by elements. */
 int take_matrices(const Py_buffer *buffer, struct matrices *all);
+
+/* Copy `width` lines of `depth` elements, at most MOST_DEPTH, from `in`, whose elements are `step`
+ * and whose lines are `line` apart: out[element][line], of `padded` lines, the last of zeros.
+ * `gathered` has room for a vector an element. */
+void pack(const struct product *p, const float *in, int64_t step, int64_t line, int64_t depth,
+          int64_t width, int64_t padded, float *gathered, float *out);
 
 /* The first element of one of the matrices of a stack. */
 const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index);
