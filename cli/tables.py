@@ -128,8 +128,8 @@ def _memory(row: PlanRow) -> str:
         parts.append(f"with {', '.join(row.fused)}")
     if row.overwrites is not None:
         parts.append(f"in place of {row.overwrites}")
-    if row.buffer is not None:
-        parts.append(f"buffer {row.buffer}")
+    if row.offset is not None:
+        parts.append(f"at {format_bytes(row.offset)}")
     if row.algorithm is not None:
         parts.append(row.algorithm)
     if row.cycles is not None:

@@ -1,18 +1,19 @@
-"""Assigns buffers to tensors by their lifetimes."""
+"""Gives tensors places in one arena by their lifetimes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+from collections.abc import Iterable, Sequence
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.shapes import element_count, is_static, static
 
-# Smaller arrays are taken from the allocator, whose memory is likely to be in cache.
-_SMALLEST_BUFFER = 1 << 20
-# Factor by which buffers may raise the peak above its lower bound.
-_SLACK = 1.02
+# Tensors begin with a line of the cache.
+_ALIGNMENT = 64
+# Finding places takes time quadratic in their number.
+_MOST_PLACES = 2000
 
 
 def tensor_bytes(info: TensorInfo) -> int | None:
@@ -41,10 +42,11 @@ def known_array(info: TensorInfo) -> Array | None:
 class Group:
     """Tensors that may share memory, alive from step `begin` to step `end`.
 
-    `external` memory is not ours to plan; `takes_out`: the first tensor can be written to a buffer.
+    `external` memory is not ours to plan; `takes_out`: the first tensor can be written to an array
+    of ours.  `offset` is where it lies in the arena, in bytes; None: outside.
     """
 
-    __slots__ = ("begin", "buffer", "bytes", "end", "external", "takes_out")
+    __slots__ = ("begin", "bytes", "end", "external", "offset", "takes_out")
 
     def __init__(self, begin: int, size: int, *, external: bool = False, takes_out: bool = False):
         self.begin = begin
@@ -52,10 +54,10 @@ class Group:
         self.bytes = size
         self.external = external
         self.takes_out = takes_out
-        self.buffer: int | None = None
+        self.offset: int | None = None
 
 
-def live_bytes(groups: Sequence[Group], steps: int) -> list[int]:
+def live_bytes(groups: Iterable[Group], steps: int) -> list[int]:
     """Return the bytes alive during each step."""
     change = [0] * (steps + 2)
     for group in groups:
@@ -68,39 +70,48 @@ def live_bytes(groups: Sequence[Group], steps: int) -> list[int]:
     return live
 
 
-def assign_buffers(groups: Sequence[Group], live: list[int], bound: int) -> list[int]:
-    """Let large tensors reuse the memory of dead ones where that does not raise the peak.
+def arrange(groups: Sequence[Group], steps: int, limit: int) -> tuple[int, list[int]]:
+    """Give tensors places in an arena, which stays from run to run.
 
-    `live` is increased by the bytes of idle buffers.
+    The largest remain outside where the arena, idle at times, would raise the peak above `limit`.
+
+    Returns
+    -------
+    int
+        Bytes of the arena.
+    list of int
+        For each step, bytes of the arena and of the tensors outside that are alive.
     """
-    limit = int(bound * _SLACK)
-    last = len(live)
-    capacities: list[int] = []
-    free_since: dict[int, int] = {}
-    busy: list[tuple[int, int]] = []
-    for group in sorted(groups, key=lambda g: g.begin):
-        if not group.takes_out or group.bytes < _SMALLEST_BUFFER or group.end >= last:
-            continue
-        for end, buffer in [b for b in busy if b[0] < group.begin]:
-            free_since[buffer] = end + 1
-            busy.remove((end, buffer))
-        fitting = sorted((capacities[b], b) for b in free_since if capacities[b] >= group.bytes)
-        for capacity, buffer in fitting:
-            idle = range(free_since[buffer], group.begin)
-            waste = range(group.begin, group.end + 1)
-            extra = capacity - group.bytes
-            if all(live[i] + capacity <= limit for i in idle) and all(
-                live[i] + extra <= limit for i in waste
-            ):
-                for i in idle:
-                    live[i] += capacity
-                for i in waste:
-                    live[i] += extra
-                group.buffer = buffer
-                del free_since[buffer]
-                break
-        if group.buffer is None:
-            group.buffer = len(capacities)
-            capacities.append(group.bytes)
-        busy.append((group.end, group.buffer))
-    return capacities
+    inside = [g for g in groups if g.takes_out and g.end < steps and g.bytes]
+    inside = sorted(inside, key=lambda group: (-group.bytes, group.begin))[:_MOST_PLACES]
+    while True:
+        arena = _place(inside)
+        live = [arena + size for size in live_bytes((g for g in groups if g.offset is None), steps)]
+        if max(live, default=0) <= limit or not inside:
+            return arena, live
+        largest = inside[0].bytes
+        for group in inside:
+            group.offset = None
+        inside = [group for group in inside if 2 * group.bytes <= largest]
+
+
+def _place(groups: Sequence[Group]) -> int:
+    """Set the offsets of groups in the order given; returns the bytes of the arena.
+
+    Each takes the smallest gap among those alive with it: 'Greedy by size for offset calculation'
+    of Pisarchyk and Lee, 'Efficient memory management for deep neural net inference' (2020).
+    """
+    placed: list[tuple[int, int, Group]] = []
+    arena = 0
+    for group in groups:
+        size = -(-group.bytes // _ALIGNMENT) * _ALIGNMENT
+        best, least, end = -1, arena + size, 0
+        for first, last, other in placed:
+            if other.begin <= group.end and group.begin <= other.end:
+                if size <= first - end < least:
+                    best, least = end, first - end
+                end = max(end, last)
+        group.offset = end if best < 0 else best
+        bisect.insort(placed, (group.offset, group.offset + size, group), key=lambda p: p[:2])
+        arena = max(arena, group.offset + size)
+    return arena

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
@@ -24,10 +23,12 @@ from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_lay
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
 from deconv_ir.ir.options import Accuracy
+from deconv_ir.kernels.runtime.idle import Idle
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
+    from deconv_ir.execute.request import InferRequest
     from deconv_ir.execute.variables import Variables
 
 
@@ -78,6 +79,7 @@ class Executor:
         self._weight_bytes = 0
         self._last_run: Plan | None = None
         self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
+        self._idle: Idle[InferRequest] = Idle()
 
     def plan(self, key: Hashable, infer: Callable[[], Sequence[Infos]]) -> Plan:
         """Return the plan for inputs of certain shapes, made once for a number of threads.
@@ -166,34 +168,37 @@ class Executor:
         once : bool
             Free the packed weights of each layer when it has run.
         """
+        # Loads NumPy.
         import numpy as np
+
+        from deconv_ir.execute.request import InferRequest
 
         # Runs of other plans may have packed further weights.
         needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
-        require_memory(needed, self.memory_limit, held=self._weight_bytes, file=self.graph.file)
+        request = self._idle.take(lambda idle: idle.plan is plan)
+        held = self._weight_bytes + (plan.arena_bytes if request else 0)
+        require_memory(needed, self.memory_limit, held=held, file=self.graph.file)
         prepared = self._prepared
         assert prepared is not None, "the plan was made from it"
-        # The last entry, which NOWHERE reads, stays None.
-        values: list[Any] = [None] * (plan.slots + 1)
-        for source, slot in plan.constants.items():
-            values[slot] = prepared.constants[source]
-        for slot, array in plan.values.items():
-            values[slot] = array
+        request = request or InferRequest(plan, prepared)
+        request.with_bodies = functools.partial(
+            self._with_bodies, variables={} if variables is None else variables, observer=observer
+        )
         for index, slot in plan.inputs.items():
-            values[slot] = inputs[index]
-        buffers: list[Any] = [None] * len(plan.capacities)
-        variables = {} if variables is None else variables
+            request.values[slot] = inputs[index]
         kernels = prepared.kernels if once else {}
         # Equal layers share one.
         last_use = {kernels[s.layer]: s.layer for s in plan.steps if s.layer in kernels}
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
-            for step in plan.steps:
+            for step, call in zip(plan.steps, request.calls, strict=True):
                 began = 0.0 if observer is None else perf_counter()
-                call = step.call
-                if step.layer in plan.bodies:
-                    call = self._with_bodies(step, variables, observer)
-                self._step(step, call, values, buffers, plan.capacities)
+                try:
+                    call()
+                except DeconvError as error:
+                    layer = prepared.graph.layers[step.layer]
+                    error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+                    raise
                 kernel = kernels.get(step.layer)
                 if kernel is not None and last_use[kernel] == step.layer:
                     kernel.release()
@@ -201,7 +206,10 @@ class Executor:
                     observer(step, began, perf_counter())
         if plan is not self._last_run:
             self._last_run, self._weight_bytes = plan, prepared.weight_bytes
-        return [values[slot] for slot in plan.wanted]
+        results = [request.values[slot] for slot in plan.wanted]
+        request.reset()
+        self._idle.give(request, plan.arena_bytes)
+        return results
 
     def _with_bodies(
         self, step: Step, variables: dict[str, Array], observer: Observer | None
@@ -213,32 +221,6 @@ class Executor:
         run_body = functools.partial(self._bodies.run, variables=variables, observer=within)
         context = self.context._replace(run_body=run_body)
         return lambda arrays, out: operation.execute(arrays, context)
-
-    def _step(
-        self,
-        step: Step,
-        call: Call,
-        values: list[Any],
-        buffers: list[Any],
-        capacities: Sequence[int],
-    ) -> None:
-        """Run a layer, and free the tensors and buffers that nothing needs after it."""
-        out = None
-        if step.allocate is not None:
-            out = _out(step, values, buffers, capacities)
-        try:
-            results = call([values[slot] for slot in step.inputs], out)
-        except DeconvError as error:
-            assert self._prepared is not None, "it runs"
-            layer = self._prepared.graph.layers[step.layer]
-            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-            raise
-        for slot, result in zip(step.outputs, results, strict=False):
-            values[slot] = result
-        for slot in step.frees:
-            values[slot] = None
-        for buffer in step.drops:
-            buffers[buffer] = None
 
 
 class BodyExecutors:
@@ -333,80 +315,3 @@ def _threads() -> Callable[[], int]:
     from deconv_ir.kernels import get_threads
 
     return get_threads
-
-
-def _out(step: Step, values: list[Any], buffers: list[Any], capacities: Sequence[int]) -> Any:
-    """Return the array that a step may write to."""
-    if step.overwrites is not None and is_alone(values, step.overwrites, buffers, step.holds):
-        return values[step.overwrites]
-    if step.buffer is None:
-        assert step.allocate is not None, "or the layer makes its own"
-        return step.allocate()
-    import numpy as np
-
-    from deconv_ir.kernels import empty
-
-    assert step.shape is not None, "what has a buffer has a shape"
-    if buffers[step.buffer] is None or not is_free(buffers, step.buffer):
-        memory = empty((capacities[step.buffer],), np.dtype(np.uint8))
-        # Views name the array at the root as their base, and that is what is counted.
-        buffers[step.buffer] = memory if memory.base is None else memory.base
-    return np.ndarray(step.shape, step.dtype, buffers[step.buffer])
-
-
-# CPython's reference counts decide whether an array may be overwritten, as
-# NumPy itself does for temporaries.  What an unshared array's count is depends
-# on the interpreter, so it is measured, by the very functions that use it.
-
-
-def _references(items: list[Any], index: int) -> int:
-    return sys.getrefcount(items[index])
-
-
-def _base_references(items: list[Any], index: int) -> int:
-    return sys.getrefcount(items[index].base)
-
-
-def is_free(buffers: list[Any], index: int) -> bool:
-    """Whether nothing shows a buffer."""
-    return _references(buffers, index) <= _UNSHARED
-
-
-def is_alone(values: list[Any], slot: int, buffers: list[Any], holds: int | None) -> bool:
-    """Whether nothing but its slot holds an array, nor the memory that it shows."""
-    if _references(values, slot) > _UNSHARED or not values[slot].flags.writeable:
-        return False
-    if values[slot].base is None:
-        return True
-    if holds is not None and values[slot].base is buffers[holds]:
-        return _base_references(values, slot) <= _UNSHARED_BASE + 1
-    if not _owns(getattr(values[slot].base, "base", values)):
-        return False
-    return _base_references(values, slot) <= _UNSHARED_BASE
-
-
-def _owns(owner: object) -> bool:
-    """Whether an array with this base has its memory for itself."""
-    if owner is None:
-        return True
-    from deconv_ir.kernels.runtime.memory import is_pooled
-
-    return is_pooled(owner)
-
-
-def _measure() -> tuple[int, int]:
-    """Return the counts of an array in a list, and of one that a view in a list shows."""
-
-    class Owner:
-        """Stands for an array."""
-
-    class View:
-        """Stands for a view."""
-
-        def __init__(self) -> None:
-            self.base = Owner()
-
-    return _references([Owner()], 0), _base_references([View()], 0)
-
-
-_UNSHARED, _UNSHARED_BASE = _measure()

@@ -22,8 +22,8 @@ class PlanRow(NamedTuple):
     """Names of the layers fused into it."""
     overwrites: str | None
     """The layer whose output its output overwrites."""
-    buffer: int | None
-    """Buffer of its output."""
+    offset: int | None
+    """Where its output lies in the arena, in bytes; None: outside."""
     bytes: int | None
     """Size of its outputs; None if unknown."""
     within: str = ""
@@ -59,7 +59,7 @@ def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
                 tuple(plan.infos[made]),
                 (*joined_layers(layer), *(graph.layers[i].name for i in step.fused)),
                 None if step.overwrites is None else producer[step.overwrites],
-                step.buffer,
+                step.offset,
                 None if None in sizes else sum(s for s in sizes if s is not None),
                 within,
                 None if step.algorithm is None else str(step.algorithm),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Call, Infos
+from deconv_ir.ir.operation import Call, Fix, Infos
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmChoice
 
@@ -31,18 +31,19 @@ class Step(NamedTuple):
         Slot of the input whose array the output takes.
     shape, dtype : tuple of int, dtype
         Of the output, where they are known before the run; else None.
-    buffer : int or None
-        Buffer that the output takes.
-    holds : int or None
-        Buffer of the overwritten array; None: it has its own memory.
+    offset : int or None
+        Where the output lies in the arena, in bytes; None: it has memory of its own, or shows
+        that of an input.
+    views : bool
+        Whether the outputs may show memory of the arena that an input shows.
     frees : tuple of int
         Slots that nothing needs after it.
-    drops : tuple of int
-        Buffers that nothing needs after it.
     call : callable
         Computes it.
+    fix : callable or None
+        Returns what computes it on arrays whose memory stays where it is.
     allocate : callable or None
-        Allocates the output, where it has no buffer.
+        Allocates the output, where it has memory of its own.
     algorithm : AlgorithmChoice or None
         Of a kernel that chooses one.
 
@@ -64,11 +65,11 @@ class Step(NamedTuple):
     overwrites: int | None
     shape: tuple[int, ...] | None
     dtype: np.dtype[Any] | None
-    buffer: int | None
-    holds: int | None
+    offset: int | None
+    views: bool
     frees: tuple[int, ...]
-    drops: tuple[int, ...]
     call: Call
+    fix: Fix | None
     allocate: Callable[[], Array] | None
     algorithm: AlgorithmChoice | None = None
 
@@ -97,8 +98,8 @@ class Plan(NamedTuple):
         Slots of the results.
     infos : sequence
         For each layer, a `deconv_ir.operations.TensorInfo` for each of its outputs.
-    capacities : tuple of int
-        Bytes of each buffer.
+    arena_bytes : int
+        Bytes of the arena, which holds tensors at fixed offsets and stays from run to run.
     constant_bytes : int
         Bytes of the constants, each once.
     weight_bytes : int
@@ -109,7 +110,7 @@ class Plan(NamedTuple):
         The lower bound of `peak_bytes`: `tensor_bytes`, and every constant once.
     peak_bytes : int
         Peak memory of the model and a run of it in bytes, beside the arrays given
-        as inputs: tensors, idle buffers, scratchpad, and weights in all forms in
+        as inputs: arena, tensors outside of it, scratchpad, and weights in all forms in
         which they are packed.  A memory limit bounds this figure.
     scratch_bytes : int
         Bytes of the largest scratchpad of a layer.
@@ -138,7 +139,7 @@ class Plan(NamedTuple):
     values: dict[int, Array]
     wanted: tuple[int, ...]
     infos: Sequence[Infos]
-    capacities: tuple[int, ...]
+    arena_bytes: int
     constant_bytes: int
     weight_bytes: int
     tensor_bytes: int

@@ -2,8 +2,8 @@
 
 Tensors that may share memory (a view and its array, an array and the one that
 overwrites it) form a group, alive from its first tensor's step to its last
-tensor's use.  The plan only proposes: before the executor overwrites an array
-or uses a buffer again, it makes sure that nothing else refers to it.
+tensor's use.  Most groups have a place in one arena, which stays from run to run.  For the others
+the plan only proposes: before an array is overwritten, nothing else may refer to it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.execute.buffers import Group, assign_buffers, known_array, live_bytes, tensor_bytes
+from deconv_ir.execute.buffers import Group, arrange, known_array, live_bytes, tensor_bytes
 from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import fits
 from deconv_ir.execute.plan import Plan, Step
@@ -32,6 +32,7 @@ from deconv_ir.ir.graph import Layer, Source, locating
 from deconv_ir.ir.operation import (
     Call,
     Context,
+    Fix,
     Infos,
     Kernel,
     LayerPlan,
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
 PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 """Takes a layer and what is known of its inputs; returns names and plans of its bodies."""
+
+# Of the bytes beyond the lower bound; scratchpads take the others.
+_ARENA_SHARE = 0.25
 
 NOWHERE = -1
 """The slot of a constant that is packed in a kernel, and that no step reads."""
@@ -118,7 +122,7 @@ def judge_whole(
 
 
 class _Draft(NamedTuple):
-    """A step before buffers and budgets are known."""
+    """A step before offsets and budgets are known."""
 
     layer: int
     fused: tuple[int, ...]
@@ -218,7 +222,9 @@ class _Planner:
         return last | dict.fromkeys(self.wanted, len(self.rows))
 
     def plan(self, grants: Sequence[Grant]) -> Plan:
-        capacities = assign_buffers(self.placed, self.live, self.bound)
+        extra = self._most_bytes() - self.bound - self.prepared.constant_bytes
+        limit = self.bound + int(extra * _ARENA_SHARE)
+        arena, self.live = arrange(self.placed, len(self.drafts), limit)
         budgets, peak, scratch, missing = self._choose_budgets(grants)
         held = self.prepared.weight_bytes
         peak = max(peak + held + missing + self.body_weights, self.prepared.least_bytes)
@@ -233,7 +239,7 @@ class _Planner:
             self.values,
             tuple(self.slot[s] for s in self.wanted),
             self.infos,
-            tuple(capacities),
+            arena,
             self.prepared.constant_bytes,
             held + missing + self.body_weights,
             self.bound,
@@ -291,7 +297,7 @@ class _Planner:
         }
         # All tiles share their weights.
         own = [grant.candidate for grant in grants if grant.whole is None]
-        left = most - self.bound - held - sum(map(missing_bytes, own))
+        left = most - max(self.live, default=0) - held - sum(map(missing_bytes, own))
         choosers = self.choosers()
         budgets = [UNLIMITED] * len(self.layers)
         # A thread keeps its scratch from one layer to the next.
@@ -315,8 +321,8 @@ class _Planner:
             scratch = max(scratch, kept + taken)
         return budgets, peak, scratch, missing
 
-    def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> Call:
-        """Return the call of a step, bound to its shapes as far as they are known."""
+    def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> tuple[Call, Fix | None]:
+        """Return the calls of a step, bound to its shapes as far as they are known."""
         kernel = self.prepared.kernels.get(draft.layer)
         inputs = self._infos_of(self.rows[step])
         outputs = self._infos_of(self._made(draft.layer))
@@ -330,17 +336,17 @@ class _Planner:
             else:
                 call = Operation.bind(layer.operation, inputs, outputs, context)
             # Where the run does not fit into memory, neither may the tables of bound layers.
-            return call if known else checked(layer, inputs, context, call, self.memory_limit)
+            if not known:
+                call = checked(layer, inputs, context, call, self.memory_limit)
+            return call, None
         with locating(self.graph, layer):
-            if step in self.plans:
-                call = self.plans[step].run
-            elif kernel is not None:
-                call = kernel.plan(inputs, budget).run
+            if kernel is None:
+                plan = LayerPlan(layer.operation.bind(inputs, outputs, context))
             else:
-                call = layer.operation.bind(inputs, outputs, context)
+                plan = self.plans.get(step) or kernel.plan(inputs, budget)
         if reads_unknown_lists(layer, inputs):
-            return checked(layer, inputs, context, call, self.memory_limit)
-        return call
+            return checked(layer, inputs, context, plan.run, self.memory_limit), None
+        return plan.run, plan.fix
 
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
         return [self.infos[layer][output] for layer, output in sources]
@@ -359,7 +365,7 @@ class _Planner:
         return inner + self.graph.layers[index].operation.scratch(inputs, outputs, context)
 
     def _draft(self, step: int, index: int) -> _Draft:
-        """Find slots and groups of one step; buffers come later."""
+        """Find slots and groups of one step; offsets come later."""
         row = self.rows[step]
         made = self._made(index)
         inputs = tuple(self.slot.get(source, NOWHERE) for source in row)
@@ -446,32 +452,26 @@ class _Planner:
     def _finish(
         self, drafts: Sequence[_Draft], budgets: Sequence[ScratchpadBudget]
     ) -> tuple[Step, ...]:
-        """Complete the steps: buffers, the tensors that each frees, and its call."""
+        """Complete the steps: offsets, the tensors that each frees, and its call."""
         frees: list[list[int]] = [[] for _ in drafts]
         for source, slot in self.slot.items():
             last = self.last_use.get(source, self.made_at.get(slot, NOWHERE))
             if source not in self.constants and 0 <= last < len(drafts):
                 frees[last].append(slot)
-        last_of_buffer: dict[int, int] = {}
-        for group in self.groups:
-            if group.buffer is not None:
-                last_of_buffer[group.buffer] = max(last_of_buffer.get(group.buffer, 0), group.end)
-        drops: list[list[int]] = [[] for _ in drafts]
-        for buffer, end in last_of_buffer.items():
-            if end < len(drafts):
-                drops[end].append(buffer)
         steps = []
         for number, draft in enumerate(drafts):
+            call, fix = self._bind(number, draft, budgets[number])
             home = self.groups[draft.outputs[0]] if draft.outputs else None
             fresh = home is not None and home.begin == number and home.takes_out
+            writes = fresh or draft.overwrites is not None
             steps.append(
                 Step(
                     *draft,
-                    buffer=home.buffer if home and fresh else None,
-                    holds=home.buffer if home and draft.overwrites is not None else None,
+                    offset=home.offset if home and writes else None,
+                    views=bool(home and not writes and home.offset is not None),
                     frees=tuple(frees[number]),
-                    drops=tuple(drops[number]),
-                    call=self._bind(number, draft, budgets[number]),
+                    call=call,
+                    fix=fix,
                     allocate=_allocator(draft),
                     algorithm=self.plans[number].choice if number in self.plans else None,
                 )

@@ -28,6 +28,11 @@ Call = Callable[[Sequence[Any], Any], Sequence[Any]]
 """A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
 
 
+Fix = Callable[[Sequence[Any], Any], Callable[[], object]]
+"""Takes input arrays and `out`, whose memory stays where it is; returns what computes, again and
+again, from the ones into the other."""
+
+
 class LayerPlan(NamedTuple):
     """A prepared layer for inputs of certain shapes.
 
@@ -39,6 +44,8 @@ class LayerPlan(NamedTuple):
         None: there is one algorithm, and `Operation.scratch` returns its scratchpad.
     spatial : int
         The first spatial axis of the output.
+    fix : Fix or None
+        Saves calls of `run` their checks of the arrays.
 
     Examples
     --------
@@ -50,6 +57,7 @@ class LayerPlan(NamedTuple):
     run: Call
     choice: AlgorithmChoice | None = None
     spatial: int = 2
+    fix: Fix | None = None
 
 
 class Kernel(abc.ABC):

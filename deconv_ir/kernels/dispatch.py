@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -281,6 +281,26 @@ class KernelPlan:
                 return self._add(data, addend, out)
             self._run_numpy(kernel.numpy_kernel(), data, out)
         return out
+
+    def fix(self, data: Array, out: Array, addend: Array | None = None) -> Callable[[], object]:
+        """Return what runs with these arrays, whose memory must stay; parameters as of `run`."""
+        run = functools.partial(self.run, data, out, addend)
+        kernel, others = self._kernel, [data] if addend is None else [data, addend]
+        is_direct = (
+            self._compiled is not None
+            and kernel.non_finite is None
+            and kernel.element.kind not in "iu"
+            and all(a.dtype == kernel.element and a.flags.aligned for a in (*others, out))
+            and (data.shape, out.shape) == (self.data, self.output)
+            and out.flags.carray
+            and not any(np.may_share_memory(array, out) for array in others)
+        )
+        if addend is not None:
+            fits = addend.shape == self.output and addend.flags.c_contiguous
+            is_direct = is_direct and kernel.adds_in_cache and fits
+        if not is_direct or self._compiled is None:
+            return run
+        return self._compiled.fix(data, out, addend, run)
 
     def _add(self, data: Array, addend: Array, out: Array | None) -> Array:
         """Add another tensor, broadcast, to results of NumPy."""

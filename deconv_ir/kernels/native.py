@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -354,6 +354,22 @@ class CompiledPlan:
             return False
         args = self._data, self._pads, self._output, self._scratch_bytes, self.budget
         return CompiledPlan(other, *args).run(data, out, addend)
+
+    def fix(
+        self, data: Array, out: Array, addend: Array | None, otherwise: Callable[[], object]
+    ) -> Callable[[], object]:
+        """Return what computes as `run` with these arrays; `otherwise` is for what that refuses."""
+        copied = self._kernel.is_depthwise or _in_whole_elements(data) is not data
+        if not self._within_bounds or (copied and not data.flags.c_contiguous):
+            return otherwise
+        arguments = (_plain(data), _plain(out), addend, *self._settings)
+        run = self._kernel._kernel.run
+
+        def call() -> None:
+            if not run(*arguments):
+                otherwise()
+
+        return call
 
     def _settings_for(
         self, budget: ScratchpadBudget, threads: int | None = None

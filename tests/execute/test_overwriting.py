@@ -10,7 +10,8 @@ from plan_rows import normal, rows_of
 from support import IR
 
 import deconv_ir
-from deconv_ir.execute import executor
+from deconv_ir.execute import request
+from deconv_ir.kernels import empty
 
 CHAINS: dict[str, tuple[str, dict[str, str], object]] = {
     "Add": ("Add", {}, np.add),
@@ -135,21 +136,18 @@ def test_outputs_are_arrays_of_their_own(tmp_path: Path) -> None:
 def test_an_array_that_something_holds_is_not_overwritten() -> None:
     array = np.zeros(3)
     values: list[object] = [np.zeros(3), array, np.zeros((2, 3)).reshape(6), array[:2], None]
-    assert executor.is_alone(values, 0, [], None)
-    assert not executor.is_alone(values, 1, [], None)
-    assert executor.is_alone(values, 2, [], None)
-    assert not executor.is_alone(values, 3, [], None)
+    assert request.is_alone(values, 0)
+    assert not request.is_alone(values, 1)
+    assert request.is_alone(values, 2)
+    assert not request.is_alone(values, 3)
     frozen = np.zeros(3)
     frozen.flags.writeable = False
     values[4] = frozen
     del frozen
-    assert not executor.is_alone(values, 4, [], None)
-    buffers: list[object] = [np.zeros(64, np.uint8)]
-    values[0] = buffers[0][:8].view(np.float32)  # type: ignore[index]
-    assert executor.is_alone(values, 0, buffers, 0)
-    assert not executor.is_free(buffers, 0)
+    assert not request.is_alone(values, 4)
+    values[0] = empty((1 << 18,), np.dtype(np.uint8))[:8].view(np.float32)
+    assert request.is_alone(values, 0)
     other = values[0][:1]  # type: ignore[index]
-    assert not executor.is_alone(values, 0, buffers, 0)
+    assert not request.is_alone(values, 0)
     del other
-    values[0] = None
-    assert executor.is_free(buffers, 0)
+    assert request.is_alone(values, 0)

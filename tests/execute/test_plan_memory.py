@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from plan_rows import normal, rows_of
 from support import IR, Out, traced_peak
 
 import deconv_ir
-from deconv_ir.execute import executor
+from deconv_ir.execute import request
 from deconv_ir.kernels.algorithm import Algorithm as Kernel
 from deconv_ir.kernels.algorithm import preferred_algorithm
 
@@ -87,19 +88,19 @@ def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     assert peak >= 0.95 * plan.tensor_bytes
 
 
-def test_big_buffers_are_used_again(tmp_path: Path) -> None:
+def test_places_are_used_again(tmp_path: Path) -> None:
     ir = IR()
     y = ir.parameter("x", "1,4,256,256")
-    for _ in range(6):
+    for _ in range(5):
         w = ir.const(normal(4, 4, 1, 1))
         y = ir.layer("ConvolutionBackpropData", [y, w])
-    ir.result(y)
+    ir.result(ir.layer("ReduceMean", [y, ir.const(np.array([2, 3]))]))
     model = deconv_ir.load(ir.save(tmp_path))
     x = normal(1, 4, 256, 256)
-    buffers = [row.buffer for row in rows_of(model, [x]).values()]
+    offsets = [row.offset for row in rows_of(model, [x]).values()]
     # Input and output of a layer cannot be one; the result is the caller's own.
-    assert buffers == [0, 1, 0, 1, 0, None]
-    assert len(model.bind([x]).plan.capacities) == 2
+    assert offsets == [0, 1 << 20, 0, 1 << 20, 0, None]
+    assert model.bind([x]).plan.arena_bytes == 2 << 20
 
 
 def large() -> IR:
@@ -121,22 +122,15 @@ def test_what_the_plan_proposes_is_done(
     (port,) = model.inputs.values()
     x = normal(*port.shape)
     refused: list[int] = []
-    alone, free = executor.is_alone, executor.is_free
+    alone = request.is_alone
 
-    def watch_alone(*arguments: object) -> bool:
+    def watch(*arguments: object) -> bool:
         found = alone(*arguments)  # type: ignore[arg-type]
         if not found:
             refused.append(1)
         return found
 
-    def watch_free(*arguments: object) -> bool:
-        found = free(*arguments)  # type: ignore[arg-type]
-        if not found:
-            refused.append(2)
-        return found
-
-    monkeypatch.setattr(executor, "is_alone", watch_alone)
-    monkeypatch.setattr(executor, "is_free", watch_free)
+    monkeypatch.setattr(request, "is_alone", watch)
     for _ in range(2):
         model.run([x])
     assert refused == []

@@ -13,6 +13,7 @@ import numpy as np
 from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.idle import limit_idle
 
 # The C library's allocator reuses smaller blocks by itself.  It returns larger ones to the system,
 # and mapping a page again takes as long as computing its contents.
@@ -78,7 +79,8 @@ def set_memory_pool_limit(limit_bytes: int) -> None:
     """Bound the memory of freed results that is kept for later results.
 
     A result of 256 KiB or more goes back to a pool when its last view is gone.
-    The memory that the pool holds now is released.
+    The memory that the pool holds now is released, and so are the arenas that models
+    keep from run to run, each within the same bound.
 
     Parameters
     ----------
@@ -100,6 +102,7 @@ def set_memory_pool_limit(limit_bytes: int) -> None:
         raise SettingError(f"the memory pool's limit must be at least 0, not {limit_bytes}")
     _kept_bytes = limit_bytes
     _kept.clear()
+    limit_idle(limit_bytes)
     module = compiled_module()
     if module is not None:
         module.keep(limit_bytes)

@@ -61,18 +61,22 @@ class PackedLayer(Kernel):
         if placed is None:
             unknown = AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0)
             return LayerPlan(functools.partial(self, budget=budget), _Fixed(unknown, (unknown,)))
-        plan, adds = self._kernel.plan(*placed, budget), self._adds
+        plan = self._kernel.plan(*placed, budget)
         if self._channels_last:
 
             def call(arrays: Arrays, out: Array | None) -> Arrays:
                 return (np.moveaxis(plan.run(np.moveaxis(arrays[0], -1, 1)), 1, -1),)
 
-        else:
+            return LayerPlan(call, plan, 1)
 
-            def call(arrays: Arrays, out: Array | None) -> Arrays:
-                return (plan.run(arrays[0], out, arrays[-1] if adds else None),)
+        def addend(arrays: Arrays) -> Array | None:
+            return arrays[-1] if self._adds else None
 
-        return LayerPlan(call, plan, 1 if self._channels_last else 2)
+        return LayerPlan(
+            lambda arrays, out: (plan.run(arrays[0], out, addend(arrays)),),
+            plan,
+            fix=lambda arrays, out: plan.fix(arrays[0], out, addend(arrays)),
+        )
 
     def release(self) -> None:
         self._kernel.release()

@@ -1,0 +1,170 @@
+"""A plan with its memory: what stays from run to run."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.execute.plan import Plan, Step
+from deconv_ir.execute.prepare import Prepared
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Call
+from deconv_ir.kernels import empty
+from deconv_ir.kernels.runtime.memory import is_pooled
+
+
+class InferRequest:
+    """The arena of a plan, and the calls of its steps; one run at a time uses it.
+
+    Tensors in the arena have their addresses for good, so that the arrays that show them, and the
+    calls of the steps that read and write nothing else, are made once.
+
+    Attributes
+    ----------
+    calls : list of callable
+        Computes each step, in order.
+    values : list
+        The tensors of the run, by slot.
+    with_bodies : callable or None
+        Returns the call of a step that runs graphs, for this run.
+    """
+
+    def __init__(self, plan: Plan, prepared: Prepared) -> None:
+        self.plan = plan
+        self.with_bodies: Callable[[Step], Call] | None = None
+        self._arena = empty((plan.arena_bytes,), np.dtype(np.uint8))
+        # The last entry, which NOWHERE reads, stays None.
+        self.values: list[Any] = [None] * (plan.slots + 1)
+        for source, slot in plan.constants.items():
+            self.values[slot] = prepared.constants[source]
+        for slot, array in plan.values.items():
+            self.values[slot] = array
+        self._constant = {-1, *plan.constants.values(), *plan.values}
+        self._fixed = set(self._constant)
+        with np.errstate(all="ignore"):
+            self.calls = [self._call(step) for step in plan.steps]
+        self._kept = tuple(self.values)
+
+    def reset(self) -> None:
+        """Let go of the tensors of a run."""
+        self.values[:] = self._kept
+        self.with_bodies = None
+
+    def _call(self, step: Step) -> Callable[[], object]:
+        """Return what computes a step; tensors in the arena become fixed."""
+        arrays = [self.values[slot] for slot in step.inputs]
+        ready = self._fixed.issuperset(step.inputs) and step.layer not in self.plan.bodies
+        if step.offset is not None:
+            assert step.shape is not None, "what has a place has a shape"
+            (slot,) = step.outputs
+            out: Array = np.ndarray(step.shape, step.dtype, self._arena, step.offset)
+            self.values[slot] = out
+            self._fixed.add(slot)
+            if ready and step.fix is not None:
+                return step.fix(arrays, out)
+            if ready:
+                return functools.partial(_compute, step.call, arrays, out)
+        elif step.views and ready and self._constant.issuperset(step.inputs[1:]):
+            results = step.call(arrays, None)
+            if all(self._shows(result) for result in results):
+                for slot, result in zip(step.outputs, results, strict=False):
+                    self.values[slot] = result
+                    self._fixed.add(slot)
+                return _do_nothing
+        return functools.partial(self._step, step)
+
+    def _step(self, step: Step) -> None:
+        """Compute a step on arrays of this run, and free what nothing needs after it."""
+        values = self.values
+        out = None
+        if step.offset is not None:
+            out = values[step.outputs[0]]
+        elif step.allocate is not None:
+            out = _out(step, values)
+        call = step.call
+        if step.layer in self.plan.bodies:
+            assert self.with_bodies is not None, "it runs"
+            call = self.with_bodies(step)
+        results = call([values[slot] for slot in step.inputs], out)
+        if step.offset is not None:
+            _copy(results[0], out)
+        else:
+            for slot, result in zip(step.outputs, results, strict=False):
+                own = step.views or result is out or not self._shows(result)
+                values[slot] = result if own else result.copy()
+        for slot in step.frees:
+            if slot not in self._fixed:
+                values[slot] = None
+
+    def _shows(self, array: Array) -> bool:
+        return bool(np.may_share_memory(array, self._arena))
+
+
+def _compute(call: Call, arrays: Sequence[Array], out: Array) -> None:
+    _copy(call(arrays, out)[0], out)
+
+
+def _copy(result: Array, out: Any) -> None:
+    if result is not out:
+        np.copyto(out, result)
+
+
+def _do_nothing() -> None:
+    """Views of fixed tensors are fixed."""
+
+
+def _out(step: Step, values: list[Any]) -> Any:
+    """Return the array outside of the arena that a step may write to."""
+    if step.overwrites is not None and is_alone(values, step.overwrites):
+        return values[step.overwrites]
+    assert step.allocate is not None, "or the layer makes its own"
+    return step.allocate()
+
+
+# CPython's reference counts decide whether an array may be overwritten, as
+# NumPy itself does for temporaries.  What an unshared array's count is depends
+# on the interpreter, so it is measured, by the very functions that use it.
+
+
+def _references(items: list[Any], index: int) -> int:
+    return sys.getrefcount(items[index])
+
+
+def _base_references(items: list[Any], index: int) -> int:
+    return sys.getrefcount(items[index].base)
+
+
+def is_alone(values: list[Any], slot: int) -> bool:
+    """Whether nothing but its slot holds an array, nor the memory that it shows."""
+    if _references(values, slot) > _UNSHARED or not values[slot].flags.writeable:
+        return False
+    base = values[slot].base
+    if base is None:
+        return True
+    owner = getattr(base, "base", values)
+    del base
+    if owner is not None and not is_pooled(owner):
+        return False
+    return _base_references(values, slot) <= _UNSHARED_BASE
+
+
+def _measure() -> tuple[int, int]:
+    """Return the counts of an array in a list, and of one that a view in a list shows."""
+
+    class Owner:
+        """Stands for an array."""
+
+    class View:
+        """Stands for a view."""
+
+        def __init__(self) -> None:
+            self.base = Owner()
+
+    return _references([Owner()], 0), _base_references([View()], 0)
+
+
+_UNSHARED, _UNSHARED_BASE = _measure()

@@ -1,0 +1,54 @@
+"""Objects that hold memory between runs, within the bound of the memory pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
+
+from deconv_ir.kernels.runtime.locks import ForkSafeLock
+
+_Item = TypeVar("_Item")
+
+
+class Idle(Generic[_Item]):
+    """Objects that no run uses; safe to use from several threads."""
+
+    limit_bytes = 192 << 20
+    """Bytes that each may hold; the oldest objects go first."""
+
+    def __init__(self) -> None:
+        self._items: list[tuple[_Item, int]] = []
+        self._lock = ForkSafeLock()
+        _all.add(self)
+
+    def take(self, is_wanted: Callable[[_Item], bool]) -> _Item | None:
+        """Return an object, which is no longer idle; None: there is none."""
+        with self._lock:
+            for place, (item, _) in enumerate(self._items):
+                if is_wanted(item):
+                    del self._items[place]
+                    return item
+        return None
+
+    def give(self, item: _Item, size: int) -> None:
+        """Keep an object of so many bytes if the bound allows it."""
+        with self._lock:
+            self._items.append((item, size))
+            while sum(size for _, size in self._items) > self.limit_bytes:
+                del self._items[0]
+
+    def clear(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            self._items.clear()
+
+
+_all: WeakSet[Idle[Any]] = WeakSet()
+
+
+def limit_idle(limit_bytes: int) -> None:
+    """Set the bound, and let go of what is idle now."""
+    Idle.limit_bytes = limit_bytes
+    for idle in list(_all):
+        idle.clear()
