@@ -43,7 +43,7 @@ class Step(NamedTuple):
     fix : callable or None
         Returns what computes it on arrays whose memory stays where it is.
     allocate : callable or None
-        Allocates the output, where it has memory of its own.
+        Allocates the output; None: the call returns an array of its own.
     algorithm : AlgorithmChoice or None
         Of a kernel that chooses one.
 

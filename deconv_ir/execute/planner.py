@@ -54,6 +54,9 @@ PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 # Of the bytes beyond the lower bound; scratchpads take the others.
 _ARENA_SHARE = 0.25
 
+# Bytes of results that are copied into the arena from arrays that their layers make.
+_MOST_COPIED = 64 << 10
+
 NOWHERE = -1
 """The slot of a constant that is packed in a kernel, and that no step reads."""
 
@@ -131,6 +134,7 @@ class _Draft(NamedTuple):
     overwrites: int | None
     shape: tuple[int, ...] | None
     dtype: np.dtype[Any] | None
+    takes_out: bool
 
 
 class _Planner:
@@ -390,11 +394,20 @@ class _Planner:
         elif operation.sharing is not Sharing.NONE and row_infos:
             shared = self._shared(operation.sharing, inputs[0], row_infos[0], info)
         partial = shared is not None and operation.sharing is Sharing.PART
+        # The steps that read it can be fixed then.
+        copied = (
+            not takes_out
+            and len(made) == 1
+            and operation.sharing is Sharing.NONE
+            and not operation.bodies
+            and size is not None
+            and size <= _MOST_COPIED
+        )
         outputs = []
         for source in made:
             known = tensor_bytes(self.infos[source[0]][source[1]])
             self.known = self.known and known is not None
-            group = shared or Group(step, known or 0, takes_out=takes_out)
+            group = shared or Group(step, known or 0, takes_out=takes_out or copied)
             group.end = max(group.end, step, self.last_use.get(source, step))
             self.slot[source] = len(self.groups)
             outputs.append(len(self.groups))
@@ -404,9 +417,9 @@ class _Planner:
                 self.partial.add(self.slot[source])
         fused = self.prepared.fused.get(index, ())
         shape = dtype = None
-        if takes_out and info.element_type is not None:
+        if (takes_out or copied) and info.element_type is not None:
             shape, dtype = static(info.shape), info.element_type.numpy()
-        return _Draft(index, fused, inputs, tuple(outputs), overwrites, shape, dtype)
+        return _Draft(index, fused, inputs, tuple(outputs), overwrites, shape, dtype, takes_out)
 
     def _overwritten(
         self,
@@ -466,7 +479,7 @@ class _Planner:
             writes = fresh or draft.overwrites is not None
             steps.append(
                 Step(
-                    *draft,
+                    *draft[:-1],
                     offset=home.offset if home and writes else None,
                     views=bool(home and not writes and home.offset is not None),
                     frees=tuple(frees[number]),
@@ -480,7 +493,7 @@ class _Planner:
 
 
 def _allocator(draft: _Draft) -> Callable[[], Array] | None:
-    if draft.shape is None or draft.dtype is None:
+    if not draft.takes_out or draft.shape is None or draft.dtype is None:
         return None
     from deconv_ir.kernels.runtime.memory import allocator
 

@@ -67,7 +67,7 @@ class InferRequest:
             if ready and step.fix is not None:
                 return step.fix(arrays, out)
             if ready:
-                return functools.partial(_compute, step.call, arrays, out)
+                return functools.partial(_compute, step, arrays, out)
         elif step.views and ready and self._constant.issuperset(step.inputs[1:]):
             results = step.call(arrays, None)
             if all(self._shows(result) for result in results):
@@ -81,17 +81,15 @@ class InferRequest:
         """Compute a step on arrays of this run, and free what nothing needs after it."""
         values = self.values
         out = None
-        if step.offset is not None:
-            out = values[step.outputs[0]]
-        elif step.allocate is not None:
-            out = _out(step, values)
+        if step.allocate is not None:
+            out = _out(step, values) if step.offset is None else values[step.outputs[0]]
         call = step.call
         if step.layer in self.plan.bodies:
             assert self.with_bodies is not None, "it runs"
             call = self.with_bodies(step)
         results = call([values[slot] for slot in step.inputs], out)
         if step.offset is not None:
-            _copy(results[0], out)
+            _copy(results[0], values[step.outputs[0]])
         else:
             for slot, result in zip(step.outputs, results, strict=False):
                 own = step.views or result is out or not self._shows(result)
@@ -104,8 +102,8 @@ class InferRequest:
         return bool(np.may_share_memory(array, self._arena))
 
 
-def _compute(call: Call, arrays: Sequence[Array], out: Array) -> None:
-    _copy(call(arrays, out)[0], out)
+def _compute(step: Step, arrays: Sequence[Array], out: Array) -> None:
+    _copy(step.call(arrays, out if step.allocate else None)[0], out)
 
 
 def _copy(result: Array, out: Any) -> None:
