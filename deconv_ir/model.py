@@ -12,9 +12,9 @@ from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.errors import InputError, ShapeError, one_line
 from deconv_ir.execute import Executor
 from deconv_ir.execute.analysis import require_implemented
-from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import require_memory
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.findings import Finding

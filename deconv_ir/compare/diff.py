@@ -15,7 +15,7 @@ from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSid
 from deconv_ir.compare.structure import Aspect, Difference, compare_structure
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors
 from deconv_ir.errors import DeconvError, InputError, SettingError
-from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.operation import TensorInfo

@@ -7,8 +7,8 @@ from typing import Any
 
 from deconv_ir.compare.network import Network
 from deconv_ir.execute.analysis import require_implemented
-from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.memory import require_memory
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import ancestors, locating
 

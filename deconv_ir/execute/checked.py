@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.memory import require_memory
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer

@@ -252,6 +252,8 @@ class BodyExecutors:
         observer: Callable[[str, Plan], Observer] | None = None,
     ) -> Sequence[Array]:
         """Run a body; see `Context.run_body`."""
+        import numpy as np
+
         values = {} if variables is None else variables
         own = self._variables_of(body)
         executor = self._executor(body, own.known(values))
@@ -263,7 +265,10 @@ class BodyExecutors:
         plan = self._plan(executor, infos)
         seen = None if observer is None else observer(body.name, plan)
         results = executor.run(plan, {**given, **read}, seen, values)
-        values.update(zip(own.assigned, results[len(body.results) :], strict=True))
+        for name, array in zip(own.assigned, results[len(body.results) :], strict=True):
+            # What is given may lie in an arena, where it does not last.
+            shown = any(np.may_share_memory(array, other) for other in given.values())
+            values[name] = array.copy() if shown else array
         return results[: len(body.results)]
 
     def _variables_of(self, body: Body) -> Variables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.pointwise import joined_layers
 from deconv_ir.ir.operation import TensorInfo

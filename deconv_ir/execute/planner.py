@@ -12,9 +12,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.execute.buffers import Group, arrange, known_array, live_bytes, tensor_bytes
 from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import fits
+from deconv_ir.execute.places import Group, arrange, known_array, live_bytes, tensor_bytes
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import (
@@ -25,6 +25,7 @@ from deconv_ir.execute.scratchpad import (
     choose_winograd,
     extra_bytes,
     fit_grants,
+    idle_bytes,
     missing_bytes,
 )
 from deconv_ir.ir.dtypes import Array
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 """Takes a layer and what is known of its inputs; returns names and plans of its bodies."""
 
-# Of the bytes beyond the lower bound; scratchpads take the others.
-_ARENA_SHARE = 0.25
 
 # Bytes of results that are copied into the arena from arrays that their layers make.
 _MOST_COPIED = 64 << 10
@@ -227,7 +226,7 @@ class _Planner:
 
     def plan(self, grants: Sequence[Grant]) -> Plan:
         extra = self._most_bytes() - self.bound - self.prepared.constant_bytes
-        limit = self.bound + int(extra * _ARENA_SHARE)
+        limit = self.bound + idle_bytes(extra)
         arena, self.live = arrange(self.placed, len(self.drafts), limit)
         budgets, peak, scratch, missing = self._choose_budgets(grants)
         held = self.prepared.weight_bytes

@@ -7,8 +7,8 @@ import threading
 from time import perf_counter
 from typing import Any
 
-from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.executor import Observer
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.ir.record import NamedTuple

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deconv_ir.execute.places import ALIGNMENT
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.dtypes import Array
@@ -36,7 +37,9 @@ class InferRequest:
     def __init__(self, plan: Plan, prepared: Prepared) -> None:
         self.plan = plan
         self.with_bodies: Callable[[Step], Call] | None = None
-        self._arena = empty((plan.arena_bytes,), np.dtype(np.uint8))
+        memory = empty((plan.arena_bytes + ALIGNMENT,), np.dtype(np.uint8))
+        first = -memory.ctypes.data % ALIGNMENT
+        self._arena = memory[first : first + plan.arena_bytes]
         # The last entry, which NOWHERE reads, stays None.
         self.values: list[Any] = [None] * (plan.slots + 1)
         for source, slot in plan.constants.items():

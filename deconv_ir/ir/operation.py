@@ -369,6 +369,8 @@ class Operation(Record):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute an array for each output, from arrays that `infer` accepts.
 
+        Later layers may write to the memory of the inputs: what is kept of it is a copy.
+
         Raises
         ------
         UnsupportedError

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.executor import Executor
 from deconv_ir.execute.lru_cache import LRUCache
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import Box, Statistic, box_shape

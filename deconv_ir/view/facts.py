@@ -10,7 +10,7 @@ from typing import Any
 from deconv_ir.drawing.notebook import small_svg
 from deconv_ir.drawing.sketch import Sketch, tensor_text
 from deconv_ir.errors import DeconvError
-from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo

@@ -172,6 +172,29 @@ def test_values_are_apart_from_inputs_and_outputs(tmp_path: Path) -> None:
     assert before.tolist() == X.tolist()
 
 
+def test_a_variable_outlives_the_tensor_that_a_body_was_given(tmp_path: Path) -> None:
+    """Layers behind the loop write to the memory where the body found the value."""
+    ir = IR()
+    x = ir.layer("Sinh", [ir.parameter("x", "1,2")])
+    data = [ir.const(np.array(1)), ir.raw_const(b"\1", "boolean", ()), x]
+    body = ir.body()
+    piece = body.parameter("piece", "1,2")
+    stated = {"variable_id": "last", "variable_type": "f32", "variable_shape": "1,2"}
+    result = body.result(body.layer("ReadValue", [piece], stated, version="opset6"))
+    body.layer("Assign", [piece], {"variable_id": "last"}, version="opset6")
+    ports = joints(("input", 2, piece[0], ""), ("output", 3, result[0], ""))
+    y = ir.layer(
+        "Loop", data, version="opset5", bodies=ports + f"<body>\n{body.sections()}</body>\n"
+    )
+    for _ in range(3):
+        y = ir.layer("Cosh", [ir.layer("Concat", [y, y], {"axis": "0"})])
+        y = ir.layer("ReduceMean", [y, ir.const(np.array([0]))], {"keep_dims": "true"})
+    ir.result(y)
+    state = deconv_ir.State()
+    deconv_ir.load(ir.save(tmp_path)).run(X / 4, state=state)
+    np.testing.assert_allclose(state.values["last"], np.sinh(X / 4), rtol=1e-6)
+
+
 def test_a_failed_run_leaves_the_state(tmp_path: Path) -> None:
     """The loop has written its variable when a layer behind it fails."""
     ir = loop()

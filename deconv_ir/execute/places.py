@@ -10,8 +10,8 @@ from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.shapes import element_count, is_static, static
 
-# Tensors begin with a line of the cache.
-_ALIGNMENT = 64
+ALIGNMENT = 64
+"""Tensors in an arena begin with a line of the cache."""
 # Finding places takes time quadratic in their number.
 _MOST_PLACES = 2000
 
@@ -104,7 +104,7 @@ def _place(groups: Sequence[Group]) -> int:
     placed: list[tuple[int, int, Group]] = []
     arena = 0
     for group in groups:
-        size = -(-group.bytes // _ALIGNMENT) * _ALIGNMENT
+        size = -(-group.bytes // ALIGNMENT) * ALIGNMENT
         best, least, end = -1, arena + size, 0
         for first, last, other in placed:
             if other.begin <= group.end and group.begin <= other.end:
