@@ -1,9 +1,5 @@
 /* The Python module: its types and functions, and how they let go of the interpreter lock. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
-
-#include "native.h"
+#include "module.h"
 
 /* The state of a thread that computes without the interpreter lock. */
 static _Thread_local PyThreadState *unlocked;
@@ -23,6 +19,31 @@ void begin_unlocked(void) { unlocked = PyEval_SaveThread(); }
 void end_unlocked(void) {
     PyEval_RestoreThread(unlocked);
     unlocked = NULL;
+}
+
+int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *buffers) {
+    int good = 1;
+    for (int i = 0; good && i < count; i++)
+        good = !PyObject_GetBuffer(given[i], &buffers[i],
+                                   written >> i & 1 ? PyBUF_CONTIG : PyBUF_CONTIG_RO);
+    return good;
+}
+
+int run_unlocked(job_function function, void *context, int64_t count, int64_t threads,
+                 int64_t scratch_bytes) {
+    begin_unlocked();
+    const int failed = parallel_run(function, context, count,
+                                    most(1, least(threads, MOST_THREADS)), scratch_bytes);
+    end_unlocked();
+    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+    return failed;
+}
+
+PyObject *release_all(int failed, Py_buffer *buffers, int count) {
+    while (count > 0) PyBuffer_Release(&buffers[--count]);
+    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "arrays do not fit");
+    if (failed) return NULL;
+    Py_RETURN_NONE;
 }
 
 extern PyType_Spec kernel_spec;    /* layer/object.c */
@@ -47,7 +68,7 @@ static PyObject *module_isas(PyObject *module, PyObject *unused) {
     (void)unused;
     PyObject *result = PyList_New(0);
     for (int isa = 0; result && isa < ISAS; isa++) {
-        if (!isa_available((enum isa)isa)) continue;
+        if (!isa_available(isa)) continue;
         PyObject *name = PyUnicode_FromString(isa_name((enum isa)isa));
         if (!name || PyList_Append(result, name)) Py_CLEAR(result);
         Py_XDECREF(name);

@@ -185,7 +185,7 @@ extern const struct kernels *const kernels_avx512[ACCUMULATORS];
 #endif
 
 const char *isa_name(enum isa isa);
-int isa_available(enum isa isa);
+int isa_available(int64_t isa);
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
 
 /* Choose the next micro-kernels for `vectors` vectors: return their columns, at most `columns`, and

@@ -5,11 +5,7 @@
 #ifndef DECONV_LAYER_H
 #define DECONV_LAYER_H
 
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
-
-#include "native.h"
+#include "module.h"
 #include "winograd/winograd.h"
 
 /* Weights transformed for Winograd, shared by plans. */

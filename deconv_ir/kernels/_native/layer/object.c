@@ -31,7 +31,7 @@ static void *allocate(int64_t bytes) {
 
 static int layer_is_sane(const struct layer *layer) {
     if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
-    if (layer->isa < 0 || layer->isa >= ISAS || !isa_available((enum isa)layer->isa)) return 0;
+    if (!isa_available(layer->isa)) return 0;
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
     if (layer->winograd < WINOGRAD_NEVER || layer->winograd > WINOGRAD_ALWAYS) return 0;

@@ -1,8 +1,7 @@
 /* Standardised rows and sums of rows, in f32, dealt out to threads. */
 #include "normalization/normalization.h"
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 /* Elements that are worth a thread of their own. */
 #define LEAST_SHARED 16384
@@ -67,47 +66,30 @@ static int run(struct rows *r, job_function function, long long threads) {
     const int64_t all = r->rows * r->count;
     r->at_once = most(1, LEAST_SHARED / most(1, r->count));
     const int64_t shared = most(1, all / LEAST_SHARED);
-    begin_unlocked();
-    const int failed = parallel_run(function, r, divide_up(r->rows, r->at_once),
-                                    most(1, least(least(threads, MOST_THREADS), shared)), 0);
-    end_unlocked();
-    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
-    return failed;
+    return run_unlocked(function, r, divide_up(r->rows, r->at_once), least(threads, shared), 0);
 }
 
 /* Get buffers of f32, the second to be written. */
-static int take_buffers(PyObject *const *given, int count, int isa, Py_buffer *buffers,
-                        int *held) {
-    for (; *held < count; ++*held) {
-        const int flags = *held == 1 ? PyBUF_CONTIG : PyBUF_CONTIG_RO;
-        if (PyObject_GetBuffer(given[*held], &buffers[*held], flags)) return 0;
-    }
-    int good = isa >= 0 && isa < ISAS && isa_available((enum isa)isa);
+static int take_buffers(PyObject *const *given, int count, int isa, Py_buffer *buffers) {
+    int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(isa);
     for (int i = 0; i < count; i++) good = good && buffers[i].itemsize == 4;
     return good;
-}
-
-static PyObject *finish(int failed, Py_buffer *buffers, int held) {
-    while (held > 0) PyBuffer_Release(&buffers[--held]);
-    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "arrays do not fit");
-    if (failed) return NULL;
-    Py_RETURN_NONE;
 }
 
 /* standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads): rows of
  * so many elements; scale and bias, or None, change after every `inner` elements. */
 PyObject *module_standardize(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, held = 0, failed = -1;
+    int isa, failed = -1;
     long long count, inner, threads;
     PyObject *given[4];
     struct rows r = {0};
     if (!PyArg_ParseTuple(arguments, "iOOOOLLfppL", &isa, &given[0], &given[1], &given[2],
                           &given[3], &count, &inner, &r.eps, &r.inside, &r.divides, &threads))
         return NULL;
-    Py_buffer buffers[4];
+    Py_buffer buffers[4] = {0};
     const int scales = given[2] != Py_None;
-    int good = take_buffers(given, scales ? 4 : 2, isa, buffers, &held);
+    int good = take_buffers(given, scales ? 4 : 2, isa, buffers);
     good = good && count > 0 && inner > 0 && count % inner == 0 &&
            buffers[0].len == buffers[1].len && buffers[0].len / 4 % count == 0;
     good = good && (!scales || (buffers[2].len == buffers[3].len && buffers[2].len > 0));
@@ -121,19 +103,19 @@ PyObject *module_standardize(PyObject *module, PyObject *arguments) {
         }
         failed = run(&r, do_standardize, threads);
     }
-    return finish(failed, buffers, held);
+    return release_all(failed, buffers, 4);
 }
 
 /* sum_rows(isa, data, out, mean, threads): a sum, or mean, for each element of out. */
 PyObject *module_sum_rows(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, mean, held = 0, failed = -1;
+    int isa, mean, failed = -1;
     long long threads;
     PyObject *given[2];
     if (!PyArg_ParseTuple(arguments, "iOOpL", &isa, &given[0], &given[1], &mean, &threads))
         return NULL;
-    Py_buffer buffers[2];
-    int good = take_buffers(given, 2, isa, buffers, &held);
+    Py_buffer buffers[2] = {0};
+    int good = take_buffers(given, 2, isa, buffers);
     good = good && buffers[1].len > 0 && buffers[0].len % buffers[1].len == 0;
     if (good) {
         struct rows r = {.functions = row_functions_of(isa),
@@ -144,5 +126,5 @@ PyObject *module_sum_rows(PyObject *module, PyObject *arguments) {
                          .mean = mean};
         failed = run(&r, do_sum, threads);
     }
-    return finish(failed, buffers, held);
+    return release_all(failed, buffers, 2);
 }

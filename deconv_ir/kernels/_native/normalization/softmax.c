@@ -1,8 +1,7 @@
 /* SoftMax and LogSoftmax along an axis, in f32, dealt out to threads. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "normalization/normalization.h"
+
+#include "module.h"
 
 /* Elements of a job. */
 #define JOB_ELEMENTS 16384
@@ -40,35 +39,23 @@ PyObject *module_softmax(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, failed = -1;
     long long threads;
-    PyObject *given, *result;
+    PyObject *given[2];
     struct softmax s = {0};
-    if (!PyArg_ParseTuple(arguments, "iOOpL", &isa, &given, &result, &s.logarithm, &threads))
+    if (!PyArg_ParseTuple(arguments, "iOOpL", &isa, &given[0], &given[1], &s.logarithm, &threads))
         return NULL;
-    Py_buffer data, out;
-    if (PyObject_GetBuffer(given, &data, PyBUF_CONTIG_RO)) return NULL;
-    if (PyObject_GetBuffer(result, &out, PyBUF_CONTIG)) {
-        PyBuffer_Release(&data);
-        return NULL;
-    }
-    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa) || data.ndim != 3 ||
-        data.itemsize != 4 || out.itemsize != 4 || out.len != data.len || data.len == 0)
-        PyErr_SetString(PyExc_ValueError, "arrays do not fit");
-    else {
+    Py_buffer buffers[2] = {0};
+    const Py_buffer *data = &buffers[0], *out = &buffers[1];
+    if (take_arrays(given, 2, 1 << 1, buffers) && isa_available(isa) && data->ndim == 3 &&
+        data->itemsize == 4 && out->itemsize == 4 && out->len == data->len && data->len > 0) {
         s.functions = row_functions_of(isa);
-        s.data = data.buf, s.out = out.buf;
-        s.outer = data.shape[0], s.count = data.shape[1], s.inner = data.shape[2];
+        s.data = data->buf, s.out = out->buf;
+        s.outer = data->shape[0], s.count = data->shape[1], s.inner = data->shape[2];
         const int rows = s.inner == 1;
         const int64_t lists = most(1, JOB_ELEMENTS / s.count);
         s.at_once = round_up(lists, rows ? SOFTMAX_ROWS : s.functions->lanes);
         s.jobs = divide_up(rows ? s.outer : s.inner, s.at_once);
-        begin_unlocked();
-        failed = parallel_run(rows ? do_rows : do_columns, &s, rows ? s.jobs : s.jobs * s.outer,
-                              most(1, least(threads, data.len / 4 / JOB_ELEMENTS)), 0);
-        end_unlocked();
-        if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+        failed = run_unlocked(rows ? do_rows : do_columns, &s, rows ? s.jobs : s.jobs * s.outer,
+                              least(threads, data->len / 4 / JOB_ELEMENTS), 0);
     }
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&out);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    return release_all(failed, buffers, 2);
 }

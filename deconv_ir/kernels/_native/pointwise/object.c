@@ -3,10 +3,7 @@
  * kernels/pointwise.py is the only caller.  Memory safety is checked here:
  * register numbers, the sizes of buffers, and that shapes can be broadcast.
  */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
-
+#include "module.h"
 #include "pointwise/pointwise.h"
 
 #include <string.h>
@@ -114,7 +111,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (!self) return NULL;
     struct pointwise_program *p = &self->program;
     int failed = 0;
-    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa) || output < 0 ||
+    if (!isa_available(isa) || output < 0 ||
         output >= PW_ELEMENTS)
         failed = refuse("invalid program");
     if (failed || take_inputs(self, inputs) || take_constants(p, constants) ||

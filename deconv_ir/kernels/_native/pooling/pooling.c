@@ -1,9 +1,7 @@
 /* Max and average pooling of up to three axes, in f32. */
 #include "pooling/pooling.h"
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <string.h>
+#include "module.h"
 
 /* Elements that are read for a job, and that are worth a thread of their own. */
 #define JOB_ELEMENTS 16384
@@ -107,7 +105,7 @@ static int take_axes(struct pooling *p, const Py_buffer *data, const Py_buffer *
  * three of four axes; divisors: None, or a list in f32 for each axis. */
 PyObject *module_pool(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, kind, held = 0, failed = -1;
+    int isa, kind, failed = -1;
     long long threads;
     PyObject *given[5] = {NULL};
     struct pooling p = {.neutral = 0};
@@ -122,12 +120,8 @@ PyObject *module_pool(PyObject *module, PyObject *arguments) {
         if (!PyArg_ParseTuple(given[2], "OOO", &given[2], &given[3], &given[4])) return NULL;
         count = 5;
     }
-    Py_buffer buffers[5];
-    for (; held < count; held++)
-        if (PyObject_GetBuffer(given[held], &buffers[held],
-                               held == 1 ? PyBUF_CONTIG : PyBUF_CONTIG_RO))
-            goto end;
-    int good = isa >= 0 && isa < ISAS && isa_available((enum isa)isa) && kind >= 0 &&
+    Py_buffer buffers[5] = {0};
+    int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(isa) && kind >= 0 &&
                kind < POOLINGS;
     if (good) p.functions = &functions_of(isa)[kind];
     good = good && take_axes(&p, &buffers[0], &buffers[1]);
@@ -135,25 +129,16 @@ PyObject *module_pool(PyObject *module, PyObject *arguments) {
         good = good && buffers[i].len == 4 * buffers[1].shape[i - 1];
         p.divisors[i - 2] = buffers[i].buf;
     }
-    if (!good) {
-        PyErr_SetString(PyExc_ValueError, "arrays do not fit");
-        goto end;
+    if (good) {
+        p.data = buffers[0].buf, p.out = buffers[1].buf;
+        if (kind == POOLED_MAX) p.neutral = -__builtin_inff();
+        const int64_t planes = buffers[0].shape[0], elements = buffers[0].len / 4;
+        const int64_t rows = a[0].output * a[1].output;
+        p.rows_of_job = most(1, least(rows, rows * JOB_ELEMENTS / most(1, elements / planes)));
+        p.jobs_of_plane = divide_up(rows, p.rows_of_job);
+        failed = run_unlocked(do_job, &p, planes * p.jobs_of_plane,
+                              least(threads, elements / LEAST_SHARED),
+                              p.line * (int64_t)sizeof(float));
     }
-    p.data = buffers[0].buf, p.out = buffers[1].buf;
-    if (kind == POOLED_MAX) p.neutral = -__builtin_inff();
-    const int64_t planes = buffers[0].shape[0];
-    const int64_t rows = a[0].output * a[1].output, read = buffers[0].len / 4 / planes;
-    p.rows_of_job = most(1, least(rows, rows * JOB_ELEMENTS / most(1, read)));
-    p.jobs_of_plane = divide_up(rows, p.rows_of_job);
-    const int64_t shared = most(1, buffers[0].len / 4 / LEAST_SHARED);
-    begin_unlocked();
-    failed = parallel_run(do_job, &p, planes * p.jobs_of_plane,
-                          most(1, least(least(threads, MOST_THREADS), shared)),
-                          p.line * (int64_t)sizeof(float));
-    end_unlocked();
-    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
-end:
-    while (held > 0) PyBuffer_Release(&buffers[--held]);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    return release_all(failed, buffers, 5);
 }

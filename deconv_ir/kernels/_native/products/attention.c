@@ -126,8 +126,7 @@ PyObject *module_attend(PyObject *module, PyObject *arguments) {
     while (held < 4 && PyObject_GetBuffer(given[held], &buffers[held],
                                           held < 3 ? PyBUF_STRIDED_RO : PyBUF_CONTIG | PyBUF_ND) == 0)
         held++;
-    int good = held == 4 && isa >= 0 && isa < ISAS && isa_available((enum isa)isa) &&
-               take(&t, buffers, isa);
+    int good = held == 4 && isa_available(isa) && take(&t, buffers, isa);
     if (good && mask != Py_None) {
         good = PyObject_GetBuffer(mask, &buffers[4], PyBUF_STRIDED_RO) == 0;
         held += good;

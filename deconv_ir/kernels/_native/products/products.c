@@ -4,12 +4,11 @@
  * in panels of a few vectors of columns, [panel][K][columns], once where it is constant, else for
  * each job.  A sum adds its K terms one after the other, whatever the shapes and the threads.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <string.h>
+#include "products/products.h"
 
 #include "pointwise/pointwise.h"
-#include "products/products.h"
+
+#include <string.h>
 
 #define LEAST_COPIED (1 << 17) /* bytes that are worth a thread of their own */
 #define COPIED_AT_ONCE 8192    /* elements of a job of copies, about */
@@ -192,12 +191,7 @@ static int run(struct product *p, int64_t threads) {
     p->panels_at_once = divide_up(p->panels, least(p->panels, wanted));
     p->column_jobs = divide_up(p->panels, p->panels_at_once);
     const int64_t bytes = count_packed(p, p->rows_at_once);
-    begin_unlocked();
-    const int failed = parallel_run(multiply, p, matrices * p->row_jobs * p->column_jobs,
-                                    least(threads, MOST_THREADS), bytes);
-    end_unlocked();
-    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
-    return failed;
+    return run_unlocked(multiply, p, matrices * p->row_jobs * p->column_jobs, threads, bytes);
 }
 
 int take_matrices(const Py_buffer *buffer, struct matrices *all) {
@@ -221,7 +215,7 @@ void set_columns(struct product *p, int64_t n) {
 }
 
 int take_kernels(struct product *p, int isa) {
-    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa)) return 0;
+    if (!isa_available(isa)) return 0;
     p->kernels = kernels_for((enum isa)isa, ACC_F32);
     p->scale = 1;
     if (p->kernels->columns[p->kernels->rows] > MOST_PANEL) return 0;
@@ -230,13 +224,6 @@ int take_kernels(struct product *p, int isa) {
     for (int c = 1; c <= MOST_PANEL; c++)
         for (int i = 0; i < MOST_DEPTH + AHEAD; i++) p->offsets[c][i] = i * c * p->kernels->lanes;
     return 1;
-}
-
-PyObject *release_all(int failed, Py_buffer *buffers, int held) {
-    while (held > 0) PyBuffer_Release(&buffers[--held]);
-    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "arrays do not fit");
-    if (failed) return NULL;
-    Py_RETURN_NONE;
 }
 
 /* pack_columns(isa, b, out): a matrix as multiply() reads it: K rows of whole vectors, at least. */

@@ -2,10 +2,7 @@
 #ifndef DECONV_PRODUCTS_H
 #define DECONV_PRODUCTS_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#include "native.h"
+#include "module.h"
 
 #define MOST_STACKED 8
 #define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
@@ -66,8 +63,5 @@ int64_t count_packed(struct product *p, int64_t rows);
 
 /* Divide memory among what count_packed() has counted. */
 struct pack_places places_at(const struct product *p, float *scratch);
-
-/* Let buffers go; returns None, or NULL with an exception. */
-PyObject *release_all(int failed, Py_buffer *buffers, int held);
 
 #endif

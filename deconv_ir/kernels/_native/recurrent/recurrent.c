@@ -1,8 +1,8 @@
 /* Runs an LSTM or a GRU over time, for all sequences and directions. */
 #include "recurrent/recurrent.h"
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
+
 #include <string.h>
 
 /* Multiply-adds that are worth a thread of their own; of a moment, after which threads wait for
@@ -181,35 +181,23 @@ static int fill_in(struct recurrence *r, const Py_buffer *b, int is_gru) {
  * threads): what struct recurrence says, in f32 and contiguous. */
 PyObject *module_recur(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, is_gru, held = 0, failed = -1;
+    int isa, is_gru, failed = -1;
     long long backwards, threads;
     PyObject *given[ARRAYS];
     if (!PyArg_ParseTuple(arguments, "ipOOOOOOOOLL", &isa, &is_gru, &given[X], &given[W],
                           &given[R], &given[BIAS], &given[EXTRA], &given[HIDDEN], &given[STEPS],
                           &given[PROJECTED], &backwards, &threads))
         return NULL;
-    Py_buffer buffers[ARRAYS];
-    for (; held < ARRAYS; held++) {
-        const int writes = held >= HIDDEN || (held == EXTRA && !is_gru);
-        if (PyObject_GetBuffer(given[held], &buffers[held],
-                               writes ? PyBUF_CONTIG : PyBUF_CONTIG_RO))
-            goto end;
+    Py_buffer buffers[ARRAYS] = {0};
+    struct recurrence r = {.backwards = backwards};
+    const unsigned written = 1 << HIDDEN | 1 << STEPS | 1 << PROJECTED | !is_gru << EXTRA;
+    int good = take_arrays(given, ARRAYS, written, buffers) && isa_available(isa);
+    if (good) r.functions = &functions_of(isa)[is_gru];
+    if (good && fill_in(&r, buffers, is_gru)) {
+        begin_unlocked();
+        failed = run(&r, most(1, least(threads, MOST_THREADS)));
+        end_unlocked();
+        if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     }
-    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa)) {
-        PyErr_SetString(PyExc_ValueError, "invalid instruction set");
-        goto end;
-    }
-    struct recurrence r = {.functions = &functions_of(isa)[is_gru], .backwards = backwards};
-    if (!fill_in(&r, buffers, is_gru)) {
-        PyErr_SetString(PyExc_ValueError, "arrays do not fit");
-        goto end;
-    }
-    begin_unlocked();
-    failed = run(&r, most(1, least(threads, MOST_THREADS)));
-    end_unlocked();
-    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
-end:
-    while (held > 0) PyBuffer_Release(&buffers[--held]);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    return release_all(failed, buffers, ARRAYS);
 }

@@ -1,9 +1,7 @@
 /* Interpolation of planes: a pass over rows, then over columns, while a row is in cache. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
-
 #include "resample/resample.h"
+
+#include "module.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,64 +125,44 @@ static int take_taps(PyObject *pair, struct taps *taps, int64_t inputs, int64_t 
  * and columns are (index, weight), weights of all in f32, or of none. */
 PyObject *module_resample(PyObject *module, PyObject *arguments) {
     (void)module;
-    PyObject *rows, *columns;
+    PyObject *rows, *columns, *given[2];
     long long threads;
-    int isa;
-    struct resampling s;
-    memset(&s, 0, sizeof s);
-    Py_buffer data, out, held[4];
-    memset(held, 0, sizeof held);
-    data.obj = out.obj = NULL;
-    int failed = -1;
-    PyObject *given, *result;
-    if (!PyArg_ParseTuple(arguments, "iOOOOL", &isa, &given, &result, &rows, &columns,
+    int isa, failed = -1;
+    struct resampling s = {0};
+    if (!PyArg_ParseTuple(arguments, "iOOOOL", &isa, &given[0], &given[1], &rows, &columns,
                           &threads))
         return NULL;
-    if (PyObject_GetBuffer(given, &data, PyBUF_CONTIG_RO)) return NULL;
-    if (PyObject_GetBuffer(result, &out, PyBUF_CONTIG)) goto end;
-    int good = data.ndim == 3 && out.ndim == 3 && data.itemsize == out.itemsize &&
-               data.shape[0] == out.shape[0] && out.len > 0 && data.len > 0 &&
-               (out.itemsize & (out.itemsize - 1)) == 0 && out.itemsize <= 8 &&
-               isa >= 0 && isa < ISAS && isa_available((enum isa)isa) &&
-               data.shape[2] <= INT32_MAX;
-    if (!good) {
-        PyErr_SetString(PyExc_ValueError, "data and out do not fit");
+    Py_buffer buffers[6] = {0};
+    const Py_buffer *data = &buffers[0], *out = &buffers[1];
+    if (!take_arrays(given, 2, 1 << 1, buffers) || data->ndim != 3 || out->ndim != 3 ||
+        data->itemsize != out->itemsize || data->shape[0] != out->shape[0] || out->len == 0 ||
+        data->len == 0 || (out->itemsize & (out->itemsize - 1)) || out->itemsize > 8 ||
+        !isa_available(isa) || data->shape[2] > INT32_MAX ||
+        take_taps(rows, &s.rows, data->shape[1], out->shape[1], buffers + 2) ||
+        take_taps(columns, &s.columns, data->shape[2], out->shape[2], buffers + 4))
         goto end;
-    }
-    if (take_taps(rows, &s.rows, data.shape[1], out.shape[1], held) ||
-        take_taps(columns, &s.columns, data.shape[2], out.shape[2], held + 2))
-        goto end;
-    if (!s.rows.weight != !s.columns.weight || (s.rows.weight && out.itemsize != 4)) {
+    if (!s.rows.weight != !s.columns.weight || (s.rows.weight && out->itemsize != 4)) {
         PyErr_SetString(PyExc_ValueError, "invalid weights");
         goto end;
     }
     s.functions = functions_of(isa);
-    s.size = out.itemsize;
-    const int64_t lanes = s.functions->lanes, inputs = data.shape[2], outputs = out.shape[2];
+    s.size = out->itemsize;
+    const int64_t lanes = s.functions->lanes, inputs = data->shape[2], outputs = out->shape[2];
     const int grows = s.size == 4 && inputs >= lanes && outputs >= inputs;
     if ((s.rows.weight || grows) && !gather_vectors(&s.vectors, &s.columns, lanes)) {
         PyErr_NoMemory();
         goto end;
     }
-    s.data = data.buf;
-    s.out = out.buf;
+    s.data = data->buf;
+    s.out = out->buf;
     s.rows_of_job = most(1, JOB_OUTPUTS / s.columns.outputs);
     s.jobs_of_plane = divide_up(s.rows.outputs, s.rows_of_job);
-    const int64_t shared = most(1, out.len / s.size / LEAST_SHARED);
-    begin_unlocked();
-    failed = parallel_run(do_job, &s, out.shape[0] * s.jobs_of_plane,
-                          most(1, least(least(threads, MOST_THREADS), shared)),
+    failed = run_unlocked(do_job, &s, out->shape[0] * s.jobs_of_plane,
+                          least(threads, out->len / s.size / LEAST_SHARED),
                           s.rows.weight ? round_up(inputs, lanes) * (int64_t)sizeof(float) : 0);
-    end_unlocked();
-    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
 end:
     free(s.vectors.first);
     free(s.vectors.lanes);
     free(s.vectors.weight);
-    for (int i = 0; i < 4; i++)
-        if (held[i].obj) PyBuffer_Release(&held[i]);
-    if (out.obj) PyBuffer_Release(&out);
-    PyBuffer_Release(&data);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    return release_all(failed, buffers, 6);
 }

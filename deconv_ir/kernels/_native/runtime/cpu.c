@@ -46,11 +46,12 @@ static int ask_isa(enum isa isa) {
 
 /* Asked for once: every call into the extension checks it, and on a virtual machine CPUID takes
  * microseconds. */
-int isa_available(enum isa isa) {
+int isa_available(int64_t isa) {
+    if (isa < 0 || isa >= ISAS) return 0;
     static atomic_int known[ISAS]; /* 0: not asked yet; 1: no; 2: yes */
     int found = atomic_load(&known[isa]);
     if (!found) {
-        found = 1 + ask_isa(isa);
+        found = 1 + ask_isa((enum isa)isa);
         atomic_store(&known[isa], found);
     }
     return found == 2;

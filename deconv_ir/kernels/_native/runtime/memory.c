@@ -4,11 +4,7 @@
  * too large for the allocator to reuse, that takes as long as computing them.  The interpreter
  * lock guards the pool; kernels/runtime/memory.py allocates from it.
  */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
-
-#include "native.h"
+#include "module.h"
 
 #include <stdlib.h>
 
