@@ -1,4 +1,4 @@
-"""Finds layers that a kernel can fuse: a constant addition, one of a tensor, an activation."""
+"""Finds layers that a kernel can fuse: additions, an activation, its scale and offset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Infos, Operation
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.ir.shapes import is_static
+from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.convolution.fusing import is_activation
 from deconv_ir.ops.elementwise.broadcasting import Broadcast
 
@@ -22,21 +22,28 @@ class Followers(NamedTuple):
     tensor: Source | None
     """Another tensor that is added after it, made before the layer runs."""
     activation: int | None
-    """The last layer, if it is an activation."""
+    """The layer that is an activation."""
     parameters: tuple[Source, ...]
     """The constant inputs of the activation."""
+    scale: Source | None = None
+    offset: Source | None = None
+    """Numbers by which the activation is multiplied, and that are added to it."""
 
     def shortened(self) -> Followers | None:
         """Return the followers without the last one; None if none are left."""
         if len(self.layers) == 1:
             return None
+        if self.scale is not None or self.offset is not None:
+            count = sum(source is not None for source in (self.scale, self.offset))
+            return self._replace(layers=self.layers[:-count], scale=None, offset=None)
         tensor = None if self.activation is None else self.tensor
         return Followers(self.layers[:-1], self.addend, tensor, None, ())
 
     @property
     def constants(self) -> tuple[Source, ...]:
         """All constants."""
-        return self.parameters if self.addend is None else (self.addend, *self.parameters)
+        others = (self.addend, self.scale, self.offset)
+        return (*self.parameters, *(source for source in others if source is not None))
 
 
 def find_followers(
@@ -87,6 +94,17 @@ def find_followers(
         same = given.shape == info.shape == infos[index][0].shape
         return (at, other) if same and given.element_type is info.element_type else None
 
+    def affine(index: int, kind: str) -> tuple[int, Source] | None:
+        """Return a multiplication by a number, or an addition of one, and the number."""
+        found = follower(index)
+        if found is None or len(found[1]) != 1 or not _is_arithmetic(graph, found[0], kind):
+            return None
+        at, (number,) = found
+        shape = infos[number[0]][number[1]].shape
+        is_number = is_static(shape) and element_count(static(shape)) == 1
+        same = infos[at][0].shape == infos[index][0].shape
+        return (at, number) if same and is_number else None
+
     chains: dict[int, Followers] = {}
     for index in order:
         operation = graph.layers[index].operation
@@ -110,15 +128,28 @@ def find_followers(
         if following is not None and _activates(graph, layers[-1] if layers else index, following):
             activation, parameters = following
             layers.append(activation)
+        numbers: dict[str, Source] = {}
+        for kind in ("Multiply", "Add") if activation is not None else ():
+            scaling = affine(layers[-1], kind)
+            if scaling is not None:
+                layers.append(scaling[0])
+                numbers[kind] = scaling[1]
         if layers:
-            chains[index] = Followers(tuple(layers), addend, tensor, activation, parameters)
+            chains[index] = Followers(
+                tuple(layers), addend, tensor, activation, parameters,
+                numbers.get("Multiply"), numbers.get("Add"),
+            )  # fmt: skip
     return chains
 
 
 def _adds(graph: Graph, index: int) -> bool:
+    return _is_arithmetic(graph, index, "Add")
+
+
+def _is_arithmetic(graph: Graph, index: int, kind: str) -> bool:
     layer = graph.layers[index]
     broadcast = getattr(layer.operation, "auto_broadcast", None)
-    return layer.type == "Add" and broadcast is Broadcast.NUMPY
+    return layer.type == kind and broadcast is Broadcast.NUMPY
 
 
 def _activates(graph: Graph, index: int, following: tuple[int, tuple[Source, ...]]) -> bool:

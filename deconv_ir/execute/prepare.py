@@ -238,6 +238,8 @@ class Preparation:
             None if activation is None else self.graph.layers[activation].operation,
             [self._peek(source) for source in followers.parameters],
             followers.tensor is not None,
+            None if followers.scale is None else self._peek(followers.scale),
+            None if followers.offset is None else self._peek(followers.offset),
         )
 
     def _count(self, sources: Iterable[Source | None]) -> None:

@@ -238,6 +238,8 @@ class Epilogue(NamedTuple):
     adds : bool
         Whether the kernel takes one more input, which is added before `activation`: of the
         output's type, broadcast by NumPy's rule.
+    scale, offset : ndarray or None
+        A number by which every element is multiplied after `activation`, and one that is added.
 
     Examples
     --------
@@ -256,6 +258,8 @@ class Epilogue(NamedTuple):
     activation: Operation | None = None
     parameters: Arrays = ()
     adds: bool = False
+    scale: Array | None = None
+    offset: Array | None = None
 
 
 class Operation(Record):

@@ -34,13 +34,16 @@ class Activation(NamedTuple):
     """Of FUNCTION, in f32: the name of a compiled operation on one operand, see `pointwise`."""
     in_numpy: Callable[[Array], Array] | None = None
     """The FUNCTION in NumPy."""
+    scale: float = 1.0
+    offset: float = -0.0
+    """A FUNCTION is multiplied by `scale`, then `offset` is added; -0.0 changes nothing."""
 
-    def arguments(self) -> tuple[int, float, float, float, int]:
-        """Return what the compiled kernels take: kind, bounds, slope and number of the function."""
+    def arguments(self) -> tuple[int, float, float, float, int, float, float]:
+        """Return what the compiled kernels take: the fields, numbers for kind and function."""
         from deconv_ir.kernels.pointwise import operation_number
 
-        function = operation_number(self.function)
-        return (self.kind.value, self.low, self.high, self.slope, function)
+        kind, function = self.kind.value, operation_number(self.function)
+        return (kind, self.low, self.high, self.slope, function, self.scale, self.offset)
 
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""
@@ -51,4 +54,8 @@ class Activation(NamedTuple):
             return np.where(values < 0, values * values.dtype.type(self.slope), values)
         if self.kind is ActivationKind.CLAMP:
             return np.clip(values, values.dtype.type(self.low), values.dtype.type(self.high))
-        return values if self.in_numpy is None else self.in_numpy(values)
+        result = values if self.in_numpy is None else self.in_numpy(values)
+        if (self.scale, self.offset) == (1, 0):
+            return result
+        scaled: Array = result * values.dtype.type(self.scale) + values.dtype.type(self.offset)
+        return scaled

@@ -73,15 +73,9 @@ GEOMETRIES = {
 }
 
 
-@pytest.mark.parametrize("tensor", [False, True])
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_has_the_same_bits_in_a_kernel(
-    function: str, geometry: str, tensor: bool, tmp_path: Path
-) -> None:
+def convolution(ir: IR, geometry: str, *, tensor: bool = False) -> tuple[Any, tuple[int, ...]]:
+    """x -> convolution -> Add of a constant [-> Add of r], and the shape of that."""
     kind, shape, filter_, stride, pad = GEOMETRIES[geometry]
-    attributes, version = FUNCTIONS[function]
-    ir = IR()
     transposed = kind == "ConvolutionBackpropData"
     channels = filter_[1] if transposed else filter_[0]
     batch, _, *extents = map(int, shape.split(","))
@@ -93,12 +87,23 @@ def test_a_function_has_the_same_bits_in_a_kernel(
     output = (batch, channels, *extents)
     how = {"strides": stride, "pads_begin": pad, "pads_end": pad, "dilations": 1}
     inputs = [ir.parameter("x", shape), ir.const(normal(*filter_) / 2)]
-    if tensor:
-        other = ir.parameter("r", ",".join(map(str, output)))
+    other = ir.parameter("r", ",".join(map(str, output))) if tensor else None
     y = ir.layer(kind, inputs, {name: f"{n},{n}" for name, n in how.items()}, name="conv")
     y = ir.layer("Add", [y, ir.const(normal(1, channels, 1, 1))], name="add")
-    if tensor:
-        y = ir.layer("Add", [y, other], name="sum")
+    return ir.layer("Add", [y, other], name="sum") if tensor else y, output
+
+
+@pytest.mark.parametrize("tensor", [False, True])
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_has_the_same_bits_in_a_kernel(
+    function: str, geometry: str, tensor: bool, tmp_path: Path
+) -> None:
+    kind, shape, *_ = GEOMETRIES[geometry]
+    transposed = kind == "ConvolutionBackpropData"
+    attributes, version = FUNCTIONS[function]
+    ir = IR()
+    y, output = convolution(ir, geometry, tensor=tensor)
     ir.result(ir.layer(function, [y], attributes, name="act", version=version))
     model = deconv_ir.load(ir.save(tmp_path))
     x = 3 * normal(*map(int, shape.split(",")))
@@ -114,6 +119,53 @@ def test_a_function_has_the_same_bits_in_a_kernel(
     found = model.run(given, outputs=["act"])["act"]
     expected = model.run(given, outputs=apart)["act"]
     np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.skipif(compiled_module() is None, reason="NumPy's kernels have no functions")
+@pytest.mark.parametrize("numbers", [("Multiply", "Add"), ("Multiply",), ("Add",)], ids="+".join)
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_a_function_is_scaled_in_a_kernel(
+    geometry: str, numbers: tuple[str, ...], tmp_path: Path
+) -> None:
+    ir = IR()
+    y, _ = convolution(ir, geometry)
+    y = ir.layer("HSwish", [y], name="act", version="opset4")
+    scale, offset = np.float32(-0.375), np.float32(1.7)
+    for kind in numbers:
+        number = ir.const(np.full((1, 1), offset if kind == "Add" else scale))
+        y = ir.layer(kind, [number, y], name=kind)
+    ir.result(y)
+    model = deconv_ir.load(ir.save(tmp_path))
+    x = 3 * normal(*map(int, GEOMETRIES[geometry][1].split(",")))
+    x[0, 0, 0, 0] = np.nan
+    last = numbers[-1]
+    assert rows_of(model, [x], outputs=[last])["conv"].fused == ("add", "act", *numbers)
+    found = model.run([x], outputs=[last])[last]
+    expected = model.run([x], outputs=["act"])["act"].astype(np.float64)
+    if "Multiply" in numbers:
+        expected = expected * np.float64(scale)
+    if "Add" in numbers:
+        expected = expected + np.float64(offset)
+    np.testing.assert_allclose(found, expected, rtol=2e-7, atol=2e-7)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "taken"), [([(1, 19, 1, 1), ()], 0), ([(), (1, 19, 1, 1)], 1), ([(1,) * 5, ()], 0)]
+)
+def test_what_is_not_one_number_stays_a_layer(
+    shapes: list[tuple[int, ...]], taken: int, tmp_path: Path
+) -> None:
+    ir = IR()
+    y, _ = convolution(ir, "points")
+    y = ir.layer("Sigmoid", [y], name="act")
+    for kind, shape in zip(("Multiply", "Add"), shapes, strict=True):
+        y = ir.layer(kind, [y, ir.const(normal(*shape))], name=kind)
+    ir.result(y)
+    model = deconv_ir.load(ir.save(tmp_path))
+    x = normal(1, 5, 16, 16)
+    names = ("add", "act", "Multiply", "Add")[: 2 + taken]
+    fused = rows_of(model, [x])["conv"].fused
+    assert fused == (names if compiled_module() is not None else ("add",))
 
 
 def layer_by_layer(model: deconv_ir.Model, path: Path, x: np.ndarray) -> np.ndarray:

@@ -55,7 +55,7 @@ class Packed:
             tuple(self.layer.values()),
             *self.vectors.values(),
             self.bias,
-            (0, 0.0, 0.0, 0.0, -1),
+            (0, 0.0, 0.0, 0.0, -1, 1.0, -0.0),
             tuple(self.machine.values()),
         )
         if filled:

@@ -17,7 +17,7 @@ from deconv_ir.kernels.pointwise import operation_number
 from deconv_ir.kernels.products import matmul, pack_matrix
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-NO_EPILOGUE = (0, 0.0, 0.0, 0.0, -1)
+NO_EPILOGUE = (0, 0.0, 0.0, 0.0, -1, 1.0, -0.0)
 SHAPES = [
     pytest.param((300, 200), (200, 100), id="rows"),
     pytest.param((100, 200), (200, 300), id="columns"),

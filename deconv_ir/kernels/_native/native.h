@@ -49,6 +49,8 @@ struct epilogue {
     double slope;     /* ACT_LEAKY: factor of negative values */
     pointwise_function function; /* ACT_FUNCTION, of f32 */
     float immediates[2];
+    float scale, offset; /* of the function's result, where `scales` */
+    int scales;
     /* Bytes from sums in the output to what micro-kernels add to them before; 0: nothing. */
     intptr_t addend;
 };

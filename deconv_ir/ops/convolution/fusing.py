@@ -83,4 +83,12 @@ def as_kernel_epilogue(
         activation = as_activation(epilogue.activation, epilogue.parameters, dtype)
         if activation is None:
             return None
+    numbers = epilogue.scale, epilogue.offset
+    if activation is not None and numbers != (None, None):
+        if activation.in_numpy is None or any(n is not None and n.dtype != dtype for n in numbers):
+            return None
+        scale, offset = (None if n is None else float(n.reshape(())) for n in numbers)
+        activation = activation._replace(
+            scale=1.0 if scale is None else scale, offset=-0.0 if offset is None else offset
+        )
     return bias, activation

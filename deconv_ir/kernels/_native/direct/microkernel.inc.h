@@ -55,16 +55,23 @@ typedef ELEMENT NAME(loose)
 #endif
 
 #if IS_FLOAT
-/* Apply an operation of elementwise programs to f32: the last vector, which may overlap the one
- * before, in a copy. */
+/* Apply an operation of elementwise programs, and what it is scaled by, to vectors of f32. */
+static void NAME(apply_to_vectors)(const struct epilogue *e, float *line, int64_t count) {
+    e->function((const float *const[]){line, line, line}, e->immediates, count, line);
+    const float scale = e->scale, offset = e->offset;
+    if (e->scales)
+        for (int64_t i = 0; i < count; i++) line[i] = line[i] * scale + offset;
+}
+
+/* The last vector, which may overlap the one before, in a copy. */
 static void NAME(apply_function)(const struct epilogue *e, float *line, int64_t count) {
     float rest[LANES] = {0};
     const int64_t whole = count / LANES * LANES, last = most(count - LANES, 0);
     if (whole < count)
         memcpy(rest, line + last, count < LANES ? (size_t)count * sizeof *line : sizeof rest);
-    if (whole) e->function((const float *const[]){line, line, line}, e->immediates, whole, line);
+    if (whole) NAME(apply_to_vectors)(e, line, whole);
     if (whole == count) return;
-    e->function((const float *const[]){rest, rest, rest}, e->immediates, LANES, rest);
+    NAME(apply_to_vectors)(e, rest, LANES);
     memcpy(line + last, rest, count < LANES ? (size_t)count * sizeof *line : sizeof rest);
 }
 #endif

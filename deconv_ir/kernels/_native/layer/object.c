@@ -200,7 +200,7 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
 }
 
 /* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, step), kernel,
- *        strides, dilations, bias, (activation, low, high, slope, function),
+ *        strides, dilations, bias, (activation, low, high, slope, function, scale, offset),
  *        (level2, multiply_adds)): its filter is filled in */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
@@ -209,13 +209,14 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct epilogue epilogue = {0};
     Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddi)(Ld)", &l.forward,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddiff)(Ld)", &l.forward,
                           &l.element, &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
                           &l.guarded, &l.winograd, &l.step, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
                           &bias, &activation, &epilogue.low, &epilogue.high,
-                          &epilogue.slope, &function, &l.machine.level2, &l.machine.multiply_adds))
+                          &epilogue.slope, &function, &epilogue.scale, &epilogue.offset,
+                          &l.machine.level2, &l.machine.multiply_adds))
         return NULL;
     Kernel *self = NULL;
     if (!layer_is_sane(&l) ||

@@ -36,6 +36,7 @@ int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activ
                   int operation) {
     if (activation < 0 || activation >= ACTIVATIONS) return 0;
     epilogue->activation = (enum activation)activation;
+    epilogue->scales = epilogue->scale != 1 || epilogue->offset != 0;
     epilogue->immediates[0] = (float)epilogue->low;
     epilogue->immediates[1] = (float)epilogue->high;
     if (activation != ACT_FUNCTION) return 1;

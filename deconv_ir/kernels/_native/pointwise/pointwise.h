@@ -58,7 +58,7 @@ extern const struct pointwise_functions functions_pointwise_avx512;
 #endif
 
 /* Take an activation of f32 or another type, and the operation that is its function, where it has
- * one.  `low`, `high` and `slope` are set.  Returns whether there are such. */
+ * one.  Bounds, slope, scale and offset are set.  Returns whether there are such. */
 int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activation,
                   int operation);
 

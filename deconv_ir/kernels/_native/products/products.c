@@ -288,8 +288,8 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
     return release_all(failed, buffers, held);
 }
 
-/* multiply(isa, a, b, bias, out, is_packed, (activation, low, high, slope, function), threads):
- * stacks of as many axes, broadcast by strides; of a packed b there is one, and of the bias, which
+/* multiply(isa, a, b, bias, out, is_packed, (activation, low, high, slope, function, scale, offset),
+ * threads): stacks of as many axes, broadcast by strides; of a packed b there is one, and of the bias, which
  * is added to each row. */
 PyObject *module_multiply(PyObject *module, PyObject *arguments) {
     (void)module;
@@ -297,9 +297,9 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
     long long threads;
     struct epilogue finish = {0};
     PyObject *given[3], *bias;
-    if (!PyArg_ParseTuple(arguments, "iOOOOp(idddi)L", &isa, &given[0], &given[1], &bias, &given[2],
-                          &is_packed, &activation, &finish.low, &finish.high, &finish.slope,
-                          &function, &threads))
+    if (!PyArg_ParseTuple(arguments, "iOOOOp(idddiff)L", &isa, &given[0], &given[1], &bias,
+                          &given[2], &is_packed, &activation, &finish.low, &finish.high,
+                          &finish.slope, &function, &finish.scale, &finish.offset, &threads))
         return NULL;
     Py_buffer buffers[4];
     const int flags[] = {PyBUF_STRIDED_RO, is_packed ? PyBUF_CONTIG_RO : PyBUF_STRIDED_RO,
