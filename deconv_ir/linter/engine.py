@@ -130,11 +130,11 @@ def check_document(
     suppressed = 0
     hidden: dict[Severity, int] = {}
     for context, code in _runs(options, contexts, suppressions):
-        severity = options.severity_of(code)
         for report in _reports(load_rule(code), context):
             if suppressions is not None and _is_silent(suppressions, code, report, context):
                 suppressed += code not in options.hidden
                 continue
+            severity = options.severity_of(code)
             if code in options.hidden:
                 hidden[severity] = hidden.get(severity, 0) + 1
                 continue
@@ -267,23 +267,22 @@ def _runs(
 
 def _to_run(options: Options, context: LintContext) -> Iterable[str]:
     """Iterate over the rules that may have something to report."""
-    types = None if context.inference is None else context.by_type
+    types = None if context.inference is None else context.by_type.keys()
     present = frozenset(context.library_findings)
     unclaimed = not all(map(is_claimed, present))
-    for entry in options.asked:
+    # All rules are asked for each file: this is a loop without calls.
+    for code, _, _, library_rules, concerned, when, _ in options.asked:
         if (
-            not present.isdisjoint(entry.library_rules)
-            or (unclaimed and entry.code == FALLBACK)
-            or (types is not None and _concerns(entry, types, context))
+            (present and not present.isdisjoint(library_rules))
+            or (unclaimed and code == FALLBACK)
+            or (
+                types is not None
+                and when is not None
+                and not (concerned and types.isdisjoint(concerned))
+                and (not when or getattr(context, when))
+            )
         ):
-            yield entry.code
-
-
-def _concerns(entry: Entry, types: Mapping[str, object], context: LintContext) -> bool:
-    """Whether a rule's own check may have something to report."""
-    if entry.when is None or (entry.types and types.keys().isdisjoint(entry.types)):
-        return False
-    return not entry.when or bool(getattr(context, entry.when))
+            yield code
 
 
 def _open_weights(

@@ -165,8 +165,8 @@ def rule(
 
     def declare(function: Callable[..., Any]) -> Rule:
         def check_valid_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
-            if layer.operation.implemented and index not in context.unfit:
-                yield from function(index, layer, layer.operation, context)
+            is_valid = layer.operation.implemented and index not in context.unfit
+            return function(index, layer, layer.operation, context) if is_valid else iter(())
 
         count = function.__code__.co_argcount
         checks: dict[int, dict[str, Any]] = {

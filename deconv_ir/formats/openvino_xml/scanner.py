@@ -57,8 +57,8 @@ class Element:
 
     def text(self) -> str:
         """Return the text before the first child."""
-        start, end = self.text_span()
-        return unescape(self.markup[start:end])
+        start, markup = self.head_end, self.markup
+        return "" if self.end == start else unescape(markup[start : markup.index("<", start)])
 
     def text_span(self) -> tuple[int, int]:
         """Return where the text before the first child begins and ends."""
@@ -90,14 +90,15 @@ def scan(markup: str, start: int = 0) -> Iterator[Element]:
     """
     stack: list[Element] = []
     for match in TAG.finditer(markup, start):
+        end = match.end()
         if match[1]:
             if not stack:
                 return
             element = stack.pop()
-            element.end = match.end()
+            element.end = end
         else:
-            element = Element.of(markup, match)
-            if not element.closed:
+            element = Element(markup, match[2], match.start(), match.start(3), end)
+            if markup[end - 2] != "/":
                 stack.append(element)
                 continue
         if stack:

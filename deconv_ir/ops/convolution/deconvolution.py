@@ -37,8 +37,10 @@ class Deconvolution(AnyConvolution):
     def axes(self, spatial: int) -> tuple[Axis, ...]:
         axes = window_axes(self, spatial)
         self.check_output_padding(spatial)
-        paddings = self.output_padding or (0,) * spatial
-        return tuple(a._replace(output_padding=p) for a, p in zip(axes, paddings, strict=False))
+        if not self.output_padding:
+            return axes
+        pairs = zip(axes, self.output_padding, strict=False)
+        return tuple(axis._replace(output_padding=padding) for axis, padding in pairs)
 
     def check_output_padding(self, spatial: int) -> None:
         """Require one value for each spatial axis."""
