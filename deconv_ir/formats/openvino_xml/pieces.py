@@ -6,8 +6,9 @@ same text share the result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
@@ -35,12 +36,15 @@ class Fault(NamedTuple):
     error: DeconvError
 
 
-_PRECISIONS = frozenset(
-    {
-        *(known.ir_name for known in ELEMENT_TYPES),
-        *(known.name for known in ELEMENT_TYPES),
-        *("UNSPECIFIED", "undefined", "dynamic"),
-    }
+_PRECISIONS: Final[dict[str, ElementType | None]] = {
+    **{known.ir_name: known for known in ELEMENT_TYPES},
+    **{known.name: known for known in ELEMENT_TYPES},
+    **dict.fromkeys(("UNSPECIFIED", "undefined", "dynamic")),
+}
+# Sections and ports as OpenVINO writes them.
+_SECTION: Final = re.compile(r"\s*<(/?)(input|output)>")
+_PORT: Final = re.compile(
+    r'\s*<port id="([0-9]{1,18})" precision="(\w+)"(?: names="([^"&\\\s]+)")?>'
 )
 
 
@@ -164,13 +168,15 @@ class PieceReader:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._shapes: dict[tuple[str, ...], Shape] = {}
+        self._plain_shapes: dict[str, Shape] = {}
 
     def read(self, body: str, line: int, has_data: bool) -> Piece:
         """Parse the contents of a layer, which begin `line` lines below its start."""
         piece = Piece()
         extras: list[Info] = []
         seen: set[str] = {"data"} if has_data else set()
-        for element in scan(body):
+        rest = self._plain_sections(piece, seen, body, line)
+        for element in scan(body, rest):
             tag = element.tag
             if tag in seen and tag in ("data", "input", "output"):
                 message = f"<{tag}> stands more than once in a layer; the first counts"
@@ -189,6 +195,53 @@ class PieceReader:
                 check_child("layer", element, piece.faults)
         piece.extras = tuple(extras)
         return piece
+
+    def _plain_sections(self, piece: Piece, seen: set[str], body: str, line: int) -> int:
+        """Read the leading sections that are as OpenVINO writes them; return where they end."""
+        end = counted = 0
+        while (section := _SECTION.match(body, end)) is not None:
+            tag, at, ports = section[2], section.end(), []
+            if section[1] or tag in seen:
+                return end
+            while (head := _PORT.match(body, at)) is not None:
+                number, precision, names = head.groups()
+                at = body.find("</port>", head.end()) + len("</port>")
+                dims = body[head.end() : at]
+                if precision not in _PRECISIONS or not self._knows(dims):
+                    return end
+                line += body.count("\n", counted, head.start(1))
+                counted = head.start(1)
+                ports.append(
+                    Port(
+                        int(number),
+                        self._plain_shapes[dims],
+                        _PRECISIONS[precision],
+                        tuple(names.split(",")) if names else (),
+                        line,
+                        (),
+                    )
+                )
+            closing = _SECTION.match(body, at)
+            if closing is None or not closing[1]:
+                return end
+            end = closing.end()
+            seen.add(tag)
+            setattr(piece, f"{tag}s", tuple(ports))
+        return end
+
+    def _knows(self, dims: str) -> bool:
+        """Whether the text in a port has dims alone, without a fault; then their shape is kept."""
+        if dims not in self._plain_shapes:
+            faults: list[Fault] = []
+            text = f"<port>{dims}"
+            element = next(scan(text), None)
+            if element is None or element.end < len(text):
+                return False  # its end is written otherwise, or it has ports of its own
+            shape = self._dims(element, element.children, faults) if element.children else None
+            if faults or any(child.tag != "dim" for child in element.children):
+                return False
+            self._plain_shapes[dims] = shape
+        return True
 
     def _ports(self, section: Element, line: int, faults: list[Fault]) -> Iterator[Port]:
         check_attributes(section.tag, section, section.attributes(), faults)
@@ -254,8 +307,8 @@ class PieceReader:
     def _precision(
         self, port: Element, text: str | None, faults: list[Fault]
     ) -> ElementType | None:
-        if text is None or text in ("UNSPECIFIED", "undefined", "dynamic"):
-            return None
+        if text is None or text in _PRECISIONS:
+            return None if text is None else _PRECISIONS[text]
         try:
             return parse_element_type(text)
         except ValueError:

@@ -10,8 +10,9 @@ import deconv_ir
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.entry import read, read_bytes
 from deconv_ir.formats.openvino_xml.pieces import split_names
+from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.graph import Graph, Port
 
 LAYER = """<layer id="5" name="up" type="ConvolutionBackpropData">
     <data strides="2,2"/>
@@ -87,6 +88,69 @@ def test_network() -> None:
 )
 def test_same_network_written_otherwise(text: str) -> None:
     assert len(graph_of(text).layers) == 3
+
+
+PORTS = """<net name="n" version="11">
+<layers>
+<layer id="0" name="x" type="Unheard" version="extension">
+<input>
+<port id="3" precision="FP32" names="a,b">
+<dim>1</dim><dim>-1</dim>
+</port>
+<port id="4" precision="I64"><dim>7</dim></port>
+</input>
+<output>
+<port id="5" precision="dynamic">
+</port>
+</output>
+</layer>
+</layers>
+</net>
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ('<port id="4" precision="I64">', '<port precision="I64" id="4">'),
+        ('<port id="4" precision="I64">', "<port id='4' precision='I64'>"),
+        (
+            '<port id="3" precision="FP32" names="a,b">',
+            '<port id="3" precision="FP32" names="&#97;,b">',
+        ),
+        ("<input>", "<input >"),
+        ("</input>", "</input ><!-- x -->"),
+        ("<dim>7</dim>", "<dim> 7 </dim>"),
+        ("</dim>\n</port>", "</dim>\n</port >"),
+        ("<dim>7</dim></port>", "<dim>7</dim></port >"),
+        ('<port id="5" precision="dynamic">\n</port>', '\n<port id="5" precision="dynamic"/>'),
+    ],
+)
+def test_ports_written_otherwise(old: str, new: str) -> None:
+    (layer,) = graph_of(PORTS.replace(old, new)).layers
+    f32, i64 = map(parse_element_type, ("f32", "i64"))
+    assert layer.inputs == (
+        Port(3, (1, Interval()), f32, ("a", "b"), 2),
+        Port(4, (7,), i64, (), 5),
+    )
+    (port,) = layer.outputs
+    assert port == Port(5, None, None, (), 9 if new.startswith("\n") else 8)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "line"),
+    [
+        ("<dim>7</dim>", "<dim>7x</dim>", "dim-value", 8),
+        ('precision="I64"', 'precision="I65"', "precision", 8),
+        ("</input>", "</input>\n<input></input>", "duplicate-element", 10),
+        ("<dim>7</dim>", "<dim>1</dim>" * 65, "oversize", 8),
+        ("<dim>7</dim>", "<dim>7</dim><x/>", "unknown-element", 8),
+    ],
+)
+def test_mistakes_among_ports(old: str, new: str, rule: str, line: int) -> None:
+    _, (found,) = read_bytes(PORTS.replace(old, new).encode())
+    assert (found.rule, found.line) == (rule, line)
 
 
 def test_utf16() -> None:
