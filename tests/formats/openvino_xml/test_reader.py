@@ -8,7 +8,7 @@ import pytest
 
 import deconv_ir
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.openvino_xml.entry import read, read_bytes
+from deconv_ir.formats.openvino_xml.entry import read, read_bytes, read_document
 from deconv_ir.formats.openvino_xml.pieces import split_names
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.geometry import Interval
@@ -145,12 +145,32 @@ def test_ports_written_otherwise(old: str, new: str) -> None:
         ('precision="I64"', 'precision="I65"', "precision", 8),
         ("</input>", "</input>\n<input></input>", "duplicate-element", 10),
         ("<dim>7</dim>", "<dim>1</dim>" * 65, "oversize", 8),
-        ("<dim>7</dim>", "<dim>7</dim><x/>", "unknown-element", 8),
+        ("<dim>7</dim>", "<dim>7..5</dim>", "dim-value", 8),
     ],
 )
 def test_mistakes_among_ports(old: str, new: str, rule: str, line: int) -> None:
     _, (found,) = read_bytes(PORTS.replace(old, new).encode())
     assert (found.rule, found.line) == (rule, line)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("<dim>7</dim>", "<dim>7</dim><x/>", "unknown-element"),
+        (
+            '<port id="4" precision="I64">',
+            '<port id="4" precision="I64" x="1">',
+            "unknown-attribute",
+        ),
+        ("<input>", '<input x="1">', "unknown-attribute"),
+        ("<dim>7</dim>", "<dim>?</dim>", "openvino-form"),
+        ('precision="dynamic"', 'precision="fp32"', "openvino-form"),
+        (' precision="dynamic"', "", "openvino-form"),
+    ],
+)
+def test_remarks_about_ports(old: str, new: str, rule: str) -> None:
+    assert not read_document(PORTS.encode()).remarks
+    assert [r.rule for r in read_document(PORTS.replace(old, new).encode()).remarks] == [rule]
 
 
 def test_utf16() -> None:
