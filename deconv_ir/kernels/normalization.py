@@ -62,16 +62,17 @@ def row_sums(*, mean: bool) -> Callable[[Array, Array], None] | None:
     return lambda data, out: sum_rows(isa, contiguous(data), out, mean, threads)
 
 
-def softmax(data: Array, axis: int, *, logarithm: bool) -> Array | None:
+def softmax(data: Array, axis: int, *, logarithm: bool, out: Array | None = None) -> Array | None:
     """Return ``exp(x) / sum(exp(x))`` along an axis, or its logarithm; None: left to NumPy.
 
+    The result goes to `out`, where that is given: a contiguous array like the data.
     Sums are made in f64, in the order of the axis: a list has the same bits wherever it lies.
     """
     module = compiled_module()
     if module is None or data.dtype != np.float32 or not data.size:
         return None
     extents = math.prod(data.shape[:axis]), data.shape[axis], -1
-    out = empty(data.shape, data.dtype)
+    out = empty(data.shape, data.dtype) if out is None else out
     module.softmax(
         INSTRUCTION_SETS.index(instruction_set()), contiguous(data).reshape(extents),
         out, logarithm, get_threads(),

@@ -132,7 +132,8 @@ def test_bound_to_its_shapes_it_computes_the_same(
                 np.testing.assert_allclose(
                     np.asarray(result, np.float64), np.asarray(right, np.float64), 1e-6, 1e-6
                 )
-            assert number == 0 or results[0].shape == outputs[0].shape
+            if number:
+                assert np.shares_memory(results[0], target), "it writes to another array"
         for position in made.overwritable(known, outputs[0]) if takes_out else ():
             copies = [a.copy() for a in arrays]
             with np.errstate(all="ignore"):
@@ -140,6 +141,14 @@ def test_bound_to_its_shapes_it_computes_the_same(
             np.testing.assert_allclose(
                 np.asarray(result, np.float64), np.asarray(expected[0], np.float64), 1e-6, 1e-6
             )
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name)
+def test_what_accepts_an_array_can_write_to_it(operation: type[Operation]) -> None:
+    """A plan gives arrays to operations with `execute_into`, or to their kernels."""
+    if operation.accepts_out is not Operation.accepts_out:
+        writers = operation.execute_into, operation.prepare
+        assert writers != (Operation.execute_into, Operation.prepare)
 
 
 @pytest.mark.parametrize(("operation", "example"), EXAMPLES)

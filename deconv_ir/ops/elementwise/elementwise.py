@@ -129,9 +129,13 @@ class Elementwise(Operation):
                 arrays = self.aligned(arrays)
             if function is not None:
                 return (function(*arrays, out=out),)
-            if into is None or out is None:
-                return (narrow(self.apply(*arrays), dtype),)
-            into(*arrays, out)
+            if into is not None and out is not None:
+                into(*arrays, out)
+                return (out,)
+            found = narrow(self.apply(*arrays), dtype)
+            if out is None:
+                return (found,)
+            out[...] = found
             return (out,)
 
         return call

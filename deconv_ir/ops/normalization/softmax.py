@@ -36,18 +36,30 @@ class _Softmax(Operation):
         axis = normalize_axis(self.axis, len(static(inputs[0].shape)))
         return along_axes(self, boxes, (axis,), inputs, outputs)
 
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return output.element_type is not None
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Subtract the greatest element along the axis first, and compute."""
+        return (narrow(self._compute(inputs[0], None), inputs[0].dtype),)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        found = self._compute(inputs[0], out if out.flags.c_contiguous else None)
+        if found is not out:
+            out[...] = narrow(found, out.dtype)
+
+    def _compute(self, data: Array, out: Array | None) -> Array:
+        """Subtract the greatest element along the axis first; narrow floats are widened."""
         from deconv_ir.kernels.normalization import softmax
 
-        data = widen(inputs[0])
-        axis = normalize_axis(self.axis, data.ndim)
-        compiled = softmax(data, axis, logarithm=self.logarithm)
-        if compiled is not None:
-            return (narrow(compiled, inputs[0].dtype),)
+        wide = widen(data)
+        axis = normalize_axis(self.axis, wide.ndim)
+        target = None if wide.dtype != data.dtype else out
+        found = softmax(wide, axis, logarithm=self.logarithm, out=target)
+        if found is not None:
+            return found
         with np.errstate(all="ignore"):
-            shifted = data - np.maximum.reduce(data, axis=axis, keepdims=True, initial=-np.inf)
-            return (narrow(self.finish(shifted, axis), inputs[0].dtype),)
+            shifted = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
+            return self.finish(shifted, axis)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count copies in f32 of narrow floats."""
