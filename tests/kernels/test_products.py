@@ -246,7 +246,7 @@ def test_c_refuses_what_does_not_fit() -> None:
     for epilogue in ((-1, 0, 0, 0, -1), (5, 0, 0, 0, 0), (4, 0, 0, 0, -1), (4, 0, 0, 0, 10_000),
                      (4, 0, 0, 0, operation_number("add"))):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.multiply(0, a, b, None, out, False, epilogue, 1)
+            module.multiply(0, a, b, None, out, False, (*epilogue, 1.0, 0.0), 1)
     for pair in ((b, packed[:15]), (b[None], packed), (b.astype("f8"), packed), (b[:0], packed)):
         with pytest.raises(ValueError, match="fit"):
             module.pack_columns(0, *pair)
