@@ -133,7 +133,7 @@ class CompiledKernel:
         packed by the first run that needs them, and kept beside the others.
     machine : Machine, optional
         What tiles and algorithms are chosen for; default: `current_machine`.
-    step : int, optional
+    channel_block : int, optional
         Input channels whose sums are rounded together; default: what suits the layer.
     """
 
@@ -147,7 +147,7 @@ class CompiledKernel:
         fold: int | None = None,
         winograd: WinogradUse = WinogradUse.BY_COST,
         machine: Machine | None = None,
-        step: int = 0,
+        channel_block: int = 0,
     ) -> None:
         module = compiled_module()
         assert module is not None
@@ -188,7 +188,7 @@ class CompiledKernel:
                 fold,
                 guarded,
                 winograd.value,
-                step,
+                channel_block,
             ),
             self._fill(kernel, 1),
             self._fill(strides, 1),
@@ -261,7 +261,7 @@ class CompiledKernel:
                 fold=1,
                 winograd=WinogradUse.NEVER,
                 machine=self._machine,
-                step=self._kernel.step,
+                channel_block=self._kernel.channel_block,
             )
         return self._plain_kernel
 

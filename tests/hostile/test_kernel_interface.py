@@ -26,7 +26,7 @@ class Packed:
             pytest.skip("the compiled kernel was not built here")
         self.module: Any = module
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "ins": 2, "outs": 2}
-        self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd, "step": 0}
+        self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd, "channel_block": 0}
         self.machine = {"level2": 1 << 19, "multiply_adds": 2.0}
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
@@ -92,7 +92,7 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
         *(("outs", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("folded", n) for n in (-1, 0, 3)),
         *(("winograd", n) for n in (-1, 3, 2**40)),
-        *(("step", n) for n in (-FAR, -1)),
+        *(("channel_block", n) for n in (-FAR, -1)),
         *(("level2", n) for n in (-FAR, 0)),
         *(("multiply_adds", n) for n in (-1.0, 0.0, float("nan"))),
         *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
@@ -191,10 +191,10 @@ def test_the_whole_that_a_tile_is_of_changes_no_sum(
 
 
 @pytest.mark.parametrize("scratch", [-FAR, 0, 1, FAR])
-@pytest.mark.parametrize("step", [1, 3, FAR])
-def test_c_takes_any_step_and_any_scratch_of_a_thread(step: int, scratch: int) -> None:
+@pytest.mark.parametrize("channel_block", [1, 3, FAR])
+def test_c_takes_any_block_of_channels_and_any_scratch(channel_block: int, scratch: int) -> None:
     packed = Packed()
-    packed.layer["step"] = step
+    packed.layer["channel_block"] = channel_block
     packed.call["thread_bytes"] = scratch
     assert packed.run() is True
     assert packed.call["out"].any()

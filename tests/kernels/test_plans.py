@@ -233,6 +233,6 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
         plan = kernel.plan(data.shape, (1,) * axes, output, budget)
         np.testing.assert_array_equal(plan.run(data), expected)
         told = plan.details
-        assert told["channels"] % told["step"] == 0 or told["channels"] == shape[0]
+        assert told["channels"] % told["channel_block"] == 0 or told["channels"] == shape[0]
         assert plan.algorithm.cycles < 20 * free
         assert plan.algorithm.scratch_bytes <= max(scratch, 1 << 18)

@@ -20,8 +20,8 @@
 #define BLOCK_CYCLES 8.0        /* cycles of one micro-kernel beside its taps */
 #define SUM_CYCLES 2.0          /* cycles of storing a vector of sums */
 
-/* Cycles of a micro-kernel for one tap: those of its multiply-adds or of its loads, the larger of the
- * two, and at least the latency of a multiply-add. */
+/* Cycles of a micro-kernel for one tap: those of its multiply-adds or of its loads, the larger of
+ * the two, and at least the latency of a multiply-add. */
 static double kernel_tap_cycles(const struct machine *machine, int rows, int columns) {
     const double rate = machine->multiply_adds;
     const double multiply_adds = rows * columns / rate;
@@ -71,8 +71,8 @@ static double straight_cycles(const struct machine *machine, const struct kernel
 
 /* --------------------------------------------------------------- threads -- */
 
-/* Threads without tiles wait for the last one, and something always delays one of them, so that many
- * tiles are better than few.  Both are shares of a tile's cycles. */
+/* Threads without tiles wait for the last one, and something always delays one of them, so that
+ * many tiles are better than few.  Both are shares of a tile's cycles. */
 #define WAITING_SHARE 0.75
 #define DISTURBED_TILES 0.06
 
@@ -222,7 +222,8 @@ static double channel_vectors_cycles(const struct kernel *k, const struct plan *
 static double outputs_cycles(const struct kernel *k, const struct tiling *t, double taps,
                              double goes) {
     const double positions = (double)(t->box[1] * t->box[2]);
-    const double tap = OUTPUTS_FACTOR * OUT_POSITIONS * OUT_VECTORS / k->layer.machine.multiply_adds;
+    const double tap =
+        OUTPUTS_FACTOR * OUT_POSITIONS * OUT_VECTORS / k->layer.machine.multiply_adds;
     const double pieces = (double)divide_up(t->box[1] * t->box[2], OUT_POSITIONS);
     return (double)(t->blocks / OUT_BLOCKS) *
            (pieces * (taps * tap + goes * OUTPUTS_PIECE) +
@@ -300,7 +301,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     return scheduled_cycles(tile, t->jobs, t->threads);
 }
 
-double point_cycles(const struct kernel *k) {
+double one_position_cycles(const struct kernel *k) {
     double taps = 1;
     for (int a = 0; a < AXES; a++) taps *= (double)k->layer.kernel[a];
     const double values = taps * k->packing.rows * (double)k->layer.channels_in;

@@ -23,12 +23,12 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
                          const struct tiling *tiling, int64_t tiles);
 
 /* Predicted cycles of a block of rows of one image whose data are one position. */
-double point_cycles(const struct kernel *k);
+double one_position_cycles(const struct kernel *k);
 /* Predicted cycles of `jobs` tiles of `tile` cycles each on several threads. */
 double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 
-/* Searches tilings for a number of threads, which together have `scratch_bytes`.  Returns the cycles
- * of the best one, or a negative number if none fits; the context keeps the best of all calls. */
+/* Searches tilings for threads that together have `scratch_bytes`.  Returns the cycles of the best
+ * one, or a negative number if none fits; the context keeps the best of all calls. */
 typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);
 /* Search with the threads of a run, and with fewer where scratch is short. */
 double search_threads(const struct run *run, tiling_search search, void *context);

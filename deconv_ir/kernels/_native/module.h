@@ -14,8 +14,8 @@ int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *
 /* As parallel_run(), without the interpreter lock; sets an exception where it fails. */
 int run_unlocked(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
-/* Release buffers, those that are zeros too.  Returns None, or NULL with an exception: arrays that do
- * not fit where none is set. */
+/* Release buffers, those that are zeros too.  Returns None, or NULL with an exception: arrays that
+ * do not fit where none is set. */
 PyObject *release_all(int failed, Py_buffer *buffers, int count);
 
 #endif

@@ -1,11 +1,11 @@
 /* Declarations that the files of the compiled kernels share.
  *
- * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one phase q see the same
- * kernel taps at the same distances: they are a dense correlation over v, the sub-convolution q
- * (`sub` in names).  A tile is a box of v for some images and one group.
+ * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one phase q see the
+ * same kernel taps at the same distances: they are a dense correlation over v, the sub-convolution
+ * q (`sub` in names).  A tile is a box of v for some images and one group.
  *
- * A convolution is one sub-convolution.  Its data are split by their position modulo the stride, the
- * `residue`, when they are copied.
+ * A convolution is one sub-convolution.  Its data are split by their position modulo the stride,
+ * the `residue`, when they are copied.
  */
 #ifndef DECONV_NATIVE_H
 #define DECONV_NATIVE_H
@@ -18,7 +18,7 @@
 #define MAX_COLUMNS 12 /* vectors of positions of the largest micro-kernel */
 #define OUT_VECTORS 4   /* vectors of output channels that are summed together */
 #define OUT_POSITIONS 6 /* positions at which these are summed together */
-#define LINE 64     /* bytes of a cache line */
+#define CACHE_LINE 64 /* bytes */
 #define COPY_STEP 32 /* bytes that short copies move at once */
 #define MOST_THREADS 256 /* that compute one result */
 
@@ -55,8 +55,8 @@ struct epilogue {
     intptr_t addend;
 };
 
-/* A tensor that is added to complete results: of the output's shape, in f32, before an epilogue that
- * kernels leave to it. */
+/* A tensor that is added to complete results: of the output's shape, in f32, before an epilogue
+ * that kernels leave to it. */
 struct addition {
     const struct kernels *kernels;
     struct epilogue epilogue, alone; /* alone: without an activation */
@@ -66,7 +66,7 @@ struct addition {
  * much longer than their depth. */
 #define AHEAD 12
 
-/* Bytes ahead at which it prefetches weights: a page, where the processor's own prefetcher stops. */
+/* Bytes ahead at which it prefetches weights: a page, where the hardware prefetcher stops. */
 #define WEIGHTS_AHEAD 4096
 /* The same where weights of several blocks of rows are read side by side. */
 #define BLOCKS_AHEAD 512
@@ -191,8 +191,8 @@ int isa_available(int64_t isa);
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
 
 /* Choose the next micro-kernels for `vectors` vectors: return their columns, at most `columns`, and
- * set `blocks` to their number.  The last two micro-kernels have nearly equal widths, since one with
- * a single column would wait for its weights. */
+ * set `blocks` to their number.  The last two micro-kernels have nearly equal widths, since one
+ * with a single column would wait for its weights. */
 static inline int next_blocks(const struct kernels *kernels, int rows, int columns, int64_t vectors,
                               int64_t *blocks) {
     const int evens = columns == 3 || columns == 4;
@@ -210,7 +210,7 @@ static inline int element_size(enum element element) {
 
 /* ---------------------------------------------------------- geometries -- */
 
-/* When Winograd F(m, r) replaces direct sums: never, where it is faster, wherever it is possible. */
+/* When Winograd F(m, r) replaces direct sums: never, where it is faster, where it is possible. */
 enum winograd_use { WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS };
 
 /* The figures of a processor that the cost models use, beside its instructions; see cpu.py. */
@@ -242,7 +242,7 @@ struct layer {
     int64_t guarded;
     int64_t winograd; /* enum winograd_use */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
-    int64_t step; /* as in struct packing; 0: chosen by packing_make() */
+    int64_t channel_block; /* as in struct packing; 0: chosen by packing_make() */
     struct machine machine;
 };
 
@@ -288,7 +288,7 @@ struct packing {
     int64_t group_size;   /* elements of one group */
     /* Input channels that are summed before a sum is stored.  Results depend on it, so it is a
      * property of the layer, never of the tiles of a run. */
-    int64_t step;
+    int64_t channel_block;
 };
 
 /* A layer with packed weights, shared by all its plans and runs. */
@@ -351,7 +351,7 @@ struct tiling {
     int64_t threads;    /* number of threads */
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
-    int point;          /* the data are one position: see direct/point.c */
+    int one_position;   /* the data are one position: see direct/one_position.c */
     int depthwise;      /* channel by channel, `groups` of them to a job; else one group */
     int64_t vectors;    /* channels of a depthwise layer in one vector, or 1 */
     int64_t groups;     /* of a job */
@@ -392,13 +392,13 @@ typedef void (*job_function)(void *context, int64_t job, void *scratch);
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
 
-/* Run pieces 0 .. count-1 of a job, from within that job.  Threads that have no jobs left steal some
- * of them, with scratch of their own, so that all threads end at about the same time even if jobs
- * are few or cores differ in speed. */
+/* Run pieces 0 .. count-1 of a job, from within that job.  Threads that have no jobs left steal
+ * some of them, with scratch of their own, so that all threads end at about the same time even if
+ * jobs are few or cores differ in speed. */
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch);
 
-/* Take memory that all jobs of the calling thread's next runs share; each thread of these runs needs
- * `scratch_bytes` besides.  give_shared() releases it. */
+/* Take memory that all jobs of the calling thread's next runs share; each thread of these runs
+ * needs `scratch_bytes` besides.  give_shared() releases it. */
 void *take_shared(int64_t bytes, int64_t scratch_bytes);
 void give_shared(void);
 
@@ -420,9 +420,9 @@ struct spans {
     } *span;
 };
 
-/* Fill the results that no tap reaches with the bias, activated.  fill_outside() fills those outside
- * of [low, high) on any axis; fill_unreached() finds them all, for layers that are not folded and
- * whose sub-convolutions all have taps.  Both return as parallel_run(). */
+/* Fill the results that no tap reaches with the bias, activated.  fill_outside() fills those
+ * outside of [low, high) on any axis; fill_unreached() finds them all, for layers that are not
+ * folded and whose sub-convolutions all have taps.  Both return as parallel_run(). */
 int fill_unreached(const struct kernel *k, const struct run *run, void *out);
 int fill_outside(const struct kernel *k, const struct run *run, void *out,
                  const int64_t low[AXES], const int64_t high[AXES]);
@@ -435,11 +435,12 @@ void *allocate_huge(int64_t bytes);
 /* Set the bound of the memory pool for results, and free all that it holds. */
 void keep_blocks(int64_t most_bytes);
 
-/* Prefetch the row that lies `ahead` of one, such as that of the next channel, which the processor's
- * prefetchers do not foresee. */
+/* Prefetch the row that lies `ahead` of one, such as that of the next channel, which the
+ * processor's prefetchers do not foresee. */
 static inline void fetch_row(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t at = (uintptr_t)row + (uintptr_t)ahead;
-    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const void *)(at + (uintptr_t)i));
+    for (int64_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch((const void *)(at + (uintptr_t)i));
 }
 
 /* Rows of results between the one that is written and the one that is prefetched for writing. */
@@ -449,14 +450,14 @@ static inline void fetch_row(const char *row, int64_t ahead, int64_t bytes) {
  * stored as usual, and each store would wait for its line. */
 static inline void fetch_ends(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead, end = begin + (uintptr_t)bytes;
-    if (begin % LINE) __builtin_prefetch((const void *)begin, 1);
-    if (end % LINE) __builtin_prefetch((const void *)end, 1);
+    if (begin % CACHE_LINE) __builtin_prefetch((const void *)begin, 1);
+    if (end % CACHE_LINE) __builtin_prefetch((const void *)end, 1);
 }
 
 /* Prefetch all of a row of results that lies `ahead` of one, for ordinary stores. */
 static inline void fetch_results(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead;
-    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char *)begin + i, 1);
+    for (int64_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch((const char *)begin + i, 1);
 }
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

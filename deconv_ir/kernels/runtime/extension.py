@@ -6,7 +6,7 @@ import functools
 import importlib
 from types import ModuleType
 
-_INTERFACE = 26
+_INTERFACE = 27
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 

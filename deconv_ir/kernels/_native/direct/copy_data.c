@@ -62,8 +62,8 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
                     (x.begin * axes[2].in_stride + residue[2]) * step[2]) * in_size;
         const int64_t held = last - first;
         if (plain && held) {
-            /* The zeros after a row are those before the next one.  An element copied beyond them is
-             * overwritten by that row, or lies in the channel's slack. */
+            /* The zeros after a row are those before the next one.  An element copied beyond them
+             * is overwritten by that row, or lies in the channel's slack. */
             c->kernels->copy_rows(at, row_step, joined ? 1 : held, joined ? held * count : count,
                                   gap, c->run->channel_step * in_size, row);
             row += held * pitch;

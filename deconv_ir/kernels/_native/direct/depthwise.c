@@ -107,7 +107,8 @@ static struct parts parts_of(const struct context *c, const struct tile *tile) {
         const struct stretch z = stretch_of(c, tile, 0, rz), y = stretch_of(c, tile, 1, ry);
         parts.part[i] = (struct part){
             z, y, (z.begin * a[0].in_stride + rz) * step[0] +
-                      (y.begin * a[1].in_stride + ry) * step[1] + parts.evens.begin * a[2].in_stride,
+                      (y.begin * a[1].in_stride + ry) * step[1] +
+                          parts.evens.begin * a[2].in_stride,
             i * a[2].residues * t->residue_stride + z.before * t->plane + y.before * t->pitch +
                 parts.evens.before};
     }
@@ -183,7 +184,8 @@ void run_depthwise(const struct context *c, struct tile *tile) {
         if (simple) copy_over(c, tile, &parts);
         else copy_data(c, tile, 0, 1);
         for (int64_t sub = 0; sub < zs * ys; sub++) {
-            if (is_plain && (first || zs * ys > 1)) plain = plain_sub_of(c, tile, sub / ys, sub % ys);
+            if (is_plain && (first || zs * ys > 1))
+                plain = plain_sub_of(c, tile, sub / ys, sub % ys);
             if (is_plain) sum_plain(c, tile, &plain);
             else run_flat(c, tile, &all, sub / ys, sub % ys, 0);
         }

@@ -3,8 +3,8 @@
  *   for each block of `height` rows x `width` vectors of positions:
  *     for each tap: sums[row][vector] += weight * data[row][vector + offset]
  *
- * Data are used for one output channel only, so loads are the bottleneck.  All blocks have one size:
- * the last ones overlap those before.  Included by direct/microkernel.inc.h.
+ * Data are used for one output channel only, so loads are the bottleneck.  All blocks have one
+ * size: the last ones overlap those before.  Included by direct/microkernel.inc.h.
  */
 #undef DEPTHWISE_VECTORS
 #define DEPTHWISE_VECTORS 8 /* whose sums are in registers: they hide a multiply-add's latency */
@@ -53,8 +53,8 @@ INLINE void NAME(sum_rows)(const int height, const int width, const struct chann
 #define HOLD(vector) (void)(vector)
 #endif
 
-/* The same for kernel x kernel taps, where each loaded vector is used for all rows of sums that read
- * it.  A row of sums reads, with tap k + stride * kernel, the data of the next row with tap k. */
+/* The same for kernel x kernel taps, where each loaded vector is used for all rows of sums that
+ * read it: with tap k + stride * kernel, a row reads the data of the next row with tap k. */
 INLINE void NAME(sum_shared)(const int kernel, const int stride, const int height, const int width,
                              const struct channel_rows *rows, int64_t last, const ELEMENT *data,
                              const ELEMENT *restrict weights, struct NAME(finish) finish,
@@ -108,7 +108,8 @@ INLINE int NAME(is_shared)(const struct channel_rows *rows, int64_t kernel, int6
 /* All rows, of `height` or more, in blocks; of kernel x kernel taps, or any where that is 0. */
 INLINE void NAME(sum_blocks)(const int kernel, const int stride, const int height,
                              const int width, const struct channel_rows *rows,
-                             const ELEMENT *data, const ELEMENT *weights, struct NAME(finish) finish,
+                             const ELEMENT *data, const ELEMENT *weights,
+                             struct NAME(finish) finish,
                              ELEMENT *sums) {
     const int64_t end = most(rows->count - width * LANES, 0);
     const int64_t last = most(least((width - 1) * LANES, rows->count - LANES), 0);

@@ -22,8 +22,8 @@ struct context {
     const int32_t *in_place; /* offsets of channels that are read as they are, or NULL */
 };
 
-/* The taps of each channel that a tile takes, from `first` on: `runs` runs of `run` neighbours each,
- * which begin `step` taps apart. */
+/* The taps of each channel that a tile takes, from `first` on: `runs` runs of `run` neighbours
+ * each, which begin `step` taps apart. */
 struct taken {
     int64_t taps, first, runs, run, step;
 };
@@ -138,13 +138,13 @@ static inline void add_rows(const struct context *c, char *out, int64_t pitch, i
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
               int64_t qy, int64_t b);
-/* Plan a run whose data are one position, without a search for tiles; returns 0, and leaves the plan
- * as it is, if this is not such a run or does not pay. */
-int plan_point(const struct kernel *k, const struct run *run, struct plan *plan);
+/* Plan a run whose data are one position, without a search for tiles; returns 0, and leaves the
+ * plan as it is, if this is not such a run or does not pay. */
+int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan);
 /* Whether the taps of such a run lead to all results of a plane. */
-int point_reaches_all(const struct plan *plan);
-/* Run a job of a plan made by plan_point(). */
-void run_point(void *context, int64_t job, void *scratch);
+int one_position_reaches_all(const struct plan *plan);
+/* Run a job of a plan made by plan_one_position(). */
+void run_one_position(void *context, int64_t job, void *scratch);
 /* The channels of a job of a depthwise layer. */
 void run_depthwise(const struct context *c, struct tile *tile);
 

@@ -38,14 +38,15 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
 }
 
 /* The data of a tile from a channel on, where they are read without a copy. */
-static const char *data_in_place(const struct context *c, const struct tile *tile, int64_t channel) {
+static const char *data_in_place(const struct context *c, const struct tile *tile,
+                                 int64_t channel) {
     const int64_t index = tile->group * c->layer->channels_in + channel;
     return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
                       tile->first[2]) * c->kernels->size;
 }
 
-/* Copy plain data: those that are read in place as far as they fill no vector, since behind the last
- * of them there may be no memory. */
+/* Copy plain data: those that are read in place as far as they fill no vector, since behind the
+ * last of them there may be no memory. */
 static void copy_plain(const struct context *c, const struct tile *tile, const struct go *go) {
     const int64_t size = c->kernels->size, step = c->run->channel_step * size;
     const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->box[2];
@@ -123,7 +124,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
             subs[i] = sub_of(c, tile, qz, qy, qx + i);
         sweep.channel_bytes =
             subs[0].row_taps *
-            (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
+            (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + CACHE_LINE);
         for (int64_t image = 0; image < tile->images; image++)
             for (int64_t z = 0; z < zs; z++) {
                 sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
@@ -313,11 +314,12 @@ int execute(const struct kernel *k, const struct run *given, const struct plan *
     struct context context = {.k = k, .layer = &k->layer, .kernels = k->kernels,
                               .packing = &k->packing, .run = run, .plan = plan, .data = data,
                               .out = out, .failed = &failed, .streamed = is_streamed(k, run)};
-    if (plan->tiling.point) {
+    if (plan->tiling.one_position) {
         const int64_t none[AXES] = {0, 0, 0};
-        const int failed_fill = point_reaches_all(plan) ? 0 : fill_outside(k, run, out, none, none);
+        const int failed_fill =
+            one_position_reaches_all(plan) ? 0 : fill_outside(k, run, out, none, none);
         return failed_fill ? failed_fill
-                           : parallel_run(run_point, &context, plan->tiling.jobs,
+                           : parallel_run(run_one_position, &context, plan->tiling.jobs,
                                           plan->tiling.threads, plan->tiling.bytes);
     }
     int64_t low[AXES], high[AXES];

@@ -46,7 +46,7 @@ static int64_t channels_at_once(const struct layer *layer, const struct kernels 
         if (axis < AXES - 1) row_taps *= deepest;
     }
     const int64_t block = (int64_t)kernels->columns[packing->rows] * kernels->lanes * kernels->size;
-    const int64_t bytes = most(row_taps * (block + LINE), taps * block / 2);
+    const int64_t bytes = most(row_taps * (block + CACHE_LINE), taps * block / 2);
     const int64_t fit = most(FIRST_LEVEL_SHARE / bytes, divide_up(SHORTEST_SUM, taps));
     const int64_t channels = most(layer->channels_in, 1);
     return divide_up(channels, divide_up(channels, fit));
@@ -62,7 +62,8 @@ int packing_make(const struct layer *layer, const struct kernels *kernels,
     packing->blocks = divide_up(channels, kernels->rows);
     packing->rows = packing->blocks ? (int)divide_up(channels, packing->blocks) : 1;
     packing->larger = channels - packing->blocks * (packing->rows - 1);
-    packing->step = layer->step ? least(layer->step, most(layer->channels_in, 1))
+    packing->channel_block = layer->channel_block
+                                 ? least(layer->channel_block, most(layer->channels_in, 1))
                                 : channels_at_once(layer, kernels, packing);
     const struct subs *p = packing->subs;
     const int64_t count = p[0].count * p[1].count * p[2].count;
@@ -124,7 +125,8 @@ static void find_places(const struct kernel *k, int64_t block, struct weights *w
             before = before * taps + at;
             count *= taps;
         }
-        const int64_t of_channel = (p->sub_start[sub + 1] - p->sub_start[sub]) / layer->channels_out;
+        const int64_t of_channel =
+            (p->sub_start[sub + 1] - p->sub_start[sub]) / layer->channels_out;
         const int64_t rows = packing_rows(p, block);
         w->places[i] = (struct place){
             p->sub_start[sub] + of_channel * packing_channel(p, block) + before * rows,
@@ -310,8 +312,8 @@ void unpack_filter(const struct kernel *k, void *filter) {
     copy_rows(&copy, 1); /* needs no memory, and no signal ends it under the interpreter lock */
 }
 
-/* The most bytes of the filter that a thread reads at once, and the parts of the filter: few beside the
- * filter, so that peak memory hardly grows.  Whole blocks of rows may take up to twice as many. */
+/* The most bytes of the filter that a thread reads at once, and the parts of the filter: few beside
+ * the filter, so that peak memory hardly grows.  Whole blocks of rows may take twice as many. */
 #define READ_BYTES ((int64_t)512 << 10)
 #define FILTER_PARTS 32
 
@@ -342,7 +344,8 @@ static void read_job(void *context, int64_t job, void *scratch) {
     const int64_t count = least(r->at_once, r->rows - first), weights = count * row;
     const int is_wide = size == k->kernels->size;
     char *wide = scratch, *given = is_wide ? wide : wide + r->at_once * row * k->kernels->size;
-    if (r->failed || read_bytes(r->descriptor, given, weights * size, r->offset + first * row * size)) {
+    if (r->failed ||
+        read_bytes(r->descriptor, given, weights * size, r->offset + first * row * size)) {
         r->failed = 1;
         return;
     }
@@ -368,7 +371,8 @@ int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t th
     if (whole <= 2 * reading.at_once) reading.at_once = whole;
     const int size = element_size((enum element)k->layer.element), wide = k->kernels->size;
     const int failed = parallel_run(read_job, &reading, divide_up(reading.rows, reading.at_once),
-                                    threads, reading.at_once * row * (wide + (size < wide ? size : 0)));
+                                    threads,
+                                     reading.at_once * row * (wide + (size < wide ? size : 0)));
     if (failed) return failed;
     return reading.failed ? CANNOT_READ : reading.not_finite;
 }

@@ -282,7 +282,7 @@ static void NAME(sum_taps)(int rows, int64_t taps, int64_t depth, const void *da
     NAME(activate)(finish, sums, count);
 }
 
-/* Rows of `blocks` blocks, whose weights are read side by side: one alone would wait for its sums. */
+/* Rows of `blocks` blocks, whose weights are read side by side: one would wait for its sums. */
 INLINE void NAME(row_blocks)(const int blocks, int rows, int64_t depth,
                              const ELEMENT *restrict data, const ELEMENT *restrict weights,
                              int64_t step, ELEMENT *restrict sums) {
@@ -393,8 +393,7 @@ static void NAME(interleave_lines)(const ELEMENT *in, int64_t pitch, int64_t str
     }
 }
 
-/* Lines of a row that is shorter than a vector are interleaved apart; a few positions one by one.
- * */
+/* Lines of a row shorter than a vector are interleaved apart; a few positions one by one. */
 #define FEW_POSITIONS 4
 #define MOST_SHORT_LINES 8
 

@@ -11,7 +11,7 @@
 /* Bytes of weights that stay in the second-level cache while positions pass. */
 #define NEAR_WEIGHTS ((int64_t)128 << 10)
 
-/* Weights that do not stay in the second-level cache are prefetched for vectors of positions only. */
+/* Weights beyond the second-level cache are prefetched for vectors of positions only. */
 int takes_output_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
                          const struct tiling *t) {
     const struct axis *a = plan->axes;

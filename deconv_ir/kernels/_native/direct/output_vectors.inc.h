@@ -1,7 +1,7 @@
 /* Direct sums whose vectors hold output channels: OUT_VECTORS of them at OUT_POSITIONS positions.
  *
- * Positions are read one by one, wherever they are, so that rows may have any length.  Two blocks of
- * rows of the packed filter make a vector.  Included by direct/microkernel.inc.h.
+ * Positions are read one by one, wherever they are, so that rows may have any length.  Two blocks
+ * of rows of the packed filter make a vector.  Included by direct/microkernel.inc.h.
  */
 static void NAME(sum_outputs)(int64_t depth, const int32_t *restrict offsets,
                               const float *const *places, const float *restrict weights,

@@ -106,7 +106,8 @@ static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *be
 /* The layout of the data block for a box, and the scratch that it needs. */
 static void size_tile(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     const struct axis *axes = plan->axes;
-    const int64_t size = k->kernels->size, lanes = k->kernels->lanes, line_elements = LINE / size;
+    const int64_t size = k->kernels->size, lanes = k->kernels->lanes;
+    const int64_t line_elements = CACHE_LINE / size;
     int64_t valid, before, after;
     for (int a = 0; a < AXES; a++) t->extent[a] = t->box[a] + axes[a].high - axes[a].low;
     reach(&axes[2], t->box[2], &valid, &before, &after);
@@ -131,9 +132,10 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     const int64_t rows = t->images * t->box[0] * t->box[1];
     t->line = round_up((t->box[1] - 1) * t->pitch + t->box[2] + lanes, lanes);
     t->panel = (divide_up(rows * t->box[2] + slack, line_elements) | 1) * line_elements;
-    t->data_bytes = round_up(t->channels * t->channel_stride * size, LINE);
+    t->data_bytes = round_up(t->channels * t->channel_stride * size, CACHE_LINE);
     const int64_t lines_of_subs = least(axes[2].out_stride, most(axes[2].output, 1));
-    t->panel_bytes = t->compact ? round_up(t->channels * plan->depth * t->panel * size, LINE) : 0;
+    t->panel_bytes =
+        t->compact ? round_up(t->channels * plan->depth * t->panel * size, CACHE_LINE) : 0;
     const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
     const int64_t block_bytes =
         (t->compact ? 1 : lines_of_subs) * k->packing.rows * positions * size;
@@ -147,13 +149,13 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
                least(axes[0].out_stride, most(axes[0].output, 1)) *
                least(axes[1].out_stride, most(axes[1].output, 1));
     }
-    t->sums_bytes = round_up(kept * block_bytes, LINE);
+    t->sums_bytes = round_up(kept * block_bytes, CACHE_LINE);
     t->row_bytes =
-        round_up(axes[2].out_stride * k->layer.folded * (t->box[2] + 1) * size, LINE);
+        round_up(axes[2].out_stride * k->layer.folded * (t->box[2] + 1) * size, CACHE_LINE);
     if (t->vectors > 1) {
         t->data_bytes *= t->vectors;
-        t->panel_bytes = round_up(channel_vectors_bytes(k, plan, t), LINE);
-        t->sums_bytes = round_up((t->box[2] + 2 * lanes) * t->vectors * size, LINE);
+        t->panel_bytes = round_up(channel_vectors_bytes(k, plan, t), CACHE_LINE);
+        t->sums_bytes = round_up((t->box[2] + 2 * lanes) * t->vectors * size, CACHE_LINE);
     }
     taken_sizes(k, plan, t);
     t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes + t->weights_bytes +
@@ -231,7 +233,7 @@ static void consider(struct search *s, struct tiling t) {
 /* Consider a box with as many input channels at a time as the cache holds,
  * and with all or some blocks of rows to a job. */
 static void consider_box(struct search *s, struct tiling t) {
-    const int64_t channels = most(s->k->layer.channels_in, 1), step = s->k->packing.step;
+    const int64_t channels = most(s->k->layer.channels_in, 1), step = s->k->packing.channel_block;
     t.channels = channels;
     t.blocks = most(s->k->packing.blocks, 1);
     size_tile(s->k, s->plan, &t);
@@ -297,13 +299,13 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     return s->cycles;
 }
 
-/* A small tile that exceeds the run's scratch, since the caller can raise that, but not the layer's.
- * Of `step` channels at a time, as larger ones: others would change the order of the sums. */
+/* A small tile that exceeds the run's scratch, since the caller can raise that, not the layer's: of
+ * a block of channels at a time, as larger ones, since others would sum in another order. */
 static void smallest_tile(const struct kernel *k, const struct run *run, const struct plan *plan,
                           struct tiling *t) {
     const struct axis *row = &plan->axes[2];
     const int64_t width = least(k->kernels->lanes, most(row->last - row->first, 1));
-    const int64_t channels = least(k->packing.step, most(k->layer.channels_in, 1));
+    const int64_t channels = least(k->packing.channel_block, most(k->layer.channels_in, 1));
     const int64_t most_bytes = most(run->scratch_bytes, run->thread_bytes);
     const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, 1}};
     for (int i = 0; i < 3; i++) {
@@ -316,7 +318,7 @@ static void smallest_tile(const struct kernel *k, const struct run *run, const s
 }
 
 static void choose_tiling(const struct kernel *k, const struct run *run, struct plan *plan) {
-    if (plan_point(k, run, plan)) return;
+    if (plan_one_position(k, run, plan)) return;
     struct search_key key;
     struct tiling *best = &plan->tiling;
     search_key_make(k, run, NULL, &key);
@@ -385,7 +387,8 @@ struct run join_axes(const struct kernel *k, const struct run *run) {
     for (int a = 0; a < AXES; a++)
         if (k->layer.kernel[a] != 1 || k->layer.strides[a] != 1 || run->pads_begin[a] ||
             run->data[a] != run->output[a] ||
-            (a < AXES - 1 && run->data[a] > 1 && run->step[a] != run->data[a + 1] * run->step[a + 1]))
+            (a < AXES - 1 && run->data[a] > 1 &&
+             run->step[a] != run->data[a + 1] * run->step[a + 1]))
             return joined;
     joined.output[2] = joined.extent = run->output[0] * run->output[1] * run->output[2];
     joined.data[2] = joined.output[2];

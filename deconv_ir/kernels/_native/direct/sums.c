@@ -61,8 +61,8 @@ struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, 
     return sub;
 }
 
-/* Sum one block of rows of a folded layer, row by row and without the zeros of the filter.  The sums
- * of finite data have the same bits. */
+/* Sum one block of rows of a folded layer, row by row and without the zeros of the filter.  The
+ * sums of finite data have the same bits. */
 static void sum_guarded(const struct context *c, const struct sub *sub, int64_t channel,
                         int rows, int64_t positions, int64_t depth, const char *data,
                         const char *weights, char *sums, int64_t row_stride, int begins,
@@ -143,9 +143,9 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
 /* Sum some blocks of rows of some sub-convolutions.
  *
  * A block of channels is as large as the first-level cache holds data of, for the positions of one
- * micro-kernel.  These data are multiplied by the weights of all sub-convolutions and blocks of rows
- * before the next positions are read.  Weights are read in order and can be prefetched; the data are
- * scattered over many cache lines and cannot. */
+ * micro-kernel.  These data are multiplied by the weights of all sub-convolutions and blocks of
+ * rows before the next positions are read.  Weights are read in order and can be prefetched; the
+ * data are scattered over many cache lines and cannot. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep) {
     const struct packing *p = c->packing;
@@ -154,10 +154,10 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
     int64_t taps = 1;
     for (int64_t i = 0; i < sweep->sub_count; i++) taps = most(taps, sweep->subs[i].taps);
     const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
-    const int64_t channels = least(most(all->count, 1), p->step);
+    const int64_t channels = least(most(all->count, 1), p->channel_block);
     const int several = all->count > channels;
-    /* One block of rows reads its data once, so that positions need no limit; and where all channels
-     * fit, more positions may fit as well. */
+    /* One block of rows reads its data once, so that positions need no limit; and where all
+     * channels fit, more positions may fit as well. */
     const int64_t alone = !several && sweep->blocks * sweep->sub_count == 1;
     const int64_t wide = several ? 1 : most(fit / channels, 1);
     const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;

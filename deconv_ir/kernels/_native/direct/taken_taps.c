@@ -39,7 +39,7 @@ int plan_leaves_out(const struct kernel *k, const struct plan *plan) {
     return found;
 }
 
-/* The share of all pairs of a tap and a tile of an axis in which the tile sees data with the tap. */
+/* The share of the pairs of a tap and a tile of an axis in which the tap meets data. */
 static double axis_share(const struct axis *a, int64_t box) {
     const int64_t taps = a->pattern_first[1], tiles = divide_up(a->last - a->first, box);
     double pairs = 0;
@@ -60,12 +60,13 @@ double taken_share(const struct plan *plan, const struct tiling *t) {
 void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     t->weights_bytes = t->offsets_bytes = 0;
     if (!plan->leaves_out || t->vectors > 1) return;
-    const int64_t step = least(t->channels, k->packing.step);
+    const int64_t step = least(t->channels, k->packing.channel_block);
     const int64_t block = k->packing.rows * step * plan->depth * k->kernels->size;
     t->weights_bytes =
-        round_up(least(most(SECOND_LEVEL_SHARE, block), t->blocks * block), LINE) + LINE;
+        round_up(least(most(SECOND_LEVEL_SHARE, block), t->blocks * block), CACHE_LINE) +
+        CACHE_LINE;
     t->offsets_bytes =
-        round_up((t->channels * plan->depth + AHEAD) * (int64_t)sizeof(int32_t), LINE);
+        round_up((t->channels * plan->depth + AHEAD) * (int64_t)sizeof(int32_t), CACHE_LINE);
 }
 
 /* The taps of an axis that a tile takes: the first that sees data to the last. */

@@ -1,7 +1,7 @@
 /* The Python type of a layer with its weights.
  *
- * native.py is the only caller and checks every argument first.  Memory safety depends on the sizes of
- * buffers, which are checked again here.
+ * native.py is the only caller and checks every argument first.  Memory safety depends on the sizes
+ * of buffers, which are checked again here.
  */
 #include "layer/layer.h"
 #include "pointwise/pointwise.h"
@@ -24,8 +24,8 @@ static void kernel_dealloc(PyObject *object) {
 
 static void *allocate(int64_t bytes) {
     /* Vectors may read a little past the last weight or bias: that is allocated, and cleared. */
-    char *block = allocate_huge(bytes + LINE * MAX_ROWS);
-    if (block) memset(block + bytes, 0, LINE * MAX_ROWS);
+    char *block = allocate_huge(bytes + CACHE_LINE * MAX_ROWS);
+    if (block) memset(block + bytes, 0, CACHE_LINE * MAX_ROWS);
     return block;
 }
 
@@ -35,8 +35,8 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
     if (layer->winograd < WINOGRAD_NEVER || layer->winograd > WINOGRAD_ALWAYS) return 0;
-    if (layer->step < 0 || layer->machine.level2 < 1 || !(layer->machine.multiply_adds > 0))
-        return 0;
+    if (layer->channel_block < 0 || layer->machine.level2 < 1) return 0;
+    if (!(layer->machine.multiply_adds > 0)) return 0;
     for (int a = 0; a < AXES; a++)
         if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
     return 1;
@@ -126,7 +126,8 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     int failed = self->users || (self->filled == rows && rows > 0); /* runs may have begun */
     if (failed || count * row_bytes != part.len || (first != 0 && first != self->filled) ||
         first > rows - count || (swapped && count != rows)) {
-        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is not a part of the filter", part.len);
+        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is not a part of the filter",
+                     part.len);
         failed = 1;
     } else {
         void *wide = part.buf;
@@ -199,8 +200,8 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, step), kernel,
- *        strides, dilations, bias, (activation, low, high, slope, function, scale, offset),
+/* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, channel_block),
+ *        kernel, strides, dilations, bias, (activation, low, high, slope, function, scale, offset),
  *        (level2, multiply_adds)): its filter is filled in */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
@@ -211,7 +212,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     memset(&bias, 0, sizeof bias);
     if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddiff)(Ld)", &l.forward,
                           &l.element, &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
-                          &l.guarded, &l.winograd, &l.step, &l.kernel[0],
+                          &l.guarded, &l.winograd, &l.channel_block, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
                           &bias, &activation, &epilogue.low, &epilogue.high,
@@ -257,8 +258,9 @@ static int run_is_sane(const Kernel *self, struct run *run) {
            run->crop < folded && run->output[2] == divide_up(run->crop + run->extent, folded);
 }
 
-/* Read (data, out, addend or None, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
- * winograd_bytes, transient, extent, crop, and data, pads_begin and output of the whole. */
+/* Read (data, out, addend or None, settings): pads_begin, output, threads, scratch_bytes,
+ * thread_bytes, winograd_bytes, transient, extent, crop, and data, pads_begin and output of the
+ * whole. */
 #define SETTINGS "(LLL)(LLL)LLLLLLL(LLL)(LLL)(LLL)"
 #define THREE(axes) &(axes)[0], &(axes)[1], &(axes)[2]
 #define SETTINGS_OF(run)                                                                      \
@@ -387,15 +389,16 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
         "{s:i,s:i,s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
-        t->compact, "depthwise", t->depthwise, "output_vectors", t->outputs, "rows", self->k.packing.rows, "images", t->images, "box", t->box[0], t->box[1],
-        t->box[2], "channels", t->channels, "step", self->k.packing.step, "blocks", t->blocks,
-        "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes", (long long)0,
-        "weight_bytes", (long long)0, "cycles", t->cycles);
+        t->compact, "depthwise", t->depthwise, "output_vectors", t->outputs, "rows",
+        self->k.packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
+        "channels", t->channels, "channel_block", self->k.packing.channel_block, "blocks",
+        t->blocks, "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes",
+        (long long)0, "weight_bytes", (long long)0, "cycles", t->cycles);
     if (result && shared->form) {
         const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:"
-            "i,s:d}",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,"
+            "s:L,s:L,s:L,s:i,s:d}",
             "winograd", a[0].outputs, wino_shapes[a[0].kind].taps, a[1].outputs,
             wino_shapes[a[1].kind].taps, a[2].outputs, wino_shapes[a[2].kind].taps,
             "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
@@ -404,7 +407,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
             w->box[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
             w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills,
-            "together", w->together, "piece", w->piece, "width", w->width, "weight_bytes", wino_weight_bytes(&self->k, &shared->form->packing), "packed",
+            "together", w->together, "piece", w->piece, "width", w->width, "weight_bytes",
+            wino_weight_bytes(&self->k, &shared->form->packing), "packed",
             form_is_packed(shared->form), "cycles", w->cycles);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
@@ -466,9 +470,9 @@ static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
 }
 
 /* The input channels whose sums are rounded together. */
-static PyObject *kernel_step(PyObject *object, void *unused) {
+static PyObject *kernel_channel_block(PyObject *object, void *unused) {
     (void)unused;
-    return PyLong_FromLongLong(((Kernel *)object)->k.packing.step);
+    return PyLong_FromLongLong(((Kernel *)object)->k.packing.channel_block);
 }
 
 static PyMethodDef kernel_methods[] = {
@@ -481,9 +485,9 @@ static PyMethodDef kernel_methods[] = {
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, addend, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
-     "transient, extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where "
-     "rows of the filter are not packed"},
+     "run(data, out, addend, pads_begin, output, threads, scratch_bytes, thread_bytes, "
+     "winograd_bytes, transient, extent, crop, data_of_whole, pads_begin_of_whole, "
+     "output_of_whole) -> bool, or None where rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, ...) -> dict: what run would do, or None where rows of the filter are not "
      "packed"},
@@ -494,7 +498,7 @@ static PyMethodDef kernel_methods[] = {
 static PyGetSetDef kernel_getset[] = {
     {"finite", kernel_finite, NULL, "whether every weight is finite", NULL},
     {"is_filled", kernel_is_filled, NULL, "whether the whole filter is packed", NULL},
-    {"step", kernel_step, NULL, "input channels whose sums are rounded together", NULL},
+    {"channel_block", kernel_channel_block, NULL, "input channels that are rounded together", NULL},
     {"packed_bytes", kernel_packed_bytes, NULL, "bytes of the packed weights, in all forms", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -59,9 +59,9 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     return self->takes_weights < 0 ? OUT_OF_MEMORY : !self->takes_weights;
 }
 
-/* Choose the algorithm of a run.  Since results depend on the choice, it depends only on the extents
- * of the whole layer: not on the batch, the threads, the strides of the data or the scratch of the
- * run.  Returns as judge(). */
+/* Choose the algorithm of a run.  Since results depend on the choice, it depends only on the
+ * extents of the whole layer: not on the batch, the threads, the strides of the data or the scratch
+ * of the run.  Returns as judge(). */
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
     struct run image;
     memset(&image, 0, sizeof image); /* it is compared byte by byte */

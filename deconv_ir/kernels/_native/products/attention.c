@@ -1,5 +1,5 @@
-/* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32, some queries at
- * once, whose weights stay in cache, [key][query]: vectors of queries need no sums across lanes. */
+/* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32, some queries
+ * at once, whose weights stay in cache, [key][query]: vectors need no sums across lanes. */
 #include "normalization/normalization.h"
 #include "products/products.h"
 
@@ -64,12 +64,8 @@ static int run(struct attention *t, int64_t threads) {
     const int64_t masked = t->mask.first ? MASKED_KEYS * (t->at_once + lanes) * size : 0;
     const int64_t packed = most(masked, most(count_packed(scores, least(scores->m, MOST_ROWS)),
                                              count_packed(&t->mixed, t->at_once)));
-    begin_unlocked();
-    const int failed = parallel_run(attend, t, matrices * t->jobs, least(threads, MOST_THREADS),
-                                    t->weights * (int64_t)sizeof(float) + packed);
-    end_unlocked();
-    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
-    return failed;
+    return run_unlocked(attend, t, matrices * t->jobs, threads,
+                        t->weights * (int64_t)sizeof(float) + packed);
 }
 
 /* Take the operands of both products: query, key, value and the result. */
@@ -123,8 +119,8 @@ PyObject *module_attend(PyObject *module, PyObject *arguments) {
         return NULL;
     Py_buffer buffers[5];
     struct attention t = {0};
-    while (held < 4 && PyObject_GetBuffer(given[held], &buffers[held],
-                                          held < 3 ? PyBUF_STRIDED_RO : PyBUF_CONTIG | PyBUF_ND) == 0)
+    while (held < 4 && !PyObject_GetBuffer(given[held], &buffers[held],
+                                           held < 3 ? PyBUF_STRIDED_RO : PyBUF_CONTIG | PyBUF_ND))
         held++;
     int good = held == 4 && isa_available(isa) && take(&t, buffers, isa);
     if (good && mask != Py_None) {

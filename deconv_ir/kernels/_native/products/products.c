@@ -75,7 +75,7 @@ static void sum_block(const struct product *p, int rows, int columns, int64_t de
         sum(depth, offsets, data, weights, out, p->n, 1, begins, NULL, finish);
         return;
     }
-    float block[MAX_ROWS * MOST_PANEL * LINE / sizeof(float)];
+    float block[MAX_ROWS * MOST_PANEL * CACHE_LINE / sizeof(float)];
     if (!begins) memset(block, 0, sizeof block);
     for (int r = 0; r < rows && !begins; r++)
         memcpy(block + r * whole, out + r * p->n, (size_t)width * sizeof *out);
@@ -240,7 +240,7 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
         p.k = buffers[0].shape[0], p.n = buffers[0].shape[1];
         if (take_kernels(&p, isa) &&
             buffers[1].len >= p.k * p.vectors * p.kernels->lanes * (int64_t)sizeof(float)) {
-            float gathered[MOST_DEPTH * LINE / sizeof(float)];
+            float gathered[MOST_DEPTH * CACHE_LINE / sizeof(float)];
             for (int64_t panel = 0; panel < p.panels; panel++) {
                 const int64_t begin = panel_begin(p.vectors, p.panels, panel);
                 const int64_t columns = panel_begin(p.vectors, p.panels, panel + 1) - begin;
@@ -255,8 +255,8 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     return release_all(failed, buffers, held);
 }
 
-/* copy_matrices(isa, data, out, threads): a stack of matrices one after the other, faster than NumPy
- * where the elements of columns are neighbours. */
+/* copy_matrices(isa, data, out, threads): a stack of matrices one after the other, faster than
+ * NumPy where the elements of columns are neighbours. */
 PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, held = 0, failed = -1;
@@ -277,20 +277,17 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
         if (take_kernels(&p, isa)) {
             p.pieces = matrices * p.row_jobs;
             p.pieces_at_once = divide_up(COPIED_AT_ONCE, least(p.m, MOST_DEPTH) * p.n);
-            begin_unlocked();
-            failed = parallel_run(copy_pieces, &p, divide_up(p.pieces, p.pieces_at_once),
-                                  most(1, least(threads, buffers[0].len / LEAST_COPIED)),
-                                  least(p.m, MOST_DEPTH) * LINE);
-            end_unlocked();
-            if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+            failed = run_unlocked(copy_pieces, &p, divide_up(p.pieces, p.pieces_at_once),
+                                  least(threads, buffers[0].len / LEAST_COPIED),
+                                  least(p.m, MOST_DEPTH) * CACHE_LINE);
         }
     }
     return release_all(failed, buffers, held);
 }
 
-/* multiply(isa, a, b, bias, out, is_packed, (activation, low, high, slope, function, scale, offset),
- * threads): stacks of as many axes, broadcast by strides; of a packed b there is one, and of the bias, which
- * is added to each row. */
+/* multiply(isa, a, b, bias, out, is_packed, (activation, low, high, slope, function, scale,
+ * offset), threads): stacks of as many axes, broadcast by strides; of a packed b there is one, and
+ * of the bias, which is added to each row. */
 PyObject *module_multiply(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, is_packed, activation, function, held = 0, failed = -1;

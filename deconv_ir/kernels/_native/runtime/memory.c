@@ -111,7 +111,7 @@ static int block_buffer(PyObject *object, Py_buffer *view, int flags) {
 }
 
 static PyType_Slot block_slots[] = {
-    {Py_tp_doc, "Block(bytes): memory from a pool, to which it returns when the last reference is gone."},
+    {Py_tp_doc, "Block(bytes): memory from a pool, to which its last reference returns it."},
     {Py_tp_new, block_new},
     {Py_tp_dealloc, block_dealloc},
     {Py_bf_getbuffer, block_buffer},

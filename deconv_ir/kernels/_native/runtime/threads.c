@@ -32,14 +32,14 @@ struct pieces {
     atomic_llong next;
     atomic_int open;    /* whether the above may be read */
     atomic_int helpers; /* threads that look at it */
-} __attribute__((aligned(2 * LINE)));
+} __attribute__((aligned(2 * CACHE_LINE)));
 
-/* The jobs of a thread, which others steal when theirs are done.  A thread gets the same part of the
- * jobs in every layer, so that its caches hold most of the input of the next one. */
+/* The jobs of a thread, which others steal when theirs are done.  A thread gets the same part of
+ * the jobs in every layer, so that its caches hold most of the input of the next one. */
 struct share {
     atomic_llong next;
     int64_t end;
-} __attribute__((aligned(2 * LINE)));
+} __attribute__((aligned(2 * CACHE_LINE)));
 
 struct pool {
     pthread_mutex_t gate;  /* held by the thread whose jobs the pool runs */
@@ -49,16 +49,16 @@ struct pool {
     int workers, placed; /* started; of these, kept off `caller` */
     int caller;          /* the core of the last caller */
     /* Idle workers poll these, which share no cache line with what others write. */
-    atomic_llong generation __attribute__((aligned(2 * LINE)));
+    atomic_llong generation __attribute__((aligned(2 * CACHE_LINE)));
     atomic_int open; /* whether the present run is not over yet */
     /* The present run. */
-    job_function function __attribute__((aligned(2 * LINE)));
+    job_function function __attribute__((aligned(2 * CACHE_LINE)));
     void *context;
     int64_t count, scratch_bytes;
     int64_t wanted; /* threads, this one included */
     atomic_int failed;
     atomic_int stopped; /* whether a signal ended the run: its jobs are not finished */
-    atomic_llong taken __attribute__((aligned(2 * LINE))); /* jobs that have begun */
+    atomic_llong taken __attribute__((aligned(2 * CACHE_LINE))); /* jobs that have begun */
     atomic_int places;  /* workers that may still join */
     atomic_int running; /* workers that have joined and not left */
     atomic_int busy;    /* threads that run jobs */
@@ -107,9 +107,9 @@ static void initialise(void) {
 
 void *allocate_huge(int64_t bytes) {
     /* In a huge page, a smaller block would be mostly padding. */
-    const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE;
+    const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : CACHE_LINE;
     void *block = NULL;
-    if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, LINE))) return NULL;
+    if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, CACHE_LINE))) return NULL;
 #ifdef MADV_HUGEPAGE
     /* The end, which does not fill a huge page, stays in small pages. */
     if (page == HUGE_PAGE) madvise(block, (size_t)(bytes / page * page), MADV_HUGEPAGE);
@@ -139,7 +139,7 @@ static void release_scratch(void) {
 
 void *take_shared(int64_t bytes, int64_t scratch_bytes) {
     pthread_once(&once, initialise);
-    bytes = round_up(bytes, LINE);
+    bytes = round_up(bytes, CACHE_LINE);
     void *block = scratch_of_thread(bytes + scratch_bytes);
     if (block) shared_bytes = bytes;
     return block;
@@ -313,8 +313,8 @@ static void start_workers(int count) {
     pthread_attr_destroy(&attributes);
 }
 
-/* Keep the workers off the caller's core.  Linux tends to wake a thread on the core of its waker and
- * moves it only after milliseconds; small layers would be over by then, computed by one core. */
+/* Keep the workers off the caller's core.  Linux tends to wake a thread on the core of its waker
+ * and moves it only after milliseconds; one core would have computed small layers by then. */
 static void place_workers(void) {
 #ifdef __linux__
     const int caller = sched_getcpu();

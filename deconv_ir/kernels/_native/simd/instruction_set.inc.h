@@ -53,11 +53,11 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
 
 /* Copy with non-temporal stores; the ends that are not whole cache lines are stored as usual. */
 static void stream(const char *in, int64_t bytes, char *out) {
-    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % LINE));
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % CACHE_LINE));
     memcpy(out, in, (size_t)i);
 #ifdef STREAM
-    for (; i + LINE <= bytes; i += LINE)
-        for (int64_t j = i; j < i + LINE; j += STREAM_STEP) STREAM(in + j, out + j);
+    for (; i + CACHE_LINE <= bytes; i += CACHE_LINE)
+        for (int64_t j = i; j < i + CACHE_LINE; j += STREAM_STEP) STREAM(in + j, out + j);
 #endif
     memcpy(out + i, in + i, (size_t)(bytes - i));
 }

@@ -105,8 +105,8 @@ static void flush(const struct context *c, const struct tile *tile, struct filli
     f->ready = rest;
 }
 
-/* Fill up the last block with zeros: its unused positions are summed as well, and denormals would be
- * slow. */
+/* Fill up the last block with zeros: its unused positions are summed as well, and denormals would
+ * be slow. */
 static void flush_last(const struct context *c, const struct tile *tile, struct filling *f) {
     const struct wino_packing *p = c->plan->packing;
     const int64_t lanes = c->kernels->lanes;

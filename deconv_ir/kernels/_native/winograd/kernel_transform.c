@@ -94,8 +94,7 @@ static void axis_make(const struct layer *layer, const struct subs *subs, int in
     axis->step = axis->dilation * axis->outputs;
     axis->parts = stride > 1 ? 1 : (int)divide_up(tap_count(subs, 0), shape->taps);
     int64_t origin[MOST_AXIS_SUBS] = {0};
-    /* Sub-convolutions with all taps first: one with a tap less begins with one of them if it can.
-     * */
+    /* Sub-convolutions with all taps first: one with a tap less begins with one if it can. */
     for (int fewer = 0; fewer < 2; fewer++)
         for (int64_t q = 0; q < stride; q++) {
             const int64_t at = q + choice->residue[index], packed = at % stride;
@@ -441,7 +440,7 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) 
 }
 
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
-    const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
+    const int64_t slack = CACHE_LINE * MAX_ROWS; /* that vectors may read too much */
     if (!p->choice.transient) p->weights = allocate_huge(wino_weight_bytes(k, p) + slack);
     p->bias = calloc((size_t)(k->layer.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));

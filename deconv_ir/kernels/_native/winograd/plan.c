@@ -86,7 +86,7 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     t->positions = count_positions(plan, t);
     t->padded = round_up(t->positions, width);
     t->blocks = t->padded / width;
-    const int64_t line = LINE / (int64_t)sizeof(float);
+    const int64_t line = CACHE_LINE / (int64_t)sizeof(float);
     t->line = (divide_up(t->padded + lanes, line) | 1) * line;
     t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
     for (int i = 0; i < AXES; i++)
@@ -308,7 +308,7 @@ static void choose_tiling(const struct kernel *k, const struct run *run, struct 
     search_threads(run, search_tilings, &s);
     /* No tile fits: nearly the smallest, since the choice of Winograd must not depend on it. */
     for (int64_t scratch = run->scratch_bytes; s.best.cycles < 0 && scratch < run->thread_bytes;) {
-        scratch = least(2 * most(scratch, LINE), run->thread_bytes);
+        scratch = least(2 * most(scratch, CACHE_LINE), run->thread_bytes);
         search_tilings(&s, 1, scratch);
     }
     plan->tiling = s.best;

@@ -252,7 +252,7 @@ static void NAME(weights_of_planes)(const int *at, const struct wino_source *row
         for (int64_t i = 0; i < some; i++) {
             const float *from = rows->from + (first + i) * channel_step;
             WIDE taps[3], columns[3][4], values[4];
-            for (int64_t line = 0; line < 3 * 3 * ROWS; line += LINE / (int64_t)sizeof(float))
+            for (int64_t line = 0; line < 3 * 3 * ROWS; line += CACHE_LINE / (int64_t)sizeof(float))
                 __builtin_prefetch(from + CHANNELS_AHEAD * channel_step + line);
 #pragma GCC unroll 3
             for (int x = 0; x < 3; x++) {

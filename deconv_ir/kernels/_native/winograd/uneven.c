@@ -100,7 +100,7 @@ static void find_seen(struct search *s) {
     }
 }
 
-/* The largest level of the data that the windows of a place see; `low` are no larger than `below`. */
+/* The largest level of the data that windows of a place see; `low` are no larger than `below`. */
 static int32_t largest_level(const struct search *s, const struct place *place, int32_t below,
                              int64_t *low) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
@@ -273,7 +273,7 @@ int64_t wino_search_size(const struct wino_tiling *t) {
     /* The list of windows, their levels, and the bits of low ones. */
     const int64_t rows = t->images * t->extent[0] * t->extent[1];
     return round_up(2 * t->positions + 2 * rows * (divide_up(t->extent[2], BITS) + 1),
-                    LINE / (int64_t)sizeof(float));
+                    CACHE_LINE / (int64_t)sizeof(float));
 }
 
 static void look_everywhere(struct search *s) {

@@ -29,7 +29,7 @@ int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packin
                          int64_t width) {
     const int64_t channels = p->units / p->subs + MAX_ROWS;
     const int64_t wide = 2 + wino_most_taps(p), narrow = 1 + wino_go(kernels) + channels;
-    return width * (2 * wide + narrow) + LINE; /* pointers and offsets are two floats */
+    return width * (2 * wide + narrow) + CACHE_LINE; /* pointers and offsets are two floats */
 }
 
 /* The sub-convolution of a piece, and room for what it needs. */

@@ -24,9 +24,9 @@
 #define WIDEST_PANEL 3       /* most of them */
 #define NARROWEST_PANEL 16   /* fewest positions of a micro-kernel */
 
-/* A level is a magnitude of the data, scaled by the weights of its channel: see docs/numerics.md.  A
- * window is summed directly if its largest level is more than MOST_UNEVEN times that of one of its
- * results, or that of half of its data (zeros not counted), or more than LARGEST_LEVEL, where a
+/* A level is a magnitude of the data, scaled by the weights of its channel: see docs/numerics.md.
+ * A window is summed directly if its largest level is more than MOST_UNEVEN times that of one of
+ * its results, or that of half of its data (zeros not counted), or more than LARGEST_LEVEL, where a
  * transform could overflow.  Scales are from 1 to 2^60, so that only zeros have level 0. */
 #define MOST_UNEVEN 64
 #define LARGEST_SCALE 0x1p60f

@@ -31,7 +31,7 @@ static int64_t taps_along(const struct axis *a, int64_t q) {
     return a->pattern_first[list + 1] - a->pattern_first[list];
 }
 
-int point_reaches_all(const struct plan *plan) {
+int one_position_reaches_all(const struct plan *plan) {
     for (int i = 0; i < AXES; i++) {
         const struct axis *a = &plan->axes[i];
         int64_t reached = 0;
@@ -120,7 +120,7 @@ static void sum_sub(const struct context *c, const struct tile *tile, const stru
     }
 }
 
-void run_point(void *context, int64_t job, void *scratch) {
+void run_one_position(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
@@ -147,24 +147,24 @@ void run_point(void *context, int64_t job, void *scratch) {
     }
 }
 
-int plan_point(const struct kernel *k, const struct run *run, struct plan *plan) {
+int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan) {
     const struct layer *layer = &k->layer;
     const int64_t lanes = k->kernels->lanes, size = k->kernels->size, depth = plan->depth;
     if (run->data[0] * run->data[1] * run->data[2] != 1 || layer->folded > 1 || run->batch < 1 ||
         layer->channels_in < 1 || layer->channels_out < 2 || depth < 1 ||
         (depth == 1 && run->batch > FEW_IMAGES))
         return 0;
-    struct tiling t = {.point = 1, .images = 1, .box = {1, 1, 1}, .vectors = 1, .groups = 1,
+    struct tiling t = {.one_position = 1, .images = 1, .box = {1, 1, 1}, .vectors = 1, .groups = 1,
                        .channels = layer->channels_in, .image_groups = 1};
-    const double block = (double)run->batch * point_cycles(k);
+    const double block = (double)run->batch * one_position_cycles(k);
     const int64_t blocks = most(k->packing.blocks, 1);
     t.blocks = most(1, (int64_t)(JOB_CYCLES / block));
     if (depth == 1) t.blocks = round_up(t.blocks, MAX_ROWS);
     t.blocks = least(t.blocks, blocks);
     const int64_t sums = k->packing.rows * (depth == 1 ? t.blocks : depth);
-    t.data_bytes = round_up(t.channels * size, LINE);
-    t.sums_bytes = t.row_bytes = round_up((sums + most(lanes, MAX_ROWS)) * size, LINE);
-    t.panel_bytes = round_up(depth * (int64_t)sizeof(int64_t), LINE);
+    t.data_bytes = round_up(t.channels * size, CACHE_LINE);
+    t.sums_bytes = t.row_bytes = round_up((sums + most(lanes, MAX_ROWS)) * size, CACHE_LINE);
+    t.panel_bytes = round_up(depth * (int64_t)sizeof(int64_t), CACHE_LINE);
     t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes;
     if (t.bytes > least(run->scratch_bytes, run->thread_bytes)) return 0;
     t.row_groups = divide_up(blocks, t.blocks);
