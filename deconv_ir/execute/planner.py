@@ -9,7 +9,7 @@ the plan only proposes: before an array is overwritten, nothing else may refer t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.checked import checked, reads_unknown_lists
@@ -25,7 +25,6 @@ from deconv_ir.execute.scratchpad import (
     choose_winograd,
     extra_bytes,
     fit_grants,
-    idle_bytes,
     missing_bytes,
 )
 from deconv_ir.ir.dtypes import Array
@@ -42,7 +41,7 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
+from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget, Whole
 from deconv_ir.ir.shapes import is_static, static
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 """Takes a layer and what is known of its inputs; returns names and plans of its bodies."""
 
 
+# Processor cycles that a step saves whose call is made once.
+_FIXED_CYCLES = 1e4
 # Bytes of results that are copied into the arena from arrays that their layers make.
 _MOST_COPIED = 64 << 10
 
@@ -134,6 +135,19 @@ class _Draft(NamedTuple):
     shape: tuple[int, ...] | None
     dtype: np.dtype[Any] | None
     takes_out: bool
+
+
+class _Choice(NamedTuple):
+    """The plans of the steps that choose their algorithm within a scratchpad."""
+
+    plans: dict[int, LayerPlan]
+    budgets: dict[int, ScratchpadBudget]
+    kept: int
+    """Bytes of scratchpad: a thread keeps its own from one layer to the next."""
+    missing: int
+    """Bytes of weights to be packed."""
+    cycles: float
+    """Predicted clock cycles."""
 
 
 class _Planner:
@@ -225,9 +239,6 @@ class _Planner:
         return last | dict.fromkeys(self.wanted, len(self.rows))
 
     def plan(self, grants: Sequence[Grant]) -> Plan:
-        extra = self._most_bytes() - self.bound - self.prepared.constant_bytes
-        limit = self.bound + idle_bytes(extra)
-        arena, self.live = arrange(self.placed, len(self.drafts), limit)
         budgets, peak, scratch, missing = self._choose_budgets(grants)
         held = self.prepared.weight_bytes
         peak = max(peak + held + missing + self.body_weights, self.prepared.least_bytes)
@@ -242,7 +253,7 @@ class _Planner:
             self.values,
             tuple(self.slot[s] for s in self.wanted),
             self.infos,
-            arena,
+            self.arena_bytes,
             self.prepared.constant_bytes,
             held + missing + self.body_weights,
             self.bound,
@@ -300,22 +311,24 @@ class _Planner:
         }
         # All tiles share their weights.
         own = [grant.candidate for grant in grants if grant.whole is None]
-        left = most - max(self.live, default=0) - held - sum(map(missing_bytes, own))
-        choosers = self.choosers()
-        budgets = [UNLIMITED] * len(self.layers)
-        # A thread keeps its scratch from one layer to the next.
-        kept = missing = 0
-        for step, (kernel, inputs) in choosers.items():
-            judged = winograd.get(self.layers[step], (0, None))
-            budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), *judged)
-            budgets[step], self.plans[step] = budget, kernel.plan(inputs, budget)
-            chosen = algorithm_of(self.plans[step])
-            kept = max(kept, chosen.scratch_bytes)
-            missing += missing_bytes(chosen)
+        left = most - self.bound - held - sum(map(missing_bytes, own))
+        steps = len(self.drafts)
+        self.arena_bytes, self.live = arrange(self.placed, steps, self.bound + max(0, left) // 2)
+        idle = max(self.live, default=0) - self.bound
+        chosen = self._choose(winograd, left - idle)
+        if idle > 0:
+            # What idles in the arena is not there for scratchpads.
+            without = self._choose(winograd, left)
+            if chosen.cycles > without.cycles + steps * _FIXED_CYCLES:
+                chosen = without
+                limit = self.bound + max(0, left - chosen.kept)
+                self.arena_bytes, self.live = arrange(self.placed, steps, limit)
+        self.plans, kept, missing = chosen.plans, chosen.kept, chosen.missing
+        budgets = [chosen.budgets.get(step, UNLIMITED) for step in range(steps)]
         peak = scratch = kept
         for step, live in enumerate(self.live):
             taken = 0
-            if step not in choosers:
+            if step not in self.plans:
                 free = max(most - held - missing - kept - live, MIN_SCRATCHPAD)
                 free = min(free, self.context.scratch_bytes)
                 budgets[step] = ScratchpadBudget(free, 0)
@@ -323,6 +336,20 @@ class _Planner:
             peak = max(peak, live + kept + taken)
             scratch = max(scratch, kept + taken)
         return budgets, peak, scratch, missing
+
+    def _choose(self, winograd: Mapping[int, tuple[int, Whole | None, bool]], left: int) -> _Choice:
+        """Plan the layers that choose algorithms within a scratchpad."""
+        plans, budgets = {}, {}
+        kept, missing, cycles = 0, 0, 0.0
+        for step, (kernel, inputs) in self.choosers().items():
+            judged = winograd.get(self.layers[step], (0, None))
+            budgets[step] = ScratchpadBudget(max(left, MIN_SCRATCHPAD), *judged)
+            plans[step] = kernel.plan(inputs, budgets[step])
+            found = algorithm_of(plans[step])
+            kept = max(kept, found.scratch_bytes)
+            missing += missing_bytes(found)
+            cycles += found.cycles
+        return _Choice(plans, budgets, kept, missing, cycles)
 
     def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> tuple[Call, Fix | None]:
         """Return the calls of a step, bound to its shapes as far as they are known."""

@@ -34,14 +34,6 @@ def extra_bytes(bound: int, layers: int) -> int:
     return max(share - kept, min(share, _ENOUGH_BYTES), MIN_SCRATCHPAD)
 
 
-def idle_bytes(extra: int) -> int:
-    """Return the bytes that idle places of an arena may take of those beyond the lower bound.
-
-    Enough remains for scratchpads.
-    """
-    return max(extra // 8, min(extra // 2, extra - _ENOUGH_BYTES))
-
-
 Ask = Callable[[int, bool], Sequence[AlgorithmCandidate]]
 """Takes the bytes of a scratchpad and whether transformed weights are kept; returns the algorithms
 of a layer for these, the first of which packs no further weights."""
