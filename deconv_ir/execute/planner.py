@@ -9,7 +9,7 @@ the plan only proposes: before an array is overwritten, nothing else may refer t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.checked import checked, reads_unknown_lists
@@ -20,9 +20,9 @@ from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
     Grant,
-    algorithm_of,
     candidates_for,
     choose_winograd,
+    choose_within,
     extra_bytes,
     fit_grants,
     missing_bytes,
@@ -41,7 +41,7 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget, Whole
+from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
 
 if TYPE_CHECKING:
@@ -135,19 +135,6 @@ class _Draft(NamedTuple):
     shape: tuple[int, ...] | None
     dtype: np.dtype[Any] | None
     takes_out: bool
-
-
-class _Choice(NamedTuple):
-    """The plans of the steps that choose their algorithm within a scratchpad."""
-
-    plans: dict[int, LayerPlan]
-    budgets: dict[int, ScratchpadBudget]
-    kept: int
-    """Bytes of scratchpad: a thread keeps its own from one layer to the next."""
-    missing: int
-    """Bytes of weights to be packed."""
-    cycles: float
-    """Predicted clock cycles."""
 
 
 class _Planner:
@@ -305,20 +292,21 @@ class _Planner:
         if self.memory_limit is not None:
             most = min(most, self.memory_limit)
             grants = fit_grants(grants, self.memory_limit - self.bound - held)
-        winograd = {
-            grant.layer: (grant.judged_bytes, grant.whole, grant.candidate.weight_bytes > 0)
-            for grant in grants
-        }
+        granted = {grant.layer: grant for grant in grants}
+        choosers = [
+            (step, *chooser, granted.get(self.layers[step]))
+            for step, chooser in self.choosers().items()
+        ]
         # All tiles share their weights.
         own = [grant.candidate for grant in grants if grant.whole is None]
         left = most - self.bound - held - sum(map(missing_bytes, own))
         steps = len(self.drafts)
         self.arena_bytes, self.live = arrange(self.placed, steps, self.bound + max(0, left) // 2)
         idle = max(self.live, default=0) - self.bound
-        chosen = self._choose(winograd, left - idle)
+        chosen = choose_within(choosers, left - idle)
         if idle > 0:
             # What idles in the arena is not there for scratchpads.
-            without = self._choose(winograd, left)
+            without = choose_within(choosers, left)
             if chosen.cycles > without.cycles + steps * _FIXED_CYCLES:
                 chosen = without
                 limit = self.bound + max(0, left - chosen.kept)
@@ -336,20 +324,6 @@ class _Planner:
             peak = max(peak, live + kept + taken)
             scratch = max(scratch, kept + taken)
         return budgets, peak, scratch, missing
-
-    def _choose(self, winograd: Mapping[int, tuple[int, Whole | None, bool]], left: int) -> _Choice:
-        """Plan the layers that choose algorithms within a scratchpad."""
-        plans, budgets = {}, {}
-        kept, missing, cycles = 0, 0, 0.0
-        for step, (kernel, inputs) in self.choosers().items():
-            judged = winograd.get(self.layers[step], (0, None))
-            budgets[step] = ScratchpadBudget(max(left, MIN_SCRATCHPAD), *judged)
-            plans[step] = kernel.plan(inputs, budgets[step])
-            found = algorithm_of(plans[step])
-            kept = max(kept, found.scratch_bytes)
-            missing += missing_bytes(found)
-            cycles += found.cycles
-        return _Choice(plans, budgets, kept, missing, cycles)
 
     def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> tuple[Call, Fix | None]:
         """Return the calls of a step, bound to its shapes as far as they are known."""

@@ -174,3 +174,36 @@ def algorithm_of(plan: LayerPlan) -> AlgorithmCandidate:
     """Return the algorithm that a layer has chosen."""
     assert plan.choice is not None, "or it is not asked"
     return plan.choice.algorithm
+
+
+class Chosen(NamedTuple):
+    """The plans of the steps that choose their algorithm within a scratchpad."""
+
+    plans: dict[int, LayerPlan]
+    budgets: dict[int, ScratchpadBudget]
+    kept: int
+    """Bytes of scratchpad: a thread keeps its own from one layer to the next."""
+    missing: int
+    """Bytes of weights to be packed."""
+    cycles: float
+    """Predicted clock cycles."""
+
+
+def choose_within(choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int) -> Chosen:
+    """Plan the steps that choose their algorithm, with at most so many bytes of scratchpad.
+
+    `choosers` are steps, their kernels and inputs, and whether they may use Winograd.
+    """
+    plans, budgets = {}, {}
+    kept, missing, cycles = 0, 0, 0.0
+    for step, kernel, inputs, grant in choosers:
+        budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), 0)
+        if grant is not None:
+            keeps = grant.candidate.weight_bytes > 0
+            budget = ScratchpadBudget(budget.scratch_bytes, grant.judged_bytes, grant.whole, keeps)
+        budgets[step], plans[step] = budget, kernel.plan(inputs, budget)
+        found = algorithm_of(plans[step])
+        kept = max(kept, found.scratch_bytes)
+        missing += missing_bytes(found)
+        cycles += found.cycles
+    return Chosen(plans, budgets, kept, missing, cycles)
