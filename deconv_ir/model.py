@@ -103,6 +103,10 @@ class Model(Tileable):
         self._given = ModelInputs(graph, self._parameters, self.inputs)
         self._executors: LRUCache[Hashable, Executor] = LRUCache(_EXECUTORS_KEPT)
         self._inferences: LRUCache[Hashable, Inference] = LRUCache(_INFERENCES_KEPT)
+        if not inference.findings:
+            # Arrays of the declared shapes have the same; findings about Parameters are not theirs.
+            declared = ((i, inference.outputs[i][0]) for i in self._parameters)
+            self._inferences.get(tuple(declared), lambda: inference)
 
     def __repr__(self) -> str:
         def ports(mapping: Mapping[str, Port]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from support import IR, deconvolution_ir, traced_peak
 import deconv_ir
 from deconv_ir import Interval
 from deconv_ir.arrays.model_inputs import ModelInputs
+from deconv_ir.ir.infer import Inference, infer
 
 BLOCK = Path(__file__).parent.parent / "samples" / "block" / "block.xml"
 
@@ -71,6 +73,31 @@ def test_infer_shapes_of_a_dynamic_model(tmp_path: Path) -> None:
     assert model.infer_shapes({"x": (4, 2, 5, 6)}) == {"y": (4, 3, 11, 13)}
     with pytest.raises(deconv_ir.InputError, match=r"takes shape \[\?,2,3..9,\?\], found \[4,2,1"):
         model.infer_shapes({"x": (4, 2, 1, 6)})
+
+
+def test_shapes_that_the_file_declares_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = deconv_ir.load(BLOCK)
+    calls = []
+
+    def counted(*args: Any, **options: Any) -> Inference:
+        calls.append(args)
+        return infer(*args, **options)
+
+    monkeypatch.setattr(deconv_ir.model, "infer", counted)
+    assert model.run(np.zeros((1, 8, 16, 16), np.float32))["y"].shape == (1, 4, 32, 32)
+    assert not calls
+
+
+def test_findings_of_a_run_are_those_of_its_shapes(tmp_path: Path) -> None:
+    """A Parameter that declares other dims is a finding of the file, not of an array."""
+    text = BLOCK.read_text().replace("<dim>16</dim>", "<dim>15</dim>", 1)
+    path = tmp_path / "block.xml"
+    path.write_text(text)
+    (tmp_path / "block.bin").write_bytes(BLOCK.with_suffix(".bin").read_bytes())
+    with pytest.warns(deconv_ir.IRWarning, match="declared 15, computed 16"):
+        model = deconv_ir.load(path)
+    assert [finding.rule for finding in model.findings] == ["declared-dims"]
+    assert model.bind(np.zeros((1, 8, 16, 16), np.float32)).findings == ()
 
 
 def test_dynamic_rank_is_none(tmp_path: Path) -> None:
