@@ -96,7 +96,7 @@ class InferRequest:
         else:
             for slot, result in zip(step.outputs, results, strict=False):
                 own = step.views or result is out or not self._shows(result)
-                values[slot] = result if own else result.copy()
+                values[slot] = result if own else _copied(result)
         for slot in step.frees:
             if slot not in self._fixed:
                 values[slot] = None
@@ -112,6 +112,16 @@ def _compute(step: Step, arrays: Sequence[Array], out: Array) -> None:
 def _copy(result: Array, out: Any) -> None:
     if result is not out:
         np.copyto(out, result)
+
+
+def _copied(result: Array) -> Array:
+    """Copy an array, transposed ones in blocks."""
+    from deconv_ir.kernels.copies import copy_into
+    from deconv_ir.kernels.runtime.memory import empty
+
+    out = empty(result.shape, result.dtype)
+    copy_into(result, out)
+    return out
 
 
 def _do_nothing() -> None:
