@@ -174,7 +174,7 @@ void search_keep(const struct search_key *key, const void *tiling) {
 #define VECTORS_POSITION 4.0      /* of a position that is transposed, for vectors of channels */
 #define VECTORS_TAP 0.6           /* of a tap that is added to such a vector */
 #define OUTPUTS_PIECE 100.0       /* of OUT_POSITIONS positions, for vectors of output channels */
-#define OUTPUTS_FACTOR 1.03       /* of their multiply-adds, whose weights are not prefetched */
+#define OUTPUTS_FACTOR 1.03       /* of their multiply-adds */
 #define OUTPUTS_RESULT 0.5        /* of a result of these */
 #define CHANNELS_CYCLES 20000.0   /* at which a job takes no further channels, */
 #define JOBS_A_THREAD 8           /* if this many jobs are left for each thread */
@@ -218,16 +218,16 @@ static double channel_vectors_cycles(const struct kernel *k, const struct plan *
                (double)t->vectors / filled;
 }
 
-/* Cycles of a plane of a tile, whose vectors hold output channels, and of writing it. */
+/* Cycles of the sums of a sub-convolution whose vectors hold output channels, and of writing it. */
 static double outputs_cycles(const struct kernel *k, const struct tiling *t, double taps,
                              double goes) {
-    const double positions = (double)(t->box[1] * t->box[2]);
+    const int64_t positions = t->images * t->box[0] * t->box[1] * t->box[2];
     const double tap =
         OUTPUTS_FACTOR * OUT_POSITIONS * OUT_VECTORS / k->layer.machine.multiply_adds;
-    const double pieces = (double)divide_up(t->box[1] * t->box[2], OUT_POSITIONS);
+    const double pieces = (double)divide_up(positions, OUT_POSITIONS);
     return (double)(t->blocks / OUT_BLOCKS) *
            (pieces * (taps * tap + goes * OUTPUTS_PIECE) +
-            positions * OUT_BLOCKS * k->kernels->rows * OUTPUTS_RESULT);
+            (double)positions * OUT_BLOCKS * k->kernels->rows * OUTPUTS_RESULT);
 }
 
 double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
@@ -253,7 +253,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
                                              machine, k->kernels, k->packing.rows, positions,
                                              depth / goes);
     sums *= goes * (double)t->blocks * all_subs;
-    if (t->outputs) sums = (double)planes * outputs_cycles(k, t, depth, goes);
+    if (t->outputs) sums = all_subs * outputs_cycles(k, t, depth, goes);
     sums += blocks * depth * all_subs * k->kernels->size /
             weight_bytes_per_cycle(machine, (double)k->layer.groups *
                                                 (double)k->packing.group_size * k->kernels->size);

@@ -87,6 +87,22 @@ typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *d
                             int64_t blocks, int begins, const void *bias,
                             const struct epilogue *finish);
 
+/* Sums in vectors of output channels: `depth` taps, where their data are, and their weights, or
+ * NULL where these follow each other.  The weights of each half of a vector are `block_step`
+ * elements apart, the sums of a vector `pitch` from those of the next. */
+struct out_sums {
+    int64_t depth;
+    const int32_t *offsets, *weights;
+    int64_t block_step, pitch;
+    int begins;
+};
+
+/* A position, and its sums in the first vector. */
+struct out_place {
+    const float *data;
+    float *sums;
+};
+
 /* Rows of positions of one channel, and the taps that are summed at each. */
 struct channel_rows {
     int64_t taps;
@@ -136,12 +152,10 @@ struct kernels {
     /* As sum_channel(), for vectors of channels; the sums of the rows follow each other. */
     void (*sum_vectors)(const struct channel_rows *rows, const void *data, const void *weights,
                         const void *bias, const struct epilogue *finish, void *sums);
-    /* Sum `depth` taps at OUT_POSITIONS places, in OUT_VECTORS vectors of output channels, for f32;
-     * NULL for others.  The weights of each half of a vector are `block_step` elements apart, the
-     * sums of a vector, [place][channel], `pitch` from those of the next. */
-    void (*sum_outputs)(int64_t depth, const int32_t *offsets, const float *const *places,
-                        const float *weights, int64_t block_step, float *sums, int64_t pitch,
-                        int begins, const float *bias);
+    /* Sum at OUT_POSITIONS places, in OUT_VECTORS vectors of output channels, for f32; NULL for
+     * others. */
+    void (*sum_outputs)(const struct out_sums *sums, const struct out_place *places,
+                        const float *weights, const float *bias);
     /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs.  Up to a vector
      * beyond the end may be read. */
     void (*interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,

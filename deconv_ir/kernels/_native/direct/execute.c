@@ -238,7 +238,7 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     if (go->begins && go->ends) tile.sums += away;
     const int64_t groups = block_groups(t, &tile), ys = subs_along(&c->plan->axes[1]);
     const int64_t b = piece % groups * t->together, sub = piece / groups;
-    if (t->outputs) run_output_vectors(c, &tile, go, b);
+    if (t->outputs) run_output_vectors(c, &tile, go, sub / ys, sub % ys, b);
     else if (t->compact) run_compact(c, &tile, go, sub / ys, sub % ys, c->plan->panel_offsets);
     else run_flat(c, &tile, go, sub / ys, sub % ys, b);
 }

@@ -1,7 +1,8 @@
 /* Direct sums whose vectors hold output channels, for rows that fill few vectors of positions:
  *
- *   for each part of the channels:
- *     for each OUT_POSITIONS positions of the tile: sum all taps of OUT_VECTORS vectors
+ *   for each sub-convolution of the last axis, and each part of the channels:
+ *     for all positions of the tile's images that see data with the same taps:
+ *       for each OUT_POSITIONS of them: sum these taps of OUT_VECTORS vectors
  *   bias and activation, and scatter the vectors to the output
  *
  * The same sums as with vectors of positions, bit by bit.
@@ -10,86 +11,198 @@
 
 /* Bytes of weights that stay in the second-level cache while positions pass. */
 #define NEAR_WEIGHTS ((int64_t)128 << 10)
+#define NEAR_TAPS (NEAR_WEIGHTS / (int64_t)(OUT_VECTORS * 16 * sizeof(float))) /* of all channels */
 
-/* Weights beyond the second-level cache are prefetched for vectors of positions only. */
+/* Weights beyond the second-level cache are prefetched for vectors of positions only; several
+ * images share them. */
 int takes_output_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
                          const struct tiling *t) {
     const struct axis *a = plan->axes;
+    /* All sub-convolutions have as many positions. */
     for (int i = 0; i < AXES; i++)
-        if (a[i].out_stride != 1) return 0;
+        if (a[i].output % a[i].out_stride) return 0;
     /* The last tile has what blocks remain: as many as fill vectors, too. */
-    return k->kernels->sum_outputs && !t->compact && t->blocks % OUT_BLOCKS == 0 &&
-           k->packing.blocks % OUT_BLOCKS == 0 &&
-           k->layer.channels_out == k->packing.blocks * k->kernels->rows &&
-           k->packing.group_size * k->kernels->size <= k->layer.machine.level2 &&
-           k->layer.element == F32 && rows_are_plain(k, run, plan) && !plan->leaves_out;
+    const int64_t weights = k->packing.group_size * k->kernels->size;
+    const int whole = t->blocks % OUT_BLOCKS == 0 && k->packing.blocks % OUT_BLOCKS == 0 &&
+                      k->layer.channels_out == k->packing.blocks * k->kernels->rows;
+    return k->kernels->sum_outputs && !t->compact && whole && k->layer.folded == 1 &&
+           (weights <= k->layer.machine.level2 || t->images > 1) && plan->depth <= NEAR_TAPS &&
+           k->layer.element == F32 && !is_streamed(k, run) && !plan->leaves_out;
 }
 
-/* Sum the positions of a plane, from `data` on, over all taps of some channels. */
-static void sum_part(const struct context *c, const struct tile *tile, const struct go *go,
-                     int64_t block, const struct sub *sub, const float *data, float *sums,
-                     int64_t pitch) {
-    const int64_t lanes = c->kernels->lanes, rows = c->packing->rows, width = tile->box[2];
+/* Positions of a tile, up to but without `end`, that see data with the same taps. */
+struct stretches {
+    int64_t begin[AXES], end[AXES];
+};
+
+/* Whether a position sees data, rather than zeros around them, with a tap of an axis. */
+static int sees(const struct axis *a, const struct tap_place *tap, int64_t position) {
+    const int64_t at = position + tap->offset;
+    return at >= 0 && at < divide_up(a->data - a->residue - tap->residue, a->in_stride);
+}
+
+static const struct tap_place *taps_of(const struct axis *a, int64_t q, int64_t *count) {
+    const int64_t *first = a->pattern_first + a->pattern_of[q];
+    *count = first[1] - first[0];
+    return a->places + first[0];
+}
+
+/* The end of the positions of an axis that see data with the same taps as position `begin`. */
+static int64_t end_of_same(const struct context *c, const struct tile *tile, int axis, int64_t q,
+                           int64_t begin) {
+    const struct axis *a = &c->plan->axes[axis];
+    int64_t count, end = begin + 1;
+    const struct tap_place *taps = taps_of(a, q, &count);
+    for (; end < tile->box[axis]; end++)
+        for (int64_t i = 0; i < count; i++)
+            if (sees(a, &taps[i], tile->first[axis] + end) !=
+                sees(a, &taps[i], tile->first[axis] + begin))
+                return end;
+    return end;
+}
+
+/* The taps with which the position that begins `part` sees data. */
+static int64_t find_taps(const struct context *c, const struct tile *tile, const struct sub *sub,
+                         const struct stretches *part, int64_t *found) {
+    const struct axis *a = c->plan->axes;
+    const struct tap_place *taps[AXES];
+    int64_t count[AXES], at[AXES], index = 0, taken = 0;
+    for (int i = 0; i < AXES; i++) taps[i] = taps_of(&a[i], sub->q[i], &count[i]);
+    for (at[0] = 0; at[0] < count[0]; at[0]++)
+        for (at[1] = 0; at[1] < count[1]; at[1]++)
+            for (at[2] = 0; at[2] < count[2]; at[2]++, index++) {
+                int all = 1;
+                for (int i = 0; i < AXES; i++)
+                    all &= sees(&a[i], &taps[i][at[i]], tile->first[i] + part->begin[i]);
+                if (all) found[taken++] = index;
+            }
+    return taken;
+}
+
+/* Sum some positions of all images of a tile, whose data begin at `data`. */
+static void sum_positions(const struct context *c, const struct tile *tile, const struct go *go,
+                          int64_t block, const struct sub *sub, const struct stretches *part,
+                          const int64_t *taps, int64_t count, const float *data, float *sums,
+                          int64_t pitch) {
+    const struct tiling *t = &c->plan->tiling;
+    const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
+    const int64_t stride = c->plan->axes[2].out_stride * lanes;
     const int64_t step = sub->packed_taps * c->layer->channels_in * rows;
     const float *weights = (const float *)c->k->packed + sub->packed + block * step +
                            go->first * sub->packed_taps * rows;
     const float *bias = go->ends ? c->k->bias : NULL;
     if (bias) bias += tile->group * c->layer->channels_out + block * rows;
-    const int64_t count = tile->box[1] * width;
-    const float *row = data, *places[OUT_POSITIONS];
-    /* Of a plane with fewer positions, the first stands for the others, whose sums nobody reads. */
-    for (int64_t i = 0; i < OUT_POSITIONS; i++) places[i] = data;
-    for (int64_t at = 0, x = 0; at < count; at += OUT_POSITIONS) {
-        for (int64_t i = 0; i < OUT_POSITIONS && at + i < count; i++) {
-            places[i] = row + x++;
-            if (x == width) {
-                x = 0;
-                row += c->plan->tiling.pitch;
+    int32_t offsets[NEAR_TAPS], places_of_weights[NEAR_TAPS];
+    struct out_sums what = {go->count * sub->taps, sub->offsets, NULL, step, pitch, go->begins};
+    if (count < sub->taps) {
+        what.depth = 0;
+        what.offsets = offsets;
+        what.weights = places_of_weights;
+        for (int64_t channel = 0; channel < go->count; channel++)
+            for (int64_t i = 0; i < count; i++) {
+                const int64_t k = channel * sub->taps + taps[i];
+                offsets[what.depth] = sub->offsets[k];
+                places_of_weights[what.depth++] = (int32_t)(k * rows);
             }
-        }
-        c->kernels->sum_outputs(go->count * sub->taps, sub->offsets, places, weights, step,
-                                sums + at * lanes, pitch, go->begins, bias);
     }
+    struct out_place places[OUT_POSITIONS];
+    int filled = 0;
+    for (int64_t image = 0; image < tile->images; image++)
+        for (int64_t z = part->begin[0]; z < part->end[0]; z++)
+            for (int64_t y = part->begin[1]; y < part->end[1]; y++)
+                for (int64_t x = part->begin[2]; x < part->end[2]; x++) {
+                    const int64_t row = (image * tile->box[0] + z) * tile->box[1] + y;
+                    places[filled++] = (struct out_place){
+                        data + image * t->image_stride + z * t->plane + y * t->pitch + x,
+                        sums + (row * tile->box[2] + x) * stride};
+                    if (filled < OUT_POSITIONS) continue;
+                    c->kernels->sum_outputs(&what, places, weights, bias);
+                    filled = 0;
+                }
+    if (!filled) return;
+    /* The first stands for those that are missing. */
+    for (; filled < OUT_POSITIONS; filled++) places[filled] = places[0];
+    c->kernels->sum_outputs(&what, places, weights, bias);
 }
 
-/* Write the sums of one vector of channels at all positions of a plane to the output. */
-static void write_vector(const struct context *c, const struct tile *tile, float *sums,
-                         char *out) {
-    const int64_t lanes = c->kernels->lanes, width = tile->box[2], extent = c->run->extent;
-    const int64_t channel = c->run->output[0] * c->run->output[1] * extent;
-    const int64_t runs = width == extent ? 1 : tile->box[1];
+/* Sum all positions of a tile over some channels, leaving out taps that see only zeros, or with all
+ * taps.  Returns the number of taps of all blocks of positions, and sums nothing without `data`. */
+static int64_t sum_part(const struct context *c, const struct tile *tile, const struct go *go,
+                        int64_t block, const struct sub *sub, int all, const float *data,
+                        float *sums, int64_t pitch) {
+    struct stretches s;
+    int64_t cost = 0, taps[NEAR_TAPS];
+    for (s.begin[0] = 0; s.begin[0] < tile->box[0]; s.begin[0] = s.end[0]) {
+        s.end[0] = all ? tile->box[0] : end_of_same(c, tile, 0, sub->q[0], s.begin[0]);
+        for (s.begin[1] = 0; s.begin[1] < tile->box[1]; s.begin[1] = s.end[1]) {
+            s.end[1] = all ? tile->box[1] : end_of_same(c, tile, 1, sub->q[1], s.begin[1]);
+            for (s.begin[2] = 0; s.begin[2] < tile->box[2]; s.begin[2] = s.end[2]) {
+                s.end[2] = all ? tile->box[2] : end_of_same(c, tile, 2, sub->q[2], s.begin[2]);
+                const int64_t taken = all ? sub->taps : find_taps(c, tile, sub, &s, taps);
+                int64_t count = tile->images;
+                for (int i = 0; i < AXES; i++) count *= s.end[i] - s.begin[i];
+                cost += divide_up(count, OUT_POSITIONS) * taken;
+                if (data)
+                    sum_positions(c, tile, go, block, sub, &s, taps, taken, data, sums, pitch);
+            }
+        }
+    }
+    return cost;
+}
+
+/* Write the sums of one vector of channels to the output. */
+static void write_vector(const struct context *c, const struct tile *tile, int64_t channel,
+                         int64_t qz, int64_t qy, float *sums) {
+    const struct axis *a = c->plan->axes;
+    const int64_t lanes = c->kernels->lanes, extent = c->run->extent;
+    const int64_t width = tile->box[2] * a[2].out_stride;
+    const int64_t planes = tile->images * tile->box[0];
+    const int64_t step = c->run->output[0] * c->run->output[1] * extent;
+    const int64_t runs = width == extent && a[1].out_stride == 1 ? 1 : tile->box[1];
     const int64_t count = tile->box[1] * width / runs;
-    c->kernels->activate(&c->k->epilogue, sums, runs * count * lanes);
-    for (int64_t i = 0; i < runs; i++) {
-        float *to = (float *)(void *)out + i * extent;
-        c->kernels->scatter_channels(sums + i * count * lanes, channel, lanes, count, to);
-        add_rows(c, (char *)to, channel * c->kernels->size, lanes, count);
+    c->kernels->activate(&c->k->epilogue, sums, planes * runs * count * lanes);
+    for (int64_t i = 0; i < planes * runs; i++, sums += count * lanes) {
+        const int64_t plane = i / runs;
+        const int64_t oz = (tile->first[0] + plane % tile->box[0]) * a[0].out_stride + qz;
+        const int64_t oy = (tile->first[1] + i % runs) * a[1].out_stride + qy;
+        float *to = (float *)(void *)out_row(c, tile, plane / tile->box[0], channel, oz, oy) +
+                    tile->first[2] * a[2].out_stride;
+        c->kernels->scatter_channels(sums, step, lanes, count, to);
+        add_rows(c, (char *)to, step * c->kernels->size, lanes, count);
     }
 }
 
 void run_output_vectors(const struct context *c, const struct tile *tile, const struct go *go,
-                        int64_t b) {
+                        int64_t qz, int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
+    const int64_t lines = c->plan->axes[2].out_stride;
     const int64_t block = tile->first_block + b;
-    const int64_t pitch = round_up(tile->box[1] * tile->box[2], OUT_POSITIONS) * lanes;
-    const struct sub sub = sub_of(c, tile, 0, 0, 0);
-    const int64_t fit = most(1, NEAR_WEIGHTS / (OUT_BLOCKS * rows * sub.taps * c->kernels->size));
+    const int64_t count = tile->images * tile->box[0] * tile->box[1] * tile->box[2];
+    const int64_t pitch = count * lines * lanes;
     float *sums = (float *)(void *)tile->sums;
-    if (!go->begins || !go->ends) sums += b * rows * t->box[0] * t->line;
-    for (int64_t z = 0; z < tile->box[0]; z++, sums += OUT_VECTORS * pitch) {
-        const float *data = (const float *)(const void *)tile->data + z * t->plane;
+    if (!go->begins || !go->ends)
+        sums += ((qz * subs_along(&c->plan->axes[1]) + qy) * t->blocks + b) * rows * lines *
+                t->images * t->box[0] * t->line;
+    for (int64_t qx = 0; qx < lines; qx++) {
+        const struct sub sub = sub_of(c, tile, qz, qy, qx);
+        const int64_t channel_bytes = OUT_BLOCKS * rows * most(sub.taps, 1) * c->kernels->size;
+        const int64_t fit = most(1, NEAR_WEIGHTS / channel_bytes);
+        /* Positions of one image are too few to part them. */
+        const int all = tile->images == 1 ||
+                        sum_part(c, tile, go, block, &sub, 1, NULL, NULL, 0) <=
+                        sum_part(c, tile, go, block, &sub, 0, NULL, NULL, 0);
         struct go part = *go;
         for (int64_t first = 0; first < go->count; first += fit) {
             part.first = go->first + first;
             part.count = least(fit, go->count - first);
             part.begins = go->begins && first == 0;
             part.ends = go->ends && first + fit >= go->count;
-            sum_part(c, tile, &part, block, &sub, data + first * t->channel_stride, sums, pitch);
+            sum_part(c, tile, &part, block, &sub, all,
+                     (const float *)(const void *)tile->data + first * t->channel_stride,
+                     sums + qx * lanes, pitch);
         }
-        for (int64_t v = 0; v < OUT_VECTORS && go->ends; v++)
-            write_vector(c, tile, sums + v * pitch,
-                         out_row(c, tile, 0, block * rows + v * lanes, tile->first[0] + z,
-                                 tile->first[1]) + tile->first[2] * c->kernels->size);
     }
+    for (int64_t v = 0; v < OUT_VECTORS && go->ends; v++)
+        write_vector(c, tile, block * rows + v * lanes, qz, qy, sums + v * pitch);
 }

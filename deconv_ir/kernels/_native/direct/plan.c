@@ -225,7 +225,8 @@ static void keep_best(struct search *s, struct tiling t) {
 
 /* Consider a tiling with vectors of positions, and of output channels. */
 static void consider(struct search *s, struct tiling t) {
-    keep_best(s, t);
+    /* Of several images, only panels and vectors of output channels have the positions together. */
+    if (t.compact || t.images == 1) keep_best(s, t);
     t.outputs = takes_output_vectors(s->k, s->run, s->plan, &t);
     if (t.outputs) keep_best(s, t);
 }
@@ -263,16 +264,15 @@ static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
 
 /* Consider a box as it is, and as a compact panel where its rows are whole and short. */
 static void consider_shapes(struct search *s, struct tiling t, int64_t whole, int64_t block) {
-    t.compact = 0;
-    t.images = 1;
-    /* A few rows of many positions each, or many of few. */
-    if (t.box[2] == whole || t.box[1] <= 8) consider_box(s, t);
-    if (t.box[2] < whole || whole > 2 * block || s->k->layer.folded > 1) return;
-    t.compact = 1;
-    for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
+    const int panels = t.box[2] == whole && whole <= 2 * block && s->k->layer.folded == 1;
+    for (t.images = 1; t.images <= (panels ? s->run->batch : 1); t.images *= 2) {
         const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
         if (t.images > 1 && positions > 32 * block) break;
-        consider_box(s, t);
+        t.compact = 0;
+        /* A few rows of many positions each, or many of few. */
+        if (t.box[2] == whole || t.box[1] <= 8) consider_box(s, t);
+        t.compact = 1;
+        if (panels) consider_box(s, t);
     }
 }
 
