@@ -200,6 +200,14 @@ extern const struct kernels *const kernels_avx2[ACCUMULATORS];
 extern const struct kernels *const kernels_avx512[ACCUMULATORS];
 #endif
 
+/* What has a definition for each instruction set, as name_avx2. */
+#ifdef DECONV_X86
+#define BY_ISA(isa, name)                                                                     \
+    ((isa) == ISA_AVX512 ? name##_avx512 : (isa) == ISA_AVX2 ? name##_avx2 : name##_baseline)
+#else
+#define BY_ISA(isa, name) ((void)(isa), name##_baseline)
+#endif
+
 const char *isa_name(enum isa isa);
 int isa_available(int64_t isa);
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);

@@ -54,12 +54,7 @@ static void do_sum(void *context, int64_t job, void *scratch) {
 }
 
 const struct row_functions *row_functions_of(int isa) {
-#ifdef DECONV_X86
-    if (isa == ISA_AVX512) return &functions_rows_avx512;
-    if (isa == ISA_AVX2) return &functions_rows_avx2;
-#endif
-    (void)isa;
-    return &functions_rows_baseline;
+    return BY_ISA(isa, &functions_rows);
 }
 
 static int run(struct rows *r, job_function function, long long threads) {

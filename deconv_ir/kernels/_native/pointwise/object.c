@@ -24,12 +24,7 @@ static const struct {
 };
 
 static const struct pointwise_functions *functions_for(enum isa isa) {
-#ifdef DECONV_X86
-    if (isa == ISA_AVX512) return &functions_pointwise_avx512;
-    if (isa == ISA_AVX2) return &functions_pointwise_avx2;
-#endif
-    (void)isa;
-    return &functions_pointwise_baseline;
+    return BY_ISA(isa, &functions_pointwise);
 }
 
 int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activation,

@@ -68,15 +68,6 @@ static void do_job(void *context, int64_t job, void *scratch) {
     }
 }
 
-static const struct pooling_functions *functions_of(int isa) {
-#ifdef DECONV_X86
-    if (isa == ISA_AVX512) return functions_pooling_avx512;
-    if (isa == ISA_AVX2) return functions_pooling_avx2;
-#endif
-    (void)isa;
-    return functions_pooling_baseline;
-}
-
 static int is_small(int64_t value) { return value >= 0 && value <= MOST_EXTENT; }
 
 /* Whether the extents suit: all numbers are small enough to be multiplied. */
@@ -123,7 +114,7 @@ PyObject *module_pool(PyObject *module, PyObject *arguments) {
     Py_buffer buffers[5] = {0};
     int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(isa) && kind >= 0 &&
                kind < POOLINGS;
-    if (good) p.functions = &functions_of(isa)[kind];
+    if (good) p.functions = BY_ISA(isa, functions_pooling) + kind;
     good = good && take_axes(&p, &buffers[0], &buffers[1]);
     for (int i = 2; i < count; i++) {
         good = good && buffers[i].len == 4 * buffers[1].shape[i - 1];

@@ -134,15 +134,6 @@ static int run(struct recurrence *r, int64_t threads) {
     return failed;
 }
 
-static const struct recurrent_functions *functions_of(int isa) {
-#ifdef DECONV_X86
-    if (isa == ISA_AVX512) return functions_recurrent_avx512;
-    if (isa == ISA_AVX2) return functions_recurrent_avx2;
-#endif
-    (void)isa;
-    return functions_recurrent_baseline;
-}
-
 /* The arrays, in the order in which they are given. */
 enum { X, W, R, BIAS, EXTRA, HIDDEN, STEPS, PROJECTED, ARRAYS };
 
@@ -192,7 +183,7 @@ PyObject *module_recur(PyObject *module, PyObject *arguments) {
     struct recurrence r = {.backwards = backwards};
     const unsigned written = 1 << HIDDEN | 1 << STEPS | 1 << PROJECTED | !is_gru << EXTRA;
     int good = take_arrays(given, ARRAYS, written, buffers) && isa_available(isa);
-    if (good) r.functions = &functions_of(isa)[is_gru];
+    if (good) r.functions = BY_ISA(isa, functions_recurrent) + is_gru;
     if (good && fill_in(&r, buffers, is_gru)) {
         begin_unlocked();
         failed = run(&r, most(1, least(threads, MOST_THREADS)));

@@ -67,15 +67,6 @@ static void do_job(void *context, int64_t job, void *scratch) {
     }
 }
 
-static const struct resample_functions *functions_of(int isa) {
-#ifdef DECONV_X86
-    if (isa == ISA_AVX512) return &functions_resample_avx512;
-    if (isa == ISA_AVX2) return &functions_resample_avx2;
-#endif
-    (void)isa;
-    return &functions_resample_baseline;
-}
-
 /* Put the terms of a row's outputs in order for vectors of outputs.  Returns 0 if there is not
  * enough memory. */
 static int gather_vectors(struct vector_taps *v, const struct taps *c, int64_t lanes) {
@@ -145,7 +136,7 @@ PyObject *module_resample(PyObject *module, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "invalid weights");
         goto end;
     }
-    s.functions = functions_of(isa);
+    s.functions = BY_ISA(isa, &functions_resample);
     s.size = out->itemsize;
     const int64_t lanes = s.functions->lanes, inputs = data->shape[2], outputs = out->shape[2];
     const int grows = s.size == 4 && inputs >= lanes && outputs >= inputs;

@@ -58,21 +58,11 @@ int isa_available(int64_t isa) {
 }
 
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator) {
-#ifdef DECONV_X86
-    if (isa == ISA_AVX512) return kernels_avx512[accumulator];
-    if (isa == ISA_AVX2) return kernels_avx2[accumulator];
-#endif
-    (void)isa;
-    return kernels_baseline[accumulator];
+    return BY_ISA(isa, kernels)[accumulator];
 }
 
 const struct transforms *transforms_for(enum isa isa) {
-#ifdef DECONV_X86
-    if (isa == ISA_AVX512) return transforms_avx512;
-    if (isa == ISA_AVX2) return transforms_avx2;
-#endif
-    (void)isa;
-    return transforms_baseline;
+    return BY_ISA(isa, transforms);
 }
 
 enum accumulator accumulator_of(enum element element) {
