@@ -14,7 +14,7 @@ from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.planner import PlanBodies, judge_whole, make_plan
-from deconv_ir.execute.pointwise import join_pointwise
+from deconv_ir.execute.pointwise import join_layers
 from deconv_ir.execute.prepare import Preparation, Prepared
 from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.body import Body
@@ -142,7 +142,7 @@ class Executor:
                 )
                 self._least_bytes = preparation.least_bytes
                 require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
-                self._prepared = join_pointwise(preparation.run(), self.wanted, infos)
+                self._prepared = join_layers(preparation.run(), self.wanted, infos)
             return self._prepared
 
     def run(

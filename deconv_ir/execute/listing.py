@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from deconv_ir.execute.joined import joined_layers
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.execute.plan import Plan
-from deconv_ir.execute.pointwise import joined_layers
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.record import NamedTuple
 

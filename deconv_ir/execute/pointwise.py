@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deconv_ir.execute.joined import Group, Joined, Member, users_of, with_groups
 from deconv_ir.execute.prepare import Prepared
-from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.graph import Layer, Source, rewire
-from deconv_ir.ir.operation import Call, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple, field
+from deconv_ir.ir.graph import Source
+from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, static
 
 if TYPE_CHECKING:
@@ -20,31 +20,10 @@ _TYPES = ("f32", "f16", "bf16", "boolean")
 _MOST_RANK = 8
 
 
-class Member(NamedTuple):
-    """A layer of a program."""
+class Pointwise(Joined):
+    """Elementwise layers that one program computes."""
 
-    name: str
-    type: str
-    """Of the layer."""
-    operation: Operation
-    operands: tuple[int, ...]
-    """Inputs of the program, counted from 0, then its earlier members."""
-
-
-class Pointwise(Operation):
-    """Elementwise layers that one program computes; the last one's output is its output."""
-
-    checks_values = False
-
-    members: tuple[Member, ...] = field()
     program: Program = field()
-
-    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        """Infer each layer in turn."""
-        infos = list(inputs)
-        for member in self.members:
-            infos += member.operation.infer([infos[i] for i in member.operands], context)
-        return (infos[-1],)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write to an array."""
@@ -83,21 +62,6 @@ class Pointwise(Operation):
 
         return call
 
-    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        """Find the boxes of the inputs by the layers, last to first."""
-        infos = list(inputs)
-        for member in self.members:
-            infos += member.operation.infer([infos[i] for i in member.operands], context)
-        needed: list[list[Box]] = [[] for _ in infos]
-        needed[-1] = [box for box in boxes if box is not None]
-        for at, member in reversed(list(enumerate(self.members, len(inputs)))):
-            given = [infos[i] for i in member.operands]
-            tile = member.operation.tile([hull(needed[at])], given, [infos[at]], context)
-            for i, box in zip(member.operands, tile.inputs, strict=True):
-                if box is not None:
-                    needed[i].append(box)
-        return LayerTile(tuple(map(hull, needed[: len(inputs)])), self)
-
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the registers of all threads."""
         from deconv_ir.kernels import get_threads
@@ -111,43 +75,21 @@ class Pointwise(Operation):
         return sum(known) if len(known) == len(counts) else None
 
 
-def joined_layers(layer: Layer) -> tuple[str, ...]:
-    """Return the names of the layers that a layer computes beside its own."""
-    members: tuple[Member, ...] = getattr(layer.operation, "members", ())
-    return tuple(member.name for member in members[:-1])
+def join_layers(prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]) -> Prepared:
+    """Join the layers of attentions, then elementwise ones, where compiled code computes them.
 
-
-def join_pointwise(
-    prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]
-) -> Prepared:
-    """Join elementwise layers where no other layer needs what is between them.
-
-    Layers that a kernel has taken over stay with it.  Layers keep their indices:
-    the last one of a program stands for all of it.
+    No other layer may need what is between them, and layers that a kernel has taken over stay with
+    it.  Layers keep their indices.
     """
     from deconv_ir.kernels.runtime.extension import compiled_module
 
     if compiled_module() is None:
         return prepared
-    graph = prepared.graph
-    groups = _Grouping(prepared, wanted, infos).group()
-    layers, sources = list(graph.layers), list(graph.topology.sources)
-    inner: set[int] = set()
-    for root, group in groups.items():
-        kinds = "+".join(member.type for member in group.operation.members)
-        layers[root] = layers[root]._replace(operation=group.operation, type=kinds)
-        sources[root] = group.inputs
-        inner.update(group.layers[:-1])
-    steps = tuple(index for index in prepared.steps if index not in inner)
-    return prepared._replace(graph=rewire(graph, layers, sources), steps=steps)
+    if prepared.graph.of_type("SoftMax"):
+        from deconv_ir.execute.attention import join_attention
 
-
-class _Group(NamedTuple):
-    """Layers that one program computes, in order; the last one makes its output."""
-
-    layers: tuple[int, ...]
-    inputs: tuple[Source, ...]
-    operation: Pointwise
+        prepared = join_attention(prepared, wanted, infos)
+    return with_groups(prepared, _Grouping(prepared, wanted, infos).group().values())
 
 
 class _Grouping:
@@ -163,16 +105,12 @@ class _Grouping:
         self.free = [index for index in prepared.steps if index not in prepared.kernels]
         self.sources = self.graph.topology.sources
         self.place = {index: at for at, index in enumerate(prepared.steps)}
-        self.users: dict[Source, set[int]] = {}
-        for index in prepared.steps:
-            for source in self.sources[index]:
-                if source is not None:
-                    self.users.setdefault(source, set()).add(index)
+        self.users = users_of(prepared)
         self.wanted = set(wanted)
 
-    def group(self) -> Mapping[int, _Group]:
+    def group(self) -> Mapping[int, Group]:
         """Return the groups by their roots; each layer joins those before it where it can."""
-        groups: dict[int, _Group] = {}
+        groups: dict[int, Group] = {}
         for index in self.free:
             group = self._compiled((index,))
             if group is None:
@@ -190,7 +128,7 @@ class _Grouping:
             groups[index] = group
         return groups
 
-    def _may_move(self, group: _Group, index: int) -> bool:
+    def _may_move(self, group: Group, index: int) -> bool:
         """Whether a group may be computed with a layer that uses its output, not before."""
         root = group.layers[-1]
         shape, after = self.infos[root][0].shape, self.infos[index][0].shape
@@ -206,7 +144,7 @@ class _Grouping:
     def _shape(self, source: Source) -> Shape:
         return self.infos[source[0]][source[1]].shape
 
-    def _compiled(self, layers: tuple[int, ...]) -> _Group | None:
+    def _compiled(self, layers: tuple[int, ...]) -> Group | None:
         """Compile layers as one program; None where that cannot be."""
         from deconv_ir.kernels.pointwise import Expression
 
@@ -237,7 +175,7 @@ class _Grouping:
         program = expression.program(values[root], self._dtype(root))
         if program is None:
             return None
-        return _Group(layers, inputs, Pointwise(members=tuple(members), program=program))
+        return Group(layers, inputs, Pointwise(members=tuple(members), program=program))
 
     def _is_float(self, source: Source) -> bool:
         info = self.infos[source[0]][source[1]]

@@ -168,15 +168,16 @@ def attend(
     ``[..., M, N]``.  None: not compiled, which depends on the types, and on the shapes of one
     matrix of each stack alone.
     """
-    module = compiled_module()
+    module, scores = compiled_module(), (query.shape[-2], key.shape[-2])
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
         return None
     stack = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
     if mask is not None:
-        if not _is_plain(mask):
+        stack = np.broadcast_shapes(stack, mask.shape[:-2])
+        if not _is_plain(mask) or np.broadcast_shapes(mask.shape[-2:], scores) != scores:
             return None
-        mask = np.broadcast_to(mask, (*stack, query.shape[-2], key.shape[-2]))
+        mask = np.broadcast_to(mask, (*stack, *scores))
+    out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
     if out.size:
         isa = INSTRUCTION_SETS.index(instruction_set())
         given = (_spread(x, stack) for x in (query, key, value))
