@@ -393,7 +393,10 @@ class _Planner:
             shared = self.groups[overwrites]
         elif operation.sharing is not Sharing.NONE and row_infos:
             shared = self._shared(operation.sharing, inputs[0], row_infos[0], info)
-        partial = shared is not None and operation.sharing is Sharing.PART
+        partial = shared is not None and (
+            operation.sharing is Sharing.PART
+            or (operation.sharing is not Sharing.NONE and inputs[0] in self.partial)
+        )
         # The steps that read it can be fixed then.
         copied = (
             not takes_out

@@ -107,8 +107,9 @@ class Sharing(enum.Enum):
     """Whether an output may be a view of the first input.
 
     NONE: it has memory of its own.  WHOLE: it may be a view of all elements in
-    their order.  PART: it may be a view of some elements, of some more than once,
-    or in another order.
+    their order.  AXES: it always is one, with axes of extent 1 more or less.
+    PART: it may be a view of some elements, of some more than once, or in
+    another order.
 
     Examples
     --------
@@ -121,6 +122,7 @@ class Sharing(enum.Enum):
 
     NONE = "none"
     WHOLE = "whole"
+    AXES = "axes"
     PART = "part"
 
 

@@ -103,6 +103,23 @@ def test_places_are_used_again(tmp_path: Path) -> None:
     assert model.bind([x]).plan.arena_bytes == 2 << 20
 
 
+def test_a_part_without_an_axis_takes_no_memory(tmp_path: Path) -> None:
+    ir = IR()
+    e = ir.layer("Sinh", [ir.parameter("x", "2,4,8")])
+    halves = ir.layer("Split", [e, ir.const(np.array(0))], {"num_splits": "2"}, outputs=("", ""))
+    axis = ir.const(np.array(0))
+    parts = [(halves[0], halves[1] + i) for i in (0, 1)]
+    first, second = (ir.layer("Squeeze", [part, axis]) for part in parts)
+    ir.result(ir.layer("MatMul", [first, second], {"transpose_b": "true"}))
+    model = deconv_ir.load(ir.save(tmp_path))
+    x = normal(2, 4, 8)
+    plan = model.bind([x]).plan
+    assert plan.tensor_bytes == 4 * (2 * 4 * 8 + 4 * 4)
+    expected = np.sinh(x[0]) @ np.sinh(x[1]).T
+    (found,) = model.run([x]).values()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def large() -> IR:
     """A result so large that the kernels take its memory from their pool, then overwritten."""
     ir = IR()

@@ -29,7 +29,7 @@ class Squeeze1(OfLists):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
 
     formula = "data {shape[data]} without axes of extent 1"
-    sharing = Sharing.WHOLE
+    sharing = Sharing.AXES
 
     allow_axis_skip: bool = False
     """An axis that is not 1 stays, rather than be an error."""
@@ -97,7 +97,7 @@ class Unsqueeze(OfLists):
     """Axes of extent 1 put in, where they stand in the output."""
 
     formula = "data {shape[data]} with axes {value[axes]} put in"
-    sharing = Sharing.WHOLE
+    sharing = Sharing.AXES
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
