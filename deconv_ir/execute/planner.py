@@ -53,7 +53,7 @@ PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 
 
 # Processor cycles that a step saves whose call is made once.
-_FIXED_CYCLES = 1e4
+_FIXED_CYCLES = 5e3
 # Bytes of results that are copied into the arena from arrays that their layers make.
 _MOST_COPIED = 64 << 10
 
@@ -307,7 +307,8 @@ class _Planner:
         if idle > 0:
             # What idles in the arena is not there for scratchpads.
             without = choose_within(choosers, left)
-            if chosen.cycles > without.cycles + steps * _FIXED_CYCLES:
+            fixed = sum(group.offset is not None for group in self.placed)
+            if chosen.cycles > without.cycles + fixed * _FIXED_CYCLES:
                 chosen = without
                 limit = self.bound + max(0, left - chosen.kept)
                 self.arena_bytes, self.live = arrange(self.placed, steps, limit)
