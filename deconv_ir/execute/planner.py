@@ -1,9 +1,8 @@
 """Plans, for given shapes, the memory of each layer's output.
 
-Tensors that may share memory (a view and its array, an array and the one that
-overwrites it) form a group, alive from its first tensor's step to its last
-tensor's use.  Most groups have a place in one arena, which stays from run to run.  For the others
-the plan only proposes: before an array is overwritten, nothing else may refer to it.
+Tensors that may share memory (a view and its array, an array and the one that overwrites it) form a
+group, alive from its first tensor's step to its last tensor's use.  Most groups have a place in one
+arena, which stays from run to run; other arrays are overwritten where nothing else refers to them.
 """
 
 from __future__ import annotations
@@ -380,28 +379,22 @@ class _Planner:
         size = tensor_bytes(info)
         prepared = index in self.prepared.kernels
         writes = prepared or type(operation).execute_into is not Operation.execute_into
-        takes_out = (
-            writes
-            and len(made) == 1
-            and size is not None
-            and operation.accepts_out(row_infos, info)
-        )
+        alone = len(made) == 1 and size is not None
+        takes_out = writes and alone and operation.accepts_out(row_infos, info)
         overwrites = None
         if takes_out and not prepared:
             overwrites = self._overwritten(step, inputs, row_infos, info, index)
-        shared = None
+        shared, partial = None, False
         if overwrites is not None:
             shared = self.groups[overwrites]
         elif operation.sharing is not Sharing.NONE and row_infos:
             shared = self._shared(operation.sharing, inputs[0], row_infos[0], info)
-        partial = shared is not None and (
-            operation.sharing is Sharing.PART
-            or (operation.sharing is not Sharing.NONE and inputs[0] in self.partial)
-        )
+            of_part = operation.sharing is Sharing.PART or inputs[0] in self.partial
+            partial = shared is not None and of_part
         # The steps that read it can be fixed then.
         copied = (
             not takes_out
-            and len(made) == 1
+            and alone
             and operation.sharing is Sharing.NONE
             and not operation.bodies
             and size is not None
