@@ -28,7 +28,21 @@ class Attention(Joined):
     transposed: tuple[bool, bool, bool] = field()
     """Whether their rows are not queries, keys and keys, but their columns are."""
 
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """The kernel writes to an array."""
+        return True
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        """Compute it into an array."""
+        result = self._attend(inputs, context, out)
+        if result is not out:
+            out[...] = result
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        """Compute it."""
+        return (self._attend(inputs, context, None),)
+
+    def _attend(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         """Compute it in one kernel, or else layer by layer."""
         from deconv_ir.kernels.products import attend
 
@@ -37,13 +51,13 @@ class Attention(Joined):
             for i, transposed in zip(self.matrices, self.transposed, strict=True)
         )
         mask = None if self.mask is None else inputs[self.mask]
-        found = attend(query, key, value, self.scale, mask)
+        found = attend(query, key, value, self.scale, mask, out)
         if found is not None:
-            return (found,)
+            return found
         arrays: list[Array] = list(inputs)
         for member in self.members:
             arrays += member.operation.execute([arrays[i] for i in member.operands], context)
-        return (arrays[-1],)
+        return arrays[-1]
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the scores that are there at once."""

@@ -159,14 +159,19 @@ def matmul(a: Array, b: Array) -> Array:
 
 
 def attend(
-    query: Array, key: Array, value: Array, scale: float, mask: Array | None = None
+    query: Array,
+    key: Array,
+    value: Array,
+    scale: float,
+    mask: Array | None = None,
+    out: Array | None = None,
 ) -> Array | None:
     """Return ``softmax(scale * query key^T + mask) value``, the weights of few queries at once.
 
     Of ``[..., M, K]``, ``[..., N, K]`` and ``[..., N, V]``, stacks broadcast, it is
     ``[..., M, V]``, with the same bits on any number of threads.  The mask, of f32, is broadcast to
-    ``[..., M, N]``.  None: not compiled, which depends on the types, and on the shapes of one
-    matrix of each stack alone.
+    ``[..., M, N]``.  It is written to `out` if that is of f32 and contiguous.  None: not compiled,
+    which depends on the types, and on the shapes of one matrix of each stack alone.
     """
     module, scores = compiled_module(), (query.shape[-2], key.shape[-2])
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
@@ -177,7 +182,8 @@ def attend(
         if not _is_plain(mask) or np.broadcast_shapes(mask.shape[-2:], scores) != scores:
             return None
         mask = np.broadcast_to(mask, (*stack, *scores))
-    out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
+    if out is None or out.dtype != np.float32 or not out.flags.carray:
+        out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
     if out.size:
         isa = INSTRUCTION_SETS.index(instruction_set())
         given = (_spread(x, stack) for x in (query, key, value))

@@ -15,6 +15,7 @@ from deconv_ir.execute.places import ALIGNMENT, Group, arrange
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.kernels.runtime.idle import Idle
+from deconv_ir.ops import base
 from deconv_ir.ops.plugins import register
 
 
@@ -61,7 +62,10 @@ class _ViewOfInput(Operation):
         return (inputs[0][...],)
 
 
-register("ViewOfInput", "tests", inputs=("data",))(_ViewOfInput)
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(base.REGISTRY, "ViewOfInput", {})
+    register("ViewOfInput", "tests", inputs=("data",))(_ViewOfInput)
 
 
 def chain(size: int, wrap: str | None = None, version: str = "opset1") -> IR:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
@@ -158,7 +159,18 @@ class ScaledDotProductAttention(Operation):
             raise shape_misfit("sdpa", "attention_mask", mask, must, scores)
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return True
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        result = self._attend(inputs, context, out)
+        if result is not out:
+            out[...] = result
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (self._attend(inputs, context, None),)
+
+    def _attend(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         from deconv_ir.kernels.products import attend, matmul
         from deconv_ir.ops.normalization.softmax import Softmax8
 
@@ -173,9 +185,9 @@ class ScaledDotProductAttention(Operation):
             mask = None if mask.size == 1 and not mask.any() else widen(mask)
         with np.errstate(all="ignore"):
             if not self.causal:
-                compiled = attend(query, key, value, scale, mask)
+                compiled = attend(query, key, value, scale, mask, out)
                 if compiled is not None:
-                    return (narrow(compiled, inputs[0].dtype),)
+                    return narrow(compiled, inputs[0].dtype)
             weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
             if self.causal:
                 weights = np.where(np.tri(*weights.shape[-2:]) > 0, weights, -np.inf)
@@ -184,4 +196,4 @@ class ScaledDotProductAttention(Operation):
             elif mask is not None:
                 weights = weights + mask
             (weights,) = Softmax8(axis=-1).execute([weights], context)
-            return (narrow(matmul(weights, value), inputs[0].dtype),)
+            return narrow(matmul(weights, value), inputs[0].dtype)
