@@ -122,7 +122,10 @@ def test_a_plan_that_ran_keeps_its_memory_until_the_pool_is_emptied() -> None:
     assert idle.take(lambda item: item == "a") is None, "the oldest goes where the bound is met"
     assert idle.take(lambda item: item == "c") == "c"
     assert idle.take(lambda item: item == "c") is None, "one run at a time uses it"
-    idle.give("c", 1)
+    for number in range(20):
+        idle.give(str(number), 0)
+    assert idle.take(lambda item: item == "1") is None, "few are kept, however small"
+    assert idle.take(lambda item: item == "19") == "19"
     try:
         deconv_ir.set_memory_pool_limit(1 << 20)
         assert idle.take(lambda item: True) is None

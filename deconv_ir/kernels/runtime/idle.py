@@ -9,13 +9,14 @@ from weakref import WeakSet
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 
 _Item = TypeVar("_Item")
+_MOST_ITEMS = 8
 
 
 class Idle(Generic[_Item]):
     """Objects that no run uses; safe to use from several threads."""
 
     limit_bytes = 192 << 20
-    """Bytes that each may hold; the oldest objects go first."""
+    """Bytes that each may hold, of few objects; the oldest go first."""
 
     def __init__(self) -> None:
         self._items: list[tuple[_Item, int]] = []
@@ -35,8 +36,9 @@ class Idle(Generic[_Item]):
         """Keep an object of so many bytes if the bound allows it."""
         with self._lock:
             self._items.append((item, size))
-            while sum(size for _, size in self._items) > self.limit_bytes:
-                del self._items[0]
+            held = sum(size for _, size in self._items)
+            while held > self.limit_bytes or len(self._items) > _MOST_ITEMS:
+                held -= self._items.pop(0)[1]
 
     def clear(self) -> None:
         """Let go of all."""
