@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import operator
 from collections.abc import Iterable, Sequence
 
 from deconv_ir.ir.dtypes import Array
@@ -70,10 +71,11 @@ def live_bytes(groups: Iterable[Group], steps: int) -> list[int]:
     return live
 
 
-def arrange(groups: Sequence[Group], steps: int, limit: int) -> tuple[int, list[int]]:
+def arrange(groups: Sequence[Group], taken: Sequence[int], limit: int) -> tuple[int, list[int]]:
     """Give tensors places in an arena, which stays from run to run.
 
-    The largest remain outside where the arena, idle at times, would raise the peak above `limit`.
+    The largest remain outside where the arena, idle at times, would raise the peak above `limit`;
+    `taken` are bytes that each step takes beside its tensors.
 
     Returns
     -------
@@ -82,12 +84,13 @@ def arrange(groups: Sequence[Group], steps: int, limit: int) -> tuple[int, list[
     list of int
         For each step, bytes of the arena and of the tensors outside that are alive.
     """
+    steps = len(taken)
     inside = [g for g in groups if g.takes_out and g.end < steps and g.bytes]
     inside = sorted(inside, key=lambda group: (-group.bytes, group.begin))[:_MOST_PLACES]
     while True:
         arena = _place(inside)
         live = [arena + size for size in live_bytes((g for g in groups if g.offset is None), steps)]
-        if max(live, default=0) <= limit or not inside:
+        if max(map(operator.add, live, taken), default=0) <= limit or not inside:
             return arena, live
         largest = inside[0].bytes
         for group in inside:

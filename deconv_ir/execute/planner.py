@@ -8,6 +8,7 @@ arena, which stays from run to run; other arrays are overwritten where nothing e
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
+    Chosen,
     Grant,
     candidates_for,
     choose_winograd,
@@ -299,31 +301,34 @@ class _Planner:
         # All tiles share their weights.
         own = [grant.candidate for grant in grants if grant.whole is None]
         left = most - self.bound - held - sum(map(missing_bytes, own))
-        steps = len(self.drafts)
-        self.arena_bytes, self.live = arrange(self.placed, steps, self.bound + max(0, left) // 2)
+        chosen = without = choose_within(choosers, left)
+        _, taken = self._take(without, most - held)
+        least = max(map(operator.add, self.live, taken), default=0)
+        limit = max(least, self.bound + max(0, left) // 2)
+        self.arena_bytes, self.live = arrange(self.placed, taken, limit)
         idle = max(self.live, default=0) - self.bound
-        chosen = choose_within(choosers, left - idle)
         if idle > 0:
             # What idles in the arena is not there for scratchpads.
-            without = choose_within(choosers, left)
+            chosen = choose_within(choosers, left - idle)
             fixed = sum(group.offset is not None for group in self.placed)
             if chosen.cycles > without.cycles + fixed * _FIXED_CYCLES:
                 chosen = without
-                limit = self.bound + max(0, left - chosen.kept)
-                self.arena_bytes, self.live = arrange(self.placed, steps, limit)
-        self.plans, kept, missing = chosen.plans, chosen.kept, chosen.missing
-        budgets = [chosen.budgets.get(step, UNLIMITED) for step in range(steps)]
-        peak = scratch = kept
+                limit = max(least, self.bound + left - chosen.kept)
+                self.arena_bytes, self.live = arrange(self.placed, taken, limit)
+        self.plans, kept = chosen.plans, chosen.kept
+        budgets, taken = self._take(chosen, most - held)
+        peak = kept + max(map(operator.add, self.live, taken), default=0)
+        return budgets, peak, kept + max(taken, default=0), chosen.missing
+
+    def _take(self, chosen: Chosen, most: int) -> tuple[list[ScratchpadBudget], list[int]]:
+        """Return the budget of each step, and the scratchpad of those that choose nothing."""
+        budgets, taken = [], []
         for step, live in enumerate(self.live):
-            taken = 0
-            if step not in self.plans:
-                free = max(most - held - missing - kept - live, MIN_SCRATCHPAD)
-                free = min(free, self.context.scratch_bytes)
-                budgets[step] = ScratchpadBudget(free, 0)
-                taken = self._scratch(step, budgets[step])
-            peak = max(peak, live + kept + taken)
-            scratch = max(scratch, kept + taken)
-        return budgets, peak, scratch, missing
+            free = max(most - chosen.missing - chosen.kept - live, MIN_SCRATCHPAD)
+            own = ScratchpadBudget(min(free, self.context.scratch_bytes), 0)
+            budgets.append(chosen.budgets.get(step, own))
+            taken.append(0 if step in chosen.plans else self._scratch(step, own))
+        return budgets, taken
 
     def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> tuple[Call, Fix | None]:
         """Return the calls of a step, bound to its shapes as far as they are known."""

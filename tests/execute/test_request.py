@@ -34,7 +34,8 @@ def test_tensors_that_are_alive_together_are_apart(seed: int) -> None:
         sum(g.bytes for g in groups if g.begin <= step <= min(g.end, steps - 1))
         for step in range(steps)
     ]
-    arena, live = arrange(groups, steps, int(max(alive) * rng.choice([0.0, 1.0, 1.2, 9.0])))
+    taken = rng.integers(0, 1000, steps).tolist()
+    arena, live = arrange(groups, taken, int(max(alive) * rng.choice([0.0, 1.0, 1.2, 9.0])))
     inside = [g for g in groups if g.offset is not None]
     for group in inside:
         assert group.takes_out
