@@ -39,7 +39,7 @@ class _Block:
 
 
 def _take(size: int) -> Array:
-    for address, memory in list(_kept.items()):
+    for address, memory in reversed(list(_kept.items())):
         if size <= len(memory) <= 2 * size and _kept.pop(address, None) is not None:
             return memory
     return np.empty(size, np.uint8)

@@ -36,12 +36,13 @@ typedef struct {
     int64_t room;   /* allocated */
 } Block;
 
-/* Take the smallest block that fits without wasting half of itself. */
+/* Take the smallest block that fits without wasting half of itself; of equal ones the newest, which
+ * is in cache. */
 static void *take(int64_t bytes, int64_t *room) {
     int best = -1;
     for (int i = 0; i < KEPT_BLOCKS; i++)
         if (kept[i].memory && kept[i].bytes >= bytes && kept[i].bytes / 2 <= bytes &&
-            (best < 0 || kept[i].bytes < kept[best].bytes))
+            (best < 0 || kept[i].bytes <= kept[best].bytes))
             best = i;
     if (best < 0) {
         if (bytes >= HUGE_BLOCK) {
