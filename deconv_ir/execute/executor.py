@@ -23,7 +23,7 @@ from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_lay
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
 from deconv_ir.ir.options import Accuracy
-from deconv_ir.kernels.runtime.idle import Idle
+from deconv_ir.kernels.runtime.idle import Idle, clear_idle
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.ops.values import actual
 
@@ -176,6 +176,8 @@ class Executor:
         # Runs of other plans may have packed further weights.
         needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
         request = self._idle.take(lambda idle: idle.plan is plan)
+        if request is None and self.memory_limit is not None:
+            clear_idle()  # arenas of other plans count as well
         held = self._weight_bytes + (plan.arena_bytes if request else 0)
         require_memory(needed, self.memory_limit, held=held, file=self.graph.file)
         prepared = self._prepared

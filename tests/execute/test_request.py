@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from plan_rows import normal
 from support import IR, Out
 
 import deconv_ir
+from deconv_ir.execute import request
 from deconv_ir.execute.places import ALIGNMENT, Group, arrange
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -114,6 +118,29 @@ def test_results_outlive_later_runs(tmp_path: Path) -> None:
     results = [next(iter(model.run([x * np.float32(s)]).values())) for s in (1, 0.5, 0.25)]
     for scale, result in zip((1, 0.5, 0.25), results, strict=True):
         np.testing.assert_allclose(result, expected(x * np.float32(scale)), rtol=2e-5)
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(None, 2), (1 << 30, 1)])
+def test_a_memory_limit_leaves_no_room_for_idle_arenas(
+    limit: int | None, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of plans for other shapes, which a run may keep elsewhere."""
+    made: list[weakref.ref[request.InferRequest]] = []
+
+    class Watched(request.InferRequest):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(request, "InferRequest", Watched)
+    ir = IR()
+    sinh = ir.layer("Sinh", [ir.parameter("x", "?,8")])
+    ir.result(ir.layer("Concat", [sinh, sinh], {"axis": "0"}))
+    model = deconv_ir.load(ir.save(tmp_path), memory_limit=limit)
+    for rows in (1, 2):
+        model.run([normal(rows, 8)])
+    gc.collect()
+    assert sum(reference() is not None for reference in made) == kept
 
 
 def test_a_plan_that_ran_keeps_its_memory_until_the_pool_is_emptied() -> None:

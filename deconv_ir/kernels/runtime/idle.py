@@ -52,5 +52,10 @@ _all: WeakSet[Idle[Any]] = WeakSet()
 def limit_idle(limit_bytes: int) -> None:
     """Set the bound, and let go of what is idle now."""
     Idle.limit_bytes = limit_bytes
+    clear_idle()
+
+
+def clear_idle() -> None:
+    """Let go of all that is idle."""
     for idle in list(_all):
         idle.clear()
