@@ -268,7 +268,7 @@ class BodyExecutors:
         seen = None if observer is None else observer(body.name, plan)
         results = executor.run(plan, {**given, **read}, seen, values)
         for name, array in zip(own.assigned, results[len(body.results) :], strict=True):
-            # What is given may lie in an arena, where it does not last.
+            # A given array may lie in an arena, to which later steps write.
             shown = any(np.may_share_memory(array, other) for other in given.values())
             values[name] = array.copy() if shown else array
         return results[: len(body.results)]

@@ -190,7 +190,7 @@ class Chosen(NamedTuple):
 
 
 def choose_within(choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int) -> Chosen:
-    """Plan the steps that choose their algorithm, with at most so many bytes of scratchpad.
+    """Plan the steps that choose their algorithm, with at most `left` bytes of scratchpad.
 
     `choosers` are steps, their kernels and inputs, and whether they may use Winograd.
     """

@@ -24,7 +24,7 @@ class Idle(Generic[_Item]):
         _all.add(self)
 
     def take(self, is_wanted: Callable[[_Item], bool]) -> _Item | None:
-        """Return an object, which is no longer idle; None: there is none."""
+        """Return an object for a run, and forget it; None: there is none."""
         with self._lock:
             for place, (item, _) in enumerate(self._items):
                 if is_wanted(item):
@@ -33,7 +33,7 @@ class Idle(Generic[_Item]):
         return None
 
     def give(self, item: _Item, size: int) -> None:
-        """Keep an object of so many bytes if the bound allows it."""
+        """Keep an object that holds `size` bytes, within the bound."""
         with self._lock:
             self._items.append((item, size))
             held = sum(size for _, size in self._items)
@@ -50,12 +50,12 @@ _all: WeakSet[Idle[Any]] = WeakSet()
 
 
 def limit_idle(limit_bytes: int) -> None:
-    """Set the bound, and let go of what is idle now."""
+    """Set the bound, and release what is idle."""
     Idle.limit_bytes = limit_bytes
     clear_idle()
 
 
 def clear_idle() -> None:
-    """Let go of all that is idle."""
+    """Release all objects that no run uses."""
     for idle in list(_all):
         idle.clear()
