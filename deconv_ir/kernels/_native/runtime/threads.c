@@ -23,8 +23,12 @@
 #define SPIN_NANOSECONDS 200000
 /* How often a run looks for signals. */
 #define SIGNAL_NANOSECONDS 50000000
+/* After how many pauses a waiting caller looks whether workers run, and a thread yields. */
+#define LOOK_PAUSES 1024
+#define MOST_PAUSES (1 << 14)
 
-/* The pieces of a thread's current job, which other threads steal when no jobs are left. */
+/* A thread in a run, and the pieces of its current job, which other threads steal when no jobs are
+ * left. */
 struct pieces {
     job_function function;
     void *context;
@@ -32,6 +36,7 @@ struct pieces {
     atomic_llong next;
     atomic_int open;    /* whether the above may be read */
     atomic_int helpers; /* threads that look at it */
+    atomic_int working; /* whether the thread has joined the run */
 } __attribute__((aligned(2 * CACHE_LINE)));
 
 /* The jobs of a thread, which others steal when theirs are done.  A thread gets the same part of
@@ -47,7 +52,8 @@ struct pool {
     pthread_cond_t wake;
     pthread_t threads[MOST_WORKERS];
     int workers, placed; /* started; of these, kept off `caller` */
-    int caller;          /* the core of the last caller */
+    atomic_int caller;   /* the core of the last caller */
+    int64_t clocks[MOST_WORKERS]; /* how long each had run when the caller last looked */
     /* Idle workers poll these, which share no cache line with what others write. */
     atomic_llong generation __attribute__((aligned(2 * CACHE_LINE)));
     atomic_int open; /* whether the present run is not over yet */
@@ -94,7 +100,10 @@ static void after_fork(void) {
     pool.open = 0;
     pool.running = 0;
     pool.busy = 0;
-    for (int i = 0; i < MOST_THREADS; i++) pool.pieces[i].open = pool.pieces[i].helpers = 0;
+    for (int i = 0; i < MOST_THREADS; i++) {
+        struct pieces *p = &pool.pieces[i];
+        p->open = p->helpers = p->working = 0;
+    }
     pthread_mutex_init(&pool.gate, NULL);
     pthread_mutex_init(&pool.mutex, NULL);
     pthread_cond_init(&pool.wake, NULL);
@@ -156,16 +165,48 @@ static void pause_briefly(void) {
 #endif
 }
 
-/* Wait for other threads, which may need this one's core when there are more than cores. */
-static void wait_briefly(int64_t waited) {
-    if (waited < 1 << 14) pause_briefly();
-    else sched_yield();
+static int64_t nanoseconds_of(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-static int64_t nanoseconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+static int64_t nanoseconds(void) { return nanoseconds_of(CLOCK_MONOTONIC); }
+
+#ifdef __linux__
+/* Take workers that do not run, since other programs have their cores, to the caller's, which only
+ * waits for them: else their jobs would end a time slice later. */
+static void fetch_workers(void) {
+    if (pool.placed < pool.workers) return;
+    cpu_set_t core;
+    CPU_ZERO(&core);
+    CPU_SET(pool.caller, &core);
+    for (int i = 0; i < pool.workers; i++) {
+        clockid_t clock;
+        if (!pool.pieces[i + 1].working || pthread_getcpuclockid(pool.threads[i], &clock)) continue;
+        const int64_t ran = nanoseconds_of(clock);
+        if (ran == pool.clocks[i]) {
+            pthread_setaffinity_np(pool.threads[i], sizeof core, &core);
+            pool.placed = 0;
+        }
+        pool.clocks[i] = ran;
+    }
+}
+
+/* Whether the caller and a worker, one of which is this thread, have one core. */
+static int shares_core(void) {
+    return looked ? pool.placed < pool.workers : sched_getcpu() == pool.caller;
+}
+#else
+static void fetch_workers(void) {}
+static int shares_core(void) { return 0; }
+#endif
+
+/* Wait for other threads, which may need this one's core. */
+static void wait_briefly(int64_t waited) {
+    if (looked && waited % LOOK_PAUSES == LOOK_PAUSES - 1) fetch_workers();
+    if (waited < MOST_PAUSES && !shares_core()) pause_briefly();
+    else sched_yield();
 }
 
 /* Look for signals.  A handler that computes starts a run within this one: it finds the pool taken,
@@ -261,6 +302,7 @@ static void take_jobs(job_function function, void *context, int64_t scratch_byte
         return;
     }
     place = at;
+    pool.pieces[at].working = 1;
     atomic_fetch_add(&pool.busy, 1);
     for (int64_t i = 0; i < pool.wanted; i++)
         take_share(&pool.shares[(at + i) % pool.wanted], function, context, scratch);
@@ -269,6 +311,7 @@ static void take_jobs(job_function function, void *context, int64_t scratch_byte
     place = -1;
     help_others(scratch);
     release_scratch();
+    pool.pieces[at].working = 0;
 }
 
 static void *work(void *number) {
@@ -280,7 +323,7 @@ static void *work(void *number) {
         /* A worker without jobs stays awake until the run is over: asleep, it would miss most of
          * the next run. */
         for (int64_t i = 0; joined && pool.open && pool.generation == seen; i++) wait_briefly(i);
-        const int64_t until = nanoseconds() + SPIN_NANOSECONDS;
+        const int64_t until = nanoseconds() + (shares_core() ? 0 : SPIN_NANOSECONDS);
         while (pool.generation == seen && nanoseconds() < until)
             for (int i = 0; i < 32 && pool.generation == seen; i++) pause_briefly();
         if (pool.generation == seen) {
