@@ -37,7 +37,7 @@ def run(path, *files):
     model = deconv_ir.load(path)
     graph = peak() - begun
     bound_model = model.bind(arrays)
-    hand_back(bound_model.plan.bound_bytes)
+    hand_back(bound_model.plan)
     bound_model.run()
     plan = bound_model.plan
     given = sum(array.nbytes for array in arrays)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deconv_ir import Plan
 
 # mallopt(3); malloc.h of glibc
 _M_TRIM_THRESHOLD = -1
@@ -35,16 +39,17 @@ def limit_threads(threads: int | None) -> Iterator[None]:
         set_threads(None)
 
 
-def hand_back(bound_bytes: int = 0) -> None:
-    """Let large arrays go back to the system when they die, as a plan with this bound counts on.
+def hand_back(plan: Plan | None = None) -> None:
+    """Let large arrays go back to the system when they die, as a plan counts on.
 
     The library keeps the memory of large results, and the C library, for each thread, that of
-    arrays smaller than the largest one freed.  A process that runs a model once gains nothing
-    from either.
+    arrays smaller than the largest one freed.  A process that runs a model once needs none of it
+    beyond the largest tensors of the plan.
     """
-    from deconv_ir import set_memory_pool_limit
+    from deconv_ir.kernels import reuse_within
 
-    set_memory_pool_limit(0)
+    bound_bytes = 0 if plan is None else plan.bound_bytes
+    reuse_within(0 if plan is None else bound_bytes - plan.constant_bytes)
     if sys.platform != "linux":
         return
     import ctypes

@@ -103,7 +103,7 @@ def _run(
 
     with limit_threads(request.threads):
         if request.repeat is None:
-            hand_back(bound.plan.bound_bytes)
+            hand_back(bound.plan)
             return run(), None, bound.plan
         from .timing import repeat_run
 

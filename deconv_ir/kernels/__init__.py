@@ -10,7 +10,7 @@ from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution, KernelPlan
 from deconv_ir.kernels.info import KernelInfo, kernel_info
 from deconv_ir.kernels.reference import naive, naive_convolution
-from deconv_ir.kernels.runtime.memory import empty, set_memory_pool_limit
+from deconv_ir.kernels.runtime.memory import empty, reuse_within, set_memory_pool_limit
 from deconv_ir.kernels.runtime.threads import get_threads, set_threads
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "kernel_info",
     "naive",
     "naive_convolution",
+    "reuse_within",
     "set_memory_pool_limit",
     "set_threads",
 ]

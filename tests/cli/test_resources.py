@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from deconv_cli.resources import hand_back
 
-import deconv_ir
+from deconv_ir import Plan, kernels
 
 MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD of mallopt(3)."""
@@ -35,7 +36,7 @@ def test_large_arrays_of_small_models_go_back_to_the_system(
     limits: list[int] = []
     library = SimpleNamespace(mallopt=calls.__setitem__)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
-    monkeypatch.setattr(deconv_ir, "set_memory_pool_limit", limits.append)
-    hand_back(bound)
+    monkeypatch.setattr(kernels, "reuse_within", limits.append)
+    hand_back(cast(Plan, SimpleNamespace(bound_bytes=bound, constant_bytes=bound // 4)))
     assert calls[MMAP_THRESHOLD] == threshold
-    assert limits == [0]
+    assert limits == [bound - bound // 4]  # that of the tensors

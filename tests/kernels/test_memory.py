@@ -10,6 +10,7 @@ import pytest
 
 import deconv_ir
 from deconv_ir.kernels.runtime import memory
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 MIB = 1 << 20
 
@@ -42,6 +43,33 @@ def test_the_last_size_is_used_again():
     taken = memory.empty((131 * MIB,), np.dtype(np.uint8))  # what the system would give again
     assert taken.ctypes.data != first
     assert address_of(130 * MIB) == first
+
+
+def touched(size: int) -> np.ndarray:
+    """An array all of whose pages are resident."""
+    array = memory.empty((size,), np.dtype(np.uint8))
+    array[::4096] = 1
+    return array
+
+
+@pytest.mark.skipif(compiled_module() is None, reason="without it, nothing is kept")
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer keeps what is freed"
+)
+@pytest.mark.parametrize(("total", "is_kept"), [(270, True), (250, False)])
+def test_results_are_kept_within_a_bound_on_all(total: int, is_kept: bool) -> None:
+    """Of two arrays of 130 MiB, the second stays when it is freed if both are within the bound.
+
+    It makes way for an array that is larger: else 520 MiB would be resident.
+    """
+    memory.reuse_within(total * MIB)
+    before = pages()
+    used, freed = touched(130 * MIB), touched(130 * MIB)
+    del freed
+    assert (pages() - before > 200 * MIB) is is_kept
+    larger = touched(260 * MIB)
+    assert pages() - before < 450 * MIB
+    del used, larger
 
 
 @pytest.mark.skipif(

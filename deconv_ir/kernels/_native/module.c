@@ -85,11 +85,11 @@ static PyObject *module_processor(PyObject *module, PyObject *unused) {
                          p.lowered ? Py_True : Py_False);
 }
 
-static PyObject *module_keep(PyObject *module, PyObject *argument) {
+static PyObject *module_keep(PyObject *module, PyObject *arguments) {
     (void)module;
-    const long long bytes = PyLong_AsLongLong(argument);
-    if (bytes == -1 && PyErr_Occurred()) return NULL;
-    keep_blocks(bytes);
+    long long most_kept, most_in_all;
+    if (!PyArg_ParseTuple(arguments, "LL", &most_kept, &most_in_all)) return NULL;
+    keep_blocks(most_kept, most_in_all);
     Py_RETURN_NONE;
 }
 
@@ -112,7 +112,9 @@ static PyMethodDef module_methods[] = {
     {"sum_rows", module_sum_rows, METH_VARARGS, "sum_rows(isa, data, out, mean, threads)"},
     {"softmax", module_softmax, METH_VARARGS,
      "softmax(isa, data, out, logarithm, threads): along the second of three axes"},
-    {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
+    {"keep", module_keep, METH_VARARGS,
+     "keep(most_kept, most_in_all): how much memory of results is used again, and the bytes of all "
+     "results beyond which none is kept"},
     {"processor", module_processor, METH_NOARGS,
      "processor() -> (vendor, family, model, bytes of its second-level cache, whether AVX-512 is "
      "lowered)"},
@@ -121,7 +123,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 27 };
+enum { INTERFACE = 28 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -454,8 +454,9 @@ int fill_outside(const struct kernel *k, const struct run *run, void *out,
 #define HUGE_PAGE ((int64_t)2 << 20)
 void *allocate_huge(int64_t bytes);
 
-/* Set the bound of the memory pool for results, and free all that it holds. */
-void keep_blocks(int64_t most_bytes);
+/* Set the bounds of the memory pool for results, on free blocks and on all, and free what it
+ * holds. */
+void keep_blocks(int64_t most_kept, int64_t most_in_all);
 
 /* Prefetch the row that lies `ahead` of one, such as that of the next channel, which the
  * processor's prefetchers do not foresee. */

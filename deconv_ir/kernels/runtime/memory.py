@@ -97,15 +97,30 @@ def set_memory_pool_limit(limit_bytes: int) -> None:
     >>> import deconv_ir
     >>> deconv_ir.set_memory_pool_limit(0)  # release all, and keep nothing from now on
     """
-    global _kept_bytes
     if limit_bytes < 0:
         raise SettingError(f"the memory pool's limit must be at least 0, not {limit_bytes}")
-    _kept_bytes = limit_bytes
-    _kept.clear()
+    _limit_pool(limit_bytes, sys.maxsize)
     limit_idle(limit_bytes)
+
+
+def reuse_within(total_bytes: int) -> None:
+    """Keep memory of freed results for later ones only while all results are within a bound.
+
+    For a process that runs a model once: the peak of its results does not grow.  The memory that
+    the pool and idle models hold now is released.
+    """
+    # Without the extension, the pool does not know how much memory results have.
+    _limit_pool(0 if compiled_module() is None else total_bytes, total_bytes)
+    limit_idle(0)
+
+
+def _limit_pool(kept_bytes: int, total_bytes: int) -> None:
+    global _kept_bytes
+    _kept_bytes = kept_bytes
+    _kept.clear()
     module = compiled_module()
     if module is not None:
-        module.keep(limit_bytes)
+        module.keep(kept_bytes, total_bytes)
 
 
 def is_pooled(owner: object) -> bool:

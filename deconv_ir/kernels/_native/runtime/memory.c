@@ -13,7 +13,9 @@
 /* Smaller blocks would waste much of their last huge page. */
 #define HUGE_BLOCK ((int64_t)8 << 20)
 
-static int64_t kept_bytes = (int64_t)192 << 20;
+static int64_t kept_bytes = (int64_t)192 << 20; /* the most that the free blocks may have */
+static int64_t all_bytes = INT64_MAX;           /* the most of these and of blocks in use */
+static int64_t used_bytes;                      /* of blocks in use */
 
 /* The free blocks: empty slots first, then blocks from the oldest to the newest. */
 static struct {
@@ -36,6 +38,16 @@ typedef struct {
     int64_t room;   /* allocated */
 } Block;
 
+/* Free the oldest blocks until the others have at most `most_kept` bytes. */
+static void trim(int64_t most_kept) {
+    int64_t total = 0;
+    for (int i = 0; i < KEPT_BLOCKS; i++) total += kept[i].bytes;
+    for (int i = 0; i < KEPT_BLOCKS && total > most_kept; i++) {
+        total -= kept[i].bytes;
+        free(take_out(i));
+    }
+}
+
 /* Take the smallest block that fits without wasting half of itself; of equal ones the newest, which
  * is in cache. */
 static void *take(int64_t bytes, int64_t *room) {
@@ -45,37 +57,34 @@ static void *take(int64_t bytes, int64_t *room) {
             (best < 0 || kept[i].bytes <= kept[best].bytes))
             best = i;
     if (best < 0) {
-        if (bytes >= HUGE_BLOCK) {
-            *room = round_up(bytes, HUGE_PAGE);
-            return allocate_huge(*room);
-        }
+        *room = round_up(bytes, bytes >= HUGE_BLOCK ? HUGE_PAGE : SMALL_PAGE);
+        trim(all_bytes - used_bytes - *room);
+        if (bytes >= HUGE_BLOCK) return allocate_huge(*room);
         void *memory = NULL;
-        *room = round_up(bytes, SMALL_PAGE);
         return posix_memalign(&memory, SMALL_PAGE, (size_t)*room) ? NULL : memory;
     }
     *room = kept[best].bytes;
     return take_out(best);
 }
 
-/* Return a block to the pool, and free the oldest ones beyond its bound. */
+/* Return a block to the pool, within its bounds. */
 static void give(void *memory, int64_t room) {
-    if (room > kept_bytes) {
+    used_bytes -= room;
+    const int64_t most_kept = least(kept_bytes, all_bytes - used_bytes);
+    if (room > most_kept) {
         free(memory);
         return;
     }
-    int64_t total = room;
-    for (int i = 0; i < KEPT_BLOCKS; i++) total += kept[i].bytes;
-    for (int i = 0; i == 0 || total > kept_bytes; i++) {
-        total -= kept[i].bytes;
-        free(take_out(i));
-    }
+    trim(most_kept - room);
+    free(take_out(0));
     for (int i = 0; i + 1 < KEPT_BLOCKS; i++) kept[i] = kept[i + 1];
     kept[KEPT_BLOCKS - 1].memory = memory;
     kept[KEPT_BLOCKS - 1].bytes = room;
 }
 
-void keep_blocks(int64_t most_bytes) {
-    kept_bytes = most_bytes;
+void keep_blocks(int64_t most_kept, int64_t most_in_all) {
+    kept_bytes = most_kept;
+    all_bytes = most_in_all;
     for (int i = 0; i < KEPT_BLOCKS; i++) free(take_out(KEPT_BLOCKS - 1));
 }
 
@@ -95,6 +104,7 @@ static PyObject *block_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
+    used_bytes += self->room;
     return (PyObject *)self;
 }
 
