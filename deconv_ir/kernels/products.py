@@ -203,7 +203,7 @@ def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | No
     at_once = min(fitting, queries) + panel
     masked = 4 * _MASKED_KEYS * (at_once + _LANES)
     packed = (scratch_bytes(keys, depth, queries), scratch_bytes(queries, keys, width))
-    return get_threads() * (4 * keys * at_once + masked) + max(packed)
+    return get_threads() * (4 * (keys + 1) * at_once + masked) + max(packed)
 
 
 def _spread(x: Array, stack: tuple[int, ...]) -> Array:

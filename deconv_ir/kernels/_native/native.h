@@ -80,8 +80,9 @@ struct addition {
  *                              weights[k][row] * data[offsets[k] + position]
  *
  * begins: whether these are the first terms; else the sums go on from what is there.
- * bias: one value a row, added last, or NULL.
+ * bias: one value a row, added last, or NULL; where sums begin with it, one value a position.
  * finish: the epilogue, or NULL. */
+#define BEGINS_WITH_BIAS 2
 typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *data,
                             const void *weights, void *sums, int64_t row_stride,
                             int64_t blocks, int begins, const void *bias,

@@ -141,13 +141,16 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
                         int64_t row_stride, int begins, const ELEMENT *bias,
                         const struct epilogue *finish) {
     VEC sum[MAX_ROWS * MAX_COLUMNS];
+    const ELEMENT *const first = begins == BEGINS_WITH_BIAS ? bias : NULL;
+    if (first) bias = NULL;
     /* Goes on from what is in `sums`: where the depth is cut makes no difference to a bit. */
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
         for (int c = 0; c < columns; c++)
-            sum[r * columns + c] =
-                begins ? (VEC){0} : LOAD(sums + r * row_stride + c * LANES);
+            sum[r * columns + c] = first    ? LOAD(first + c * LANES)
+                                   : begins ? (VEC){0}
+                                            : LOAD(sums + r * row_stride + c * LANES);
     if (finish && finish->addend)
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)

@@ -21,6 +21,13 @@ struct row_functions {
                             int logarithm, float *out);
     void (*softmax_rows)(const float *data, int64_t rows, int64_t count, int logarithm,
                          float *out);
+    /* Replace [list][column], whole vectors `step` apart, by exp(x - the largest of the column);
+     * `factors` becomes one over the sum of each column. */
+    void (*exponentials)(float *data, int64_t count, int64_t step, int64_t columns,
+                         float *factors);
+    /* Multiply each row, `step` apart, by its factor. */
+    void (*scale_rows)(float *rows, int64_t count, int64_t step, int64_t columns,
+                       const float *factors);
 };
 
 extern const struct row_functions functions_rows_baseline;

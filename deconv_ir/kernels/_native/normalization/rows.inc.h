@@ -3,6 +3,8 @@
 #define SUMS 4
 #define SUMMED_BLOCK 4096 /* elements whose sum is kept in f32 */
 #define SOFTMAX_TILE 256
+#define SUMMED_TERMS 16    /* exponentials whose sum is kept in f32 */
+#define MOST_EXPONENTIALS 4 /* vectors at once */
 
 #define ROW_SUM(name, term)                                                                   \
     static double NAME(name)(const float *row, int64_t count, float mean) {                   \
@@ -150,11 +152,62 @@ static void NAME(softmax_rows)(const float *data, int64_t rows, int64_t count, i
     }
 }
 
+/* Sums of a few terms in f32 are added in f64. */
+INLINE void NAME(exponential_columns)(const int vectors, float *data, int64_t count, int64_t step,
+                                      float *factors) {
+    VF top[MOST_EXPONENTIALS];
+    VD total[MOST_EXPONENTIALS];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        top[v] = ALL(-__builtin_inff());
+        total[v] = (VD){0};
+    }
+    for (int64_t i = 0; i < count; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            top[v] = NAME(larger)(top[v], LOAD(data + i * step + v * LANES));
+    for (int64_t first = 0; first < count; first += SUMMED_TERMS) {
+        VF sum[MOST_EXPONENTIALS] = {0};
+        for (int64_t i = first; i < least(count, first + SUMMED_TERMS); i++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) {
+                float *const at = data + i * step + v * LANES;
+                const VF e = NAME(exponential)(LOAD(at) - top[v]);
+                STORE(at, e);
+                sum[v] += e;
+            }
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) total[v] += __builtin_convertvector(sum[v], VD);
+    }
+    for (int v = 0; v < vectors; v++)
+        STORE(factors + v * LANES, 1.0f / __builtin_convertvector(total[v], VF));
+}
+
+static void NAME(exponentials)(float *data, int64_t count, int64_t step, int64_t columns,
+                               float *factors) {
+    int64_t c = 0;
+    for (; c + MOST_EXPONENTIALS * LANES <= columns; c += MOST_EXPONENTIALS * LANES)
+        NAME(exponential_columns)(MOST_EXPONENTIALS, data + c, count, step, factors + c);
+    for (; c < columns; c += LANES)
+        NAME(exponential_columns)(1, data + c, count, step, factors + c);
+}
+
+static void NAME(scale_rows)(float *rows, int64_t count, int64_t step, int64_t columns,
+                             const float *factors) {
+    for (int64_t r = 0; r < count; r++, rows += step) {
+        int64_t i = 0;
+        for (; i + LANES <= columns; i += LANES) STORE(rows + i, LOAD(rows + i) * factors[r]);
+        for (; i < columns; i++) rows[i] *= factors[r];
+    }
+}
+
 const struct row_functions JOIN(functions, rows, SUFFIX) = {
     LANES, NAME(plain_sum), NAME(row_squares), NAME(standardize), NAME(softmax_columns),
-    NAME(softmax_rows)};
+    NAME(softmax_rows), NAME(exponentials), NAME(scale_rows)};
 
 #undef ROW_SUM
 #undef SUMS
 #undef SUMMED_BLOCK
 #undef SOFTMAX_TILE
+#undef SUMMED_TERMS
+#undef MOST_EXPONENTIALS

@@ -6,6 +6,7 @@
 #define MOST_WEIGHT_BYTES (1 << 20) /* of a job, where that leaves it some vectors of queries */
 #define LEAST_VECTORS 3
 #define MASKED_KEYS 32 /* whose mask is copied at once */
+#define JOBS_OF_THREAD 3 /* of queries, where matrices are few */
 
 struct attention {
     struct product scores, mixed; /* key query^T, and weights value */
@@ -15,41 +16,45 @@ struct attention {
 };
 
 /* Add the mask of some queries to their scores, [key][query]. */
-static void add_mask(const struct attention *t, const float *mask, int64_t queries, float *room,
-                     float *scores) {
-    const struct product *p = &t->scores;
+static void add_mask(const struct product *scores, const struct matrices *all, const float *mask,
+                     float *room, float *weights) {
     const struct epilogue none = {0};
-    float *const gathered = room + MASKED_KEYS * queries;
-    for (int64_t key = 0; key < p->m; key += MASKED_KEYS) {
-        const int64_t count = least(MASKED_KEYS, p->m - key);
-        pack(p, mask + key * t->mask.column, t->mask.column, t->mask.row, count, queries, queries,
-             gathered, room);
-        p->kernels->add(&none, room, scores + key * queries, count * queries);
+    float *const gathered = room + MASKED_KEYS * scores->step;
+    for (int64_t key = 0; key < scores->m; key += MASKED_KEYS) {
+        const int64_t count = least(MASKED_KEYS, scores->m - key);
+        pack(scores, mask + key * all->column, all->column, all->row, count, scores->n,
+             scores->step, gathered, room);
+        scores->kernels->add(&none, room, weights + key * scores->step, count * scores->step);
     }
 }
 
+/* The weights' sums are left to the end: a row of results is shorter than one of weights. */
 static void attend(void *context, int64_t job, void *scratch) {
     const struct attention *t = context;
     struct product scores = t->scores, mixed = t->mixed;
     const int64_t index = job / t->jobs, first = job % t->jobs * t->at_once;
     const int64_t queries = least(t->queries - first, t->at_once);
-    float *const weights = scratch, *const rest = weights + t->weights;
+    float *const factors = scratch, *const weights = factors + t->at_once;
+    float *const rest = weights + t->weights;
     set_columns(&scores, queries);
+    scores.step = round_up(queries, scores.kernels->lanes), scores.padded = 1;
     for (int64_t key = 0; key < scores.m; key += MOST_ROWS)
         sum_panels(&scores, matrix_at(&scores, &scores.a, index) + key * scores.a.row,
                    matrix_at(&scores, &scores.b, index) + first * scores.b.column,
                    least(MOST_ROWS, scores.m - key), 0, scores.panels, places_at(&scores, rest),
-                   weights + key * queries);
+                   weights + key * scores.step);
     if (t->mask.first)
-        add_mask(t, matrix_at(&scores, &t->mask, index) + first * t->mask.row, queries, rest,
+        add_mask(&scores, &t->mask, matrix_at(&scores, &t->mask, index) + first * t->mask.row, rest,
                  weights);
-    t->functions->softmax_columns(weights, scores.m, queries, queries, 0, weights);
-    mixed.a.column = queries;
+    t->functions->exponentials(weights, scores.m, scores.step, scores.step, factors);
+    float *const out = mixed.out + (index * t->queries + first) * mixed.step;
+    mixed.a.column = scores.step;
     sum_panels(&mixed, weights, matrix_at(&mixed, &mixed.b, index), queries, 0, mixed.panels,
-               places_at(&mixed, rest), mixed.out + (index * t->queries + first) * mixed.n);
+               places_at(&mixed, rest), out);
+    t->functions->scale_rows(out, queries, mixed.step, mixed.n, factors);
 }
 
-/* Divide the queries of each matrix into jobs of whole panels. */
+/* Divide the queries of each matrix into jobs of whole vectors, so that all threads have some. */
 static int run(struct attention *t, int64_t threads) {
     struct product *scores = &t->scores;
     const int64_t panel = LEAST_VECTORS * scores->kernels->lanes;
@@ -57,7 +62,10 @@ static int run(struct attention *t, int64_t threads) {
     for (int d = 0; d < scores->stacked; d++) matrices *= scores->stack[d];
     const int64_t fitting = MOST_WEIGHT_BYTES / (scores->m * (int64_t)sizeof(float));
     const int64_t most_queries = most(panel, least(MOST_ROWS, fitting));
-    t->at_once = round_up(divide_up(t->queries, divide_up(t->queries, most_queries)), panel);
+    const int64_t fewest = divide_up(t->queries, most_queries);
+    const int64_t wanted = threads > 1 ? divide_up(JOBS_OF_THREAD * threads, matrices) : 1;
+    const int64_t jobs = most(fewest, least(wanted, t->queries / panel));
+    t->at_once = round_up(divide_up(t->queries, jobs), scores->kernels->lanes);
     t->jobs = divide_up(t->queries, t->at_once);
     t->weights = scores->m * t->at_once;
     const int64_t lanes = scores->kernels->lanes, size = sizeof(float);
@@ -65,7 +73,7 @@ static int run(struct attention *t, int64_t threads) {
     const int64_t packed = most(masked, most(count_packed(scores, least(scores->m, MOST_ROWS)),
                                              count_packed(&t->mixed, t->at_once)));
     return run_unlocked(attend, t, matrices * t->jobs, threads,
-                        t->weights * (int64_t)sizeof(float) + packed);
+                        (t->at_once + t->weights) * size + packed);
 }
 
 /* Take the operands of both products: query, key, value and the result. */

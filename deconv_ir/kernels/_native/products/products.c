@@ -13,6 +13,7 @@
 #define LEAST_COPIED (1 << 17) /* bytes that are worth a thread of their own */
 #define COPIED_AT_ONCE 8192    /* elements of a job of copies, about */
 #define MOST_INTERLEAVED 8     /* columns that are copied element by element */
+#define LEAST_ROWS 96          /* of a job, where columns can be divided as well */
 
 /* The first vector of a panel. */
 static int64_t panel_begin(int64_t vectors, int64_t panels, int64_t panel) {
@@ -67,21 +68,23 @@ static void pack_panel(const struct product *p, const float *b, int64_t panel, i
 /* Sum a block; the columns of the last one may be fewer than those of its vectors. */
 static void sum_block(const struct product *p, int rows, int columns, int64_t depth,
                       const float *data, const float *weights, int64_t width, int begins,
-                      const struct epilogue *finish, float *out) {
+                      const float *bias, const struct epilogue *finish, float *out) {
     const microkernel sum = p->kernels->table[rows][columns];
     const int32_t *offsets = p->offsets[columns];
     const int64_t whole = columns * p->kernels->lanes;
-    if (width >= whole) {
-        sum(depth, offsets, data, weights, out, p->n, 1, begins, NULL, finish);
+    if (width >= whole || p->padded) {
+        sum(depth, offsets, data, weights, out, p->step, 1, begins, bias, finish);
         return;
     }
     float block[MAX_ROWS * MOST_PANEL * CACHE_LINE / sizeof(float)];
+    float start[MOST_PANEL * CACHE_LINE / sizeof(float)] = {0};
+    if (bias) memcpy(start, bias, (size_t)width * sizeof *bias);
     if (!begins) memset(block, 0, sizeof block);
     for (int r = 0; r < rows && !begins; r++)
-        memcpy(block + r * whole, out + r * p->n, (size_t)width * sizeof *out);
-    sum(depth, offsets, data, weights, block, whole, 1, begins, NULL, finish);
+        memcpy(block + r * whole, out + r * p->step, (size_t)width * sizeof *out);
+    sum(depth, offsets, data, weights, block, whole, 1, begins, bias ? start : NULL, finish);
     for (int r = 0; r < rows; r++)
-        memcpy(out + r * p->n, block + r * whole, (size_t)width * sizeof *out);
+        memcpy(out + r * p->step, block + r * whole, (size_t)width * sizeof *out);
 }
 
 const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index) {
@@ -97,35 +100,73 @@ static void scale_all(float *all, int64_t count, float scale) {
     for (int64_t i = 0; i < count; i++) all[i] *= scale;
 }
 
+/* Pack rows of a for the micro-kernels; gathered are those of a few groups at once. */
+static void pack_groups(const struct product *p, const float *a, int64_t rows, int64_t depth,
+                        struct pack_places to) {
+    const int64_t lanes = p->kernels->lanes, strip = lanes / p->kernels->rows * p->kernels->rows;
+    const int gathers = p->a.column == 1 && p->a.row != 1 && strip > 0;
+    for (int64_t r = 0; r < rows;) {
+        const int group = group_rows(p->kernels, rows - r);
+        if (gathers) {
+            const int64_t first = r % strip;
+            if (first == 0)
+                p->kernels->gather_channels(a + r * p->a.row, p->a.row, least(strip, rows - r),
+                                            depth, p->places, to.gathered);
+            place_lines(to.gathered + first, lanes, group, depth, group, to.a + r * depth);
+        } else
+            pack(p, a + r * p->a.row, p->a.column, p->a.row, depth, group, group, to.gathered,
+                 to.a + r * depth);
+        r += group;
+    }
+    if (p->scale != 1) scale_all(to.a, rows * depth, p->scale);
+}
+
+/* Bring the part of a panel from one row of a to another into the second-level cache. */
+static void fetch_part(const float *panel, int64_t elements, int64_t from, int64_t to,
+                       int64_t rows) {
+    const int64_t line = CACHE_LINE / sizeof *panel, lines = divide_up(elements, line);
+    for (int64_t i = from * lines / rows; i < to * lines / rows; i++)
+        __builtin_prefetch(panel + i * line, 0, 2);
+}
+
+/* Sum some rows, which are packed, in a panel of columns; `next`: what is read next, or NULL. */
+static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t panel,
+                      const float *data, const float *next, const float *a, float *out) {
+    const int64_t lanes = p->kernels->lanes, depth = least(MOST_DEPTH, p->k - k);
+    const int64_t begin = panel_begin(p->vectors, p->panels, panel);
+    const int columns = (int)(panel_begin(p->vectors, p->panels, panel + 1) - begin);
+    const struct epilogue *const finish = k + depth == p->k ? p->finish : NULL;
+    const float *const bias = p->bias && k == 0 ? p->bias + begin * lanes : NULL;
+    const int begins = bias ? BEGINS_WITH_BIAS : k == 0;
+    for (int64_t r = 0; r < rows;) {
+        const int group = group_rows(p->kernels, rows - r);
+        if (next) fetch_part(next, columns * lanes * depth, r, r + group, rows);
+        sum_block(p, group, columns, depth, data, a + r * depth, p->n - begin * lanes, begins,
+                  bias, finish, out + r * p->step + begin * lanes);
+        r += group;
+    }
+}
+
+/* Where the terms from k on of a panel are packed. */
+static const float *packed_at(const struct product *p, int64_t panel, int64_t k) {
+    const int64_t begin = panel_begin(p->vectors, p->panels, panel);
+    const int64_t columns = panel_begin(p->vectors, p->panels, panel + 1) - begin;
+    return p->packed + (begin * p->k + k * columns) * p->kernels->lanes;
+}
+
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
                 int64_t first_panel, int64_t last_panel, struct pack_places to, float *out) {
-    const int64_t lanes = p->kernels->lanes;
-    const int64_t left = panel_begin(p->vectors, p->panels, first_panel) * lanes;
-    const int64_t right = least(p->n, panel_begin(p->vectors, p->panels, last_panel) * lanes);
-    for (int64_t r = 0; p->bias && r < rows; r++)
-        memcpy(out + r * p->n + left, p->bias + left, (size_t)(right - left) * sizeof *out);
     for (int64_t k = 0; k < p->k; k += MOST_DEPTH) {
         const int64_t depth = least(MOST_DEPTH, p->k - k);
-        const struct epilogue *finish = k + depth == p->k ? p->finish : NULL;
-        for (int64_t r = 0; r < rows;) {
-            const int group = group_rows(p->kernels, rows - r);
-            pack(p, a + r * p->a.row + k * p->a.column, p->a.column, p->a.row, depth, group, group,
-                 to.gathered, to.a + r * depth);
-            r += group;
-        }
-        if (p->scale != 1) scale_all(to.a, rows * depth, p->scale);
+        pack_groups(p, a + k * p->a.column, rows, depth, to);
         for (int64_t panel = first_panel; panel < last_panel; panel++) {
-            const int64_t begin = panel_begin(p->vectors, p->panels, panel);
-            const int columns = (int)(panel_begin(p->vectors, p->panels, panel + 1) - begin);
-            const float *data = to.b;
-            if (p->packed) data = p->packed + (begin * p->k + k * columns) * lanes;
-            else pack_panel(p, b + k * p->b.row, panel, depth, to.gathered, to.b);
-            for (int64_t r = 0; r < rows;) {
-                const int group = group_rows(p->kernels, rows - r);
-                sum_block(p, group, columns, depth, data, to.a + r * depth, p->n - begin * lanes,
-                          k == 0 && !p->bias, finish, out + r * p->n + begin * lanes);
-                r += group;
-            }
+            const float *data = to.b, *next = NULL;
+            if (p->packed) {
+                data = packed_at(p, panel, k);
+                if (panel + 1 < last_panel) next = packed_at(p, panel + 1, k);
+                else if (k + depth < p->k) next = packed_at(p, first_panel, k + depth);
+            } else pack_panel(p, b + k * p->b.row, panel, depth, to.gathered, to.b);
+            sum_panel(p, rows, k, panel, data, next, to.a, out);
         }
     }
 }
@@ -142,16 +183,22 @@ struct pack_places places_at(const struct product *p, float *scratch) {
     return (struct pack_places){scratch, b, b + p->packed_b};
 }
 
+/* The first row of a job: each has whole groups. */
+static int64_t row_begin(const struct product *p, int64_t row_job) {
+    const int64_t groups = divide_up(p->m, p->kernels->rows);
+    return least(p->m, row_job * groups / p->row_jobs * p->kernels->rows);
+}
+
 static void multiply(void *context, int64_t job, void *scratch) {
     const struct product *p = context;
     const int64_t column_job = job % p->column_jobs, row_job = job / p->column_jobs % p->row_jobs;
     const int64_t index = job / p->column_jobs / p->row_jobs;
-    const int64_t first = row_job * p->rows_at_once;
+    const int64_t first = row_begin(p, row_job);
     sum_panels(p, matrix_at(p, &p->a, index) + first * p->a.row,
-               p->packed ? NULL : matrix_at(p, &p->b, index), least(p->m - first, p->rows_at_once),
+               p->packed ? NULL : matrix_at(p, &p->b, index), row_begin(p, row_job + 1) - first,
                column_job * p->panels_at_once,
                least(p->panels, (column_job + 1) * p->panels_at_once), places_at(p, scratch),
-               p->out + (index * p->m + first) * p->n);
+               p->out + (index * p->m + first) * p->step);
 }
 
 /* Copy rows of few elements; those of a column are neighbours. */
@@ -181,16 +228,17 @@ static void copy_pieces(void *context, int64_t job, void *scratch) {
     }
 }
 
-/* Divide the work: rows by their number, columns so that all threads have some. */
+/* Divide the work so that all threads have some: rows, each of which is packed for all columns of
+ * a job, and columns where rows are few. */
 static int run(struct product *p, int64_t threads) {
     int64_t matrices = 1;
     for (int d = 0; d < p->stacked; d++) matrices *= p->stack[d];
-    p->rows_at_once = round_up(divide_up(p->m, divide_up(p->m, MOST_ROWS)), p->kernels->rows);
-    p->row_jobs = divide_up(p->m, p->rows_at_once);
-    const int64_t wanted = threads > 1 ? divide_up(2 * threads, matrices * p->row_jobs) : 1;
-    p->panels_at_once = divide_up(p->panels, least(p->panels, wanted));
+    const int64_t wanted = threads > 1 ? divide_up(2 * threads, matrices) : 1;
+    p->row_jobs = most(divide_up(p->m, MOST_ROWS), least(wanted, p->m / LEAST_ROWS));
+    const int64_t at_once = divide_up(divide_up(p->m, p->kernels->rows), p->row_jobs);
+    p->panels_at_once = divide_up(p->panels, least(p->panels, divide_up(wanted, p->row_jobs)));
     p->column_jobs = divide_up(p->panels, p->panels_at_once);
-    const int64_t bytes = count_packed(p, p->rows_at_once);
+    const int64_t bytes = count_packed(p, at_once * p->kernels->rows);
     return run_unlocked(multiply, p, matrices * p->row_jobs * p->column_jobs, threads, bytes);
 }
 
@@ -209,7 +257,7 @@ int take_matrices(const Py_buffer *buffer, struct matrices *all) {
 }
 
 void set_columns(struct product *p, int64_t n) {
-    p->n = n;
+    p->n = p->step = n;
     p->vectors = divide_up(n, p->kernels->lanes);
     p->panels = divide_up(p->vectors, p->kernels->columns[p->kernels->rows]);
 }

@@ -24,8 +24,9 @@ struct product {
     float *out, scale; /* the rows of a are multiplied by it */
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
-    int64_t m, n, k, vectors, panels;
-    int64_t row_jobs, rows_at_once, column_jobs, panels_at_once;
+    int64_t m, n, k, step, vectors, panels; /* step: from one row of `out` to the next */
+    int padded; /* whether rows of `out` have room for whole vectors */
+    int64_t row_jobs, column_jobs, panels_at_once;
     int64_t pieces, pieces_at_once; /* of a copy */
     int64_t packed_a, packed_b; /* elements of scratch */
     int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
