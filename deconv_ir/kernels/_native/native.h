@@ -90,12 +90,14 @@ typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *d
 
 /* Sums in vectors of output channels: `depth` taps, where their data are, and their weights, or
  * NULL where these follow each other.  The weights of each half of a vector are `block_step`
- * elements apart, the sums of a vector `pitch` from those of the next. */
+ * elements apart, the sums of a vector `pitch` from those of the next.  Of the weights `ahead`, as
+ * many as one half has are prefetched. */
 struct out_sums {
     int64_t depth;
     const int32_t *offsets, *weights;
     int64_t block_step, pitch;
     int begins;
+    const float *ahead;
 };
 
 /* A position, and its sums in the first vector. */

@@ -79,11 +79,37 @@ static int64_t find_taps(const struct context *c, const struct tile *tile, const
     return taken;
 }
 
+/* Weights of OUT_BLOCKS blocks of rows that are prefetched while others are multiplied. */
+struct ahead {
+    const float *weights;
+    int64_t block_step, length, at, blocks; /* elements of a block; blocks that are left */
+};
+
+/* The weights of the next `count` channels, from channel `first` on. */
+static struct ahead ahead_of(const struct context *c, const struct sub *sub, int64_t block,
+                             int64_t first, int64_t count) {
+    const int64_t tap = sub->packed_taps * c->packing->rows, step = tap * c->layer->channels_in;
+    const float *weights = (const float *)c->k->packed + sub->packed + block * step + first * tap;
+    return (struct ahead){weights, step, count * tap, 0, count > 0 ? OUT_BLOCKS : 0};
+}
+
+/* Take `count` elements of a block, or those that are left of it; `done` where none are left. */
+static const float *take_ahead(struct ahead *ahead, int64_t count, const float *done) {
+    if (!ahead->blocks) return done;
+    const float *from = ahead->weights + ahead->at;
+    ahead->at += count;
+    if (ahead->at < ahead->length) return from;
+    ahead->at = 0;
+    ahead->weights += ahead->block_step;
+    ahead->blocks--;
+    return from;
+}
+
 /* Sum some positions of all images of a tile, whose data begin at `data`. */
 static void sum_positions(const struct context *c, const struct tile *tile, const struct go *go,
                           int64_t block, const struct sub *sub, const struct stretches *part,
                           const int64_t *taps, int64_t count, const float *data, float *sums,
-                          int64_t pitch) {
+                          int64_t pitch, struct ahead *ahead) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
     const int64_t stride = c->plan->axes[2].out_stride * lanes;
@@ -93,7 +119,8 @@ static void sum_positions(const struct context *c, const struct tile *tile, cons
     const float *bias = go->ends ? c->k->bias : NULL;
     if (bias) bias += tile->group * c->layer->channels_out + block * rows;
     int32_t offsets[NEAR_TAPS], places_of_weights[NEAR_TAPS];
-    struct out_sums what = {go->count * sub->taps, sub->offsets, NULL, step, pitch, go->begins};
+    struct out_sums what = {go->count * sub->taps, sub->offsets, NULL, step, pitch, go->begins,
+                            weights};
     if (count < sub->taps) {
         what.depth = 0;
         what.offsets = offsets;
@@ -116,10 +143,12 @@ static void sum_positions(const struct context *c, const struct tile *tile, cons
                         data + image * t->image_stride + z * t->plane + y * t->pitch + x,
                         sums + (row * tile->box[2] + x) * stride};
                     if (filled < OUT_POSITIONS) continue;
+                    what.ahead = take_ahead(ahead, what.depth * rows, weights);
                     c->kernels->sum_outputs(&what, places, weights, bias);
                     filled = 0;
                 }
     if (!filled) return;
+    what.ahead = take_ahead(ahead, what.depth * rows, weights);
     /* The first stands for those that are missing. */
     for (; filled < OUT_POSITIONS; filled++) places[filled] = places[0];
     c->kernels->sum_outputs(&what, places, weights, bias);
@@ -129,7 +158,7 @@ static void sum_positions(const struct context *c, const struct tile *tile, cons
  * taps.  Returns the number of taps of all blocks of positions, and sums nothing without `data`. */
 static int64_t sum_part(const struct context *c, const struct tile *tile, const struct go *go,
                         int64_t block, const struct sub *sub, int all, const float *data,
-                        float *sums, int64_t pitch) {
+                        float *sums, int64_t pitch, struct ahead *ahead) {
     struct stretches s;
     int64_t cost = 0, taps[NEAR_TAPS];
     for (s.begin[0] = 0; s.begin[0] < tile->box[0]; s.begin[0] = s.end[0]) {
@@ -143,7 +172,8 @@ static int64_t sum_part(const struct context *c, const struct tile *tile, const 
                 for (int i = 0; i < AXES; i++) count *= s.end[i] - s.begin[i];
                 cost += divide_up(count, OUT_POSITIONS) * taken;
                 if (data)
-                    sum_positions(c, tile, go, block, sub, &s, taps, taken, data, sums, pitch);
+                    sum_positions(c, tile, go, block, sub, &s, taps, taken, data, sums, pitch,
+                                  ahead);
             }
         }
     }
@@ -190,17 +220,19 @@ void run_output_vectors(const struct context *c, const struct tile *tile, const 
         const int64_t fit = most(1, NEAR_WEIGHTS / channel_bytes);
         /* Positions of one image are too few to part them. */
         const int all = tile->images == 1 ||
-                        sum_part(c, tile, go, block, &sub, 1, NULL, NULL, 0) <=
-                        sum_part(c, tile, go, block, &sub, 0, NULL, NULL, 0);
+                        sum_part(c, tile, go, block, &sub, 1, NULL, NULL, 0, NULL) <=
+                        sum_part(c, tile, go, block, &sub, 0, NULL, NULL, 0, NULL);
         struct go part = *go;
         for (int64_t first = 0; first < go->count; first += fit) {
             part.first = go->first + first;
             part.count = least(fit, go->count - first);
             part.begins = go->begins && first == 0;
             part.ends = go->ends && first + fit >= go->count;
+            struct ahead ahead = ahead_of(c, &sub, block, part.first + part.count,
+                                          least(fit, go->count - first - part.count));
             sum_part(c, tile, &part, block, &sub, all,
                      (const float *)(const void *)tile->data + first * t->channel_stride,
-                     sums + qx * lanes, pitch);
+                     sums + qx * lanes, pitch, &ahead);
         }
     }
     for (int64_t v = 0; v < OUT_VECTORS && go->ends; v++)

@@ -10,6 +10,7 @@ INLINE void NAME(sum_listed)(const int listed, const struct out_sums *sums,
         __attribute__((vector_size(ROWS * sizeof(ELEMENT)), aligned(sizeof(ELEMENT)), may_alias));
     const int64_t block_step = sums->block_step, pitch = sums->pitch, depth = sums->depth;
     const int32_t *offsets = sums->offsets, *list = sums->weights;
+    const float *ahead = sums->ahead;
     const ELEMENT *data[OUT_POSITIONS];
     VEC sum[OUT_POSITIONS * OUT_VECTORS];
 #pragma GCC unroll 6
@@ -23,6 +24,7 @@ INLINE void NAME(sum_listed)(const int listed, const struct out_sums *sums,
 #pragma GCC unroll 2
     for (int64_t k = 0; k < depth; k++, weights += listed ? 0 : ROWS) {
         const int64_t at = offsets[k];
+        __builtin_prefetch(ahead + k * ROWS, 0, 2);
         const ELEMENT *tap = weights + (listed ? list[k] : 0);
         VEC weight[OUT_VECTORS];
 #pragma GCC unroll 4
