@@ -19,8 +19,9 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->c = c;
     out->positions = a[0].dilation * a[1].dilation * a[2].dilation;
     for (int i = AXES - 1; i >= 0; i--) {
-        out->first[i] = rest % t->grid[i] * t->box[i];
-        out->box[i] = least(t->box[i], plan->windows[i] - out->first[i]);
+        const int64_t at = rest % t->grid[i];
+        out->first[i] = wino_tile_begin(plan, t, i, at);
+        out->box[i] = wino_tile_begin(plan, t, i, at + 1) - out->first[i];
         out->positions *= out->box[i];
         rest /= t->grid[i];
     }
@@ -311,7 +312,8 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const struct wino_tiling *t = &c->plan->tiling;
     struct tile tile;
-    tile_make(c, c->first_place + job / t->row_groups, job % t->row_groups, scratch, &tile);
+    /* A thread has the same rows at all places, as far as it can: last places may be smaller. */
+    tile_make(c, c->first_place + job % c->places, job / c->places, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
     parallel_pieces(run_chunk, &tile, tile.chunks, scratch);
     if (c->plan->packing->points > 1)
@@ -324,7 +326,7 @@ int wino_execute(const struct kernel *k, const struct run *run, const struct win
     struct context context = {
         k,   &k->layer, k->kernels, transforms_for((enum isa)k->layer.isa),
         run, plan,      data,       out,
-        NULL, 0,        is_streamed(k, run)};
+        NULL, 0,        plan->tiling.places, is_streamed(k, run)};
     const struct wino_tiling *t = &plan->tiling;
     int failed = 0;
     if (t->fills == 0) {
@@ -335,6 +337,7 @@ int wino_execute(const struct kernel *k, const struct run *run, const struct win
     if (!context.shared) return OUT_OF_MEMORY;
     for (; context.first_place < t->places && !failed; context.first_place += t->together) {
         const int64_t some = least(t->together, t->places - context.first_place);
+        context.places = some;
         failed = parallel_run(fill_part, &context, some * t->fills, t->threads, t->bytes);
         if (!failed)
             failed = parallel_run(run_tile, &context, some * t->row_groups, t->threads, t->bytes);

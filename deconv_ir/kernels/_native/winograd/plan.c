@@ -171,6 +171,24 @@ int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling
     return blocks;
 }
 
+/* Blocks of positions of all rows of tiles along the second axis. */
+static int64_t blocks_along(const struct wino_plan *plan, const struct wino_tiling *t) {
+    const int64_t row = t->positions / t->box[1];
+    int64_t blocks = 0, end;
+    for (int64_t at = 0, first = 0; at < t->grid[1]; at++, first = end) {
+        end = wino_tile_begin(plan, t, 1, at + 1);
+        blocks += divide_up((end - first) * row, t->width);
+    }
+    return blocks;
+}
+
+/* Deal windows out evenly, so that threads end together, unless that takes more blocks. */
+static void deal_evenly(const struct wino_plan *plan, struct wino_tiling *t) {
+    struct wino_tiling even = *t;
+    even.even = 1;
+    if (t->cycles >= 0 && blocks_along(plan, &even) <= blocks_along(plan, t)) *t = even;
+}
+
 struct search {
     const struct kernel *k;
     const struct run *run;
@@ -312,6 +330,7 @@ static void choose_tiling(const struct kernel *k, const struct run *run, struct 
         search_tilings(&s, 1, scratch);
     }
     plan->tiling = s.best;
+    deal_evenly(plan, &plan->tiling);
     search_keep(&key, &plan->tiling);
 }
 

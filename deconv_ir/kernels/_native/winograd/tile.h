@@ -15,6 +15,7 @@ struct context {
     char *out;
     float *shared; /* the panels and levels of some places, or NULL */
     int64_t first_place; /* the first of these */
+    int64_t places;      /* of the present parallel run */
     int streamed;
 };
 

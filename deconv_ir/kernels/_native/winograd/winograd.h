@@ -165,6 +165,7 @@ struct wino_tiling {
     int64_t images, box[AXES], chunks; /* of a job */
     int64_t threads; /* number of threads */
     int64_t grid[AXES], image_groups, row_groups, jobs;
+    int even; /* whether tiles along the second axis have as many windows each */
     int64_t places; /* tiles of positions: jobs without their groups of rows */
     /* Number of jobs that fill each panel, all before any panel is used; 0: every job fills a panel
      * of its own. */
@@ -214,6 +215,13 @@ struct wino_plan {
 int64_t wino_taps(const struct packing *direct, int axis);
 /* Whether Winograd can compute a layer at all. */
 int wino_supports(const struct kernel *k);
+/* The first window of a tile along an axis; of the tile behind the last, the end of all windows. */
+static inline int64_t wino_tile_begin(const struct wino_plan *plan, const struct wino_tiling *t,
+                                      int axis, int64_t at) {
+    const int64_t all = plan->windows[axis];
+    return axis == 1 && t->even ? at * all / t->grid[1] : least(at * t->box[axis], all);
+}
+
 /* Count the blocks of positions of all tiles of an image, where a tile has `height` windows along
  * the second axis: tiles at the edges hold fewer. */
 int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *tiling,
