@@ -45,8 +45,8 @@ static double weight_bytes_per_cycle(const struct machine *machine, double all_w
 }
 
 /* Cycles for all taps of one row block at a number of positions. */
-static double row_cycles(const struct machine *machine, const struct kernels *kernels, int rows,
-                         int64_t positions, double taps) {
+static double row_cycles(const struct machine *machine, const struct microkernels *kernels,
+                         int rows, int64_t positions, double taps) {
     int64_t vectors = divide_up(positions, kernels->lanes);
     int columns = kernels->columns[rows];
     double cycles = CALL_CYCLES;
@@ -61,7 +61,7 @@ static double row_cycles(const struct machine *machine, const struct kernels *ke
 }
 
 /* The same where whole vectors are summed in the output itself, and the rest in scratch. */
-static double straight_cycles(const struct machine *machine, const struct kernels *kernels,
+static double straight_cycles(const struct machine *machine, const struct microkernels *kernels,
                               int rows, int64_t positions, double taps) {
     const int64_t rest = positions % kernels->lanes;
     double cycles = row_cycles(machine, kernels, rows, positions - rest, taps);

@@ -58,7 +58,7 @@ struct epilogue {
 /* A tensor that is added to complete results: of the output's shape, in f32, before an epilogue
  * that kernels leave to it. */
 struct addition {
-    const struct kernels *kernels;
+    const struct microkernels *kernels;
     struct epilogue epilogue, alone; /* alone: without an activation */
 };
 
@@ -115,7 +115,7 @@ struct channel_rows {
 };
 
 /* The functions of one accumulator for one instruction set. */
-struct kernels {
+struct microkernels {
     int lanes;                  /* elements of a vector */
     int size;                   /* bytes of an element */
     int rows;                   /* most rows of a micro-kernel */
@@ -196,11 +196,11 @@ int rows_are_plain(const struct kernel *k, const struct run *run, const struct p
 /* Make this thread's non-temporal stores visible to other threads. */
 void finish_streams(void);
 
-extern const struct kernels *const kernels_baseline[ACCUMULATORS];
+extern const struct microkernels *const kernels_baseline[ACCUMULATORS];
 #if defined(__x86_64__)
 #define DECONV_X86 1
-extern const struct kernels *const kernels_avx2[ACCUMULATORS];
-extern const struct kernels *const kernels_avx512[ACCUMULATORS];
+extern const struct microkernels *const kernels_avx2[ACCUMULATORS];
+extern const struct microkernels *const kernels_avx512[ACCUMULATORS];
 #endif
 
 /* What has a definition for each instruction set, as name_avx2. */
@@ -213,13 +213,13 @@ extern const struct kernels *const kernels_avx512[ACCUMULATORS];
 
 const char *isa_name(enum isa isa);
 int isa_available(int64_t isa);
-const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
+const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator);
 
 /* Choose the next micro-kernels for `vectors` vectors: return their columns, at most `columns`, and
  * set `blocks` to their number.  The last two micro-kernels have nearly equal widths, since one
  * with a single column would wait for its weights. */
-static inline int next_blocks(const struct kernels *kernels, int rows, int columns, int64_t vectors,
-                              int64_t *blocks) {
+static inline int next_blocks(const struct microkernels *kernels, int rows, int columns,
+                              int64_t vectors, int64_t *blocks) {
     const int evens = columns == 3 || columns == 4;
     if (evens && vectors == columns + 1) columns = (columns + 2) / 2;
     while (columns > vectors || !kernels->table[rows][columns]) columns--;
@@ -319,13 +319,13 @@ struct packing {
 /* A layer with packed weights, shared by all its plans and runs. */
 struct kernel {
     struct layer layer;
-    const struct kernels *kernels;
+    const struct microkernels *kernels;
     struct packing packing;
     struct epilogue epilogue;
     void *packed, *bias; /* in the accumulator's type; bias: or NULL */
 };
 
-int packing_make(const struct layer *layer, const struct kernels *kernels,
+int packing_make(const struct layer *layer, const struct microkernels *kernels,
                  struct packing *packing);
 void packing_free(struct packing *packing);
 static inline int packing_rows(const struct packing *p, int64_t block) {

@@ -43,7 +43,7 @@ static void sum_plain(const struct context *c, const struct tile *tile,
                       const struct plain_sub *plain) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const struct kernels *kernels = c->kernels;
+    const struct microkernels *kernels = c->kernels;
     const int64_t size = kernels->size, count = tile->box[2], out_pitch = plain->out_pitch;
     const int64_t ys = plain->ys, *q = plain->sub.q;
     /* Functions want long rows, without what lies between them. */

@@ -10,7 +10,7 @@
 struct context {
     const struct kernel *k;
     const struct layer *layer;
-    const struct kernels *kernels;
+    const struct microkernels *kernels;
     const struct packing *packing;
     const struct run *run;
     const struct plan *plan;

@@ -34,7 +34,7 @@ static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
 
 /* The number of channels whose data at the positions of one micro-kernel fit the first-level cache:
  * in rows, where taps overlap, or by half in a panel without gaps. */
-static int64_t channels_at_once(const struct layer *layer, const struct kernels *kernels,
+static int64_t channels_at_once(const struct layer *layer, const struct microkernels *kernels,
                                 const struct packing *packing) {
     int64_t taps = 1, row_taps = 1;
     for (int axis = 0; axis < AXES; axis++) {
@@ -52,7 +52,7 @@ static int64_t channels_at_once(const struct layer *layer, const struct kernels 
     return divide_up(channels, divide_up(channels, fit));
 }
 
-int packing_make(const struct layer *layer, const struct kernels *kernels,
+int packing_make(const struct layer *layer, const struct microkernels *kernels,
                  struct packing *packing) {
     memset(packing, 0, sizeof *packing);
     for (int axis = 0; axis < AXES; axis++)

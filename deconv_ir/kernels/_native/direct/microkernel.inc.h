@@ -544,7 +544,7 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #endif
 
 #define SHAPE(rows, columns) .table[rows][columns] = NAME(block_##rows##_##columns),
-static const struct kernels NAME(kernels) = {
+static const struct microkernels NAME(kernels) = {
     .lanes = LANES,
     .size = sizeof(ELEMENT),
     .rows = ROWS,

@@ -7,7 +7,7 @@
 struct context {
     const struct kernel *k;
     const struct layer *layer;
-    const struct kernels *kernels;
+    const struct microkernels *kernels;
     const struct run *run;
     char *out;
     const struct spans *spans;

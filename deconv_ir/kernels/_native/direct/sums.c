@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
-static void sum_rows(const struct kernels *kernels, int rows, int64_t positions, int64_t depth,
+static void sum_rows(const struct microkernels *kernels, int rows, int64_t positions, int64_t depth,
                      const int32_t *offsets, const char *data, const char *weights, char *sums,
                      int64_t row_stride, int begins, const void *bias,
                      const struct epilogue *finish) {

@@ -86,7 +86,7 @@ static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     }
     if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
     const int64_t channels = bias_bytes / size;
-    self->k.kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
+    self->k.kernels = microkernels_for((enum isa)layer->isa, accumulator_of(element));
     self->finite = 1;
     self->takes_weights = -1;
     if (packing_make(layer, self->k.kernels, &self->k.packing)) goto no_memory;

@@ -33,7 +33,7 @@ static float element_at(enum pointwise_element element, const char *at) {
 }
 
 /* Read `count` elements that are `step` elements apart, none of them 0. */
-static void load(const struct kernels *kernels, enum pointwise_element element, const char *in,
+static void load(const struct microkernels *kernels, enum pointwise_element element, const char *in,
                  int64_t step, int64_t count, float *out) {
     static const enum element stored[] = {F32, F16, BF16};
     if (element == PW_BOOLEAN)
@@ -41,8 +41,8 @@ static void load(const struct kernels *kernels, enum pointwise_element element, 
     else kernels->load(stored[element], in, step, count, out);
 }
 
-static void store(const struct kernels *kernels, enum pointwise_element element, const float *in,
-                  int64_t count, char *out) {
+static void store(const struct microkernels *kernels, enum pointwise_element element,
+                  const float *in, int64_t count, char *out) {
     if (element == PW_F32) memcpy(out, in, (size_t)count * sizeof *in);
     else if (element == PW_BOOLEAN)
         for (int64_t i = 0; i < count; i++) out[i] = in[i] != 0;

@@ -117,7 +117,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *
     }
     p->output_element = (enum pointwise_element)output;
     p->functions = functions_for((enum isa)isa);
-    p->kernels = kernels_for((enum isa)isa, ACC_F32);
+    p->kernels = microkernels_for((enum isa)isa, ACC_F32);
     return (PyObject *)self;
 }
 

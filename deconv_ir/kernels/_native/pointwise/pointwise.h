@@ -72,7 +72,7 @@ struct pointwise_instruction {
  * computes the output. */
 struct pointwise_program {
     const struct pointwise_functions *functions;
-    const struct kernels *kernels; /* which convert elements */
+    const struct microkernels *kernels; /* which convert elements */
     int inputs, constants, registers, instructions;
     enum pointwise_element input_elements[MOST_INPUTS], output_element;
     float constant_values[MOST_CONSTANTS];

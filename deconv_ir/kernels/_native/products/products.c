@@ -21,7 +21,7 @@ static int64_t panel_begin(int64_t vectors, int64_t panels, int64_t panel) {
 }
 
 /* The rows of the next micro-kernel; there is one for every number of columns of a panel. */
-static int group_rows(const struct kernels *kernels, int64_t left) {
+static int group_rows(const struct microkernels *kernels, int64_t left) {
     int rows = (int)least(left, kernels->rows);
     while (!kernels->table[rows][kernels->columns[kernels->rows]]) rows--;
     return rows;
@@ -264,7 +264,7 @@ void set_columns(struct product *p, int64_t n) {
 
 int take_kernels(struct product *p, int isa) {
     if (!isa_available(isa)) return 0;
-    p->kernels = kernels_for((enum isa)isa, ACC_F32);
+    p->kernels = microkernels_for((enum isa)isa, ACC_F32);
     p->scale = 1;
     if (p->kernels->columns[p->kernels->rows] > MOST_PANEL) return 0;
     set_columns(p, p->n);

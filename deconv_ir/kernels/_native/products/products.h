@@ -16,7 +16,7 @@ struct matrices {
 };
 
 struct product {
-    const struct kernels *kernels;
+    const struct microkernels *kernels;
     struct matrices a, b;
     const float *packed; /* b, or NULL */
     const float *bias;   /* the sums of each row begin with it; or NULL */

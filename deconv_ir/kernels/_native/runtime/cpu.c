@@ -57,7 +57,7 @@ int isa_available(int64_t isa) {
     return found == 2;
 }
 
-const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator) {
+const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator) {
     return BY_ISA(isa, kernels)[accumulator];
 }
 

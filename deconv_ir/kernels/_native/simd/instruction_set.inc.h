@@ -131,7 +131,7 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #include "winograd/transforms.inc.h"
 
 #define TABLE_(suffix)                                              \
-    const struct kernels *const kernels_##suffix[ACCUMULATORS] = { \
+    const struct microkernels *const kernels_##suffix[ACCUMULATORS] = { \
         [ACC_F32] = &kernels_f32_##suffix,                         \
         [ACC_F64] = &kernels_f64_##suffix,                         \
         [ACC_U32] = &kernels_u32_##suffix,                         \

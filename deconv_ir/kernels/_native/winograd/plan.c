@@ -252,7 +252,7 @@ static void consider(struct search *s, struct wino_tiling t) {
 /* Consider a tiling with panels of the usual width, and of others that leave fewer positions of
  * the last block empty. */
 static void consider_widths(struct search *s, struct wino_tiling t) {
-    const struct kernels *kernels = s->k->kernels;
+    const struct microkernels *kernels = s->k->kernels;
     const int64_t positions = count_positions(s->plan, &t), lanes = kernels->lanes;
     const int64_t padded = round_up(positions, PANEL_COLUMNS * lanes);
     for (int columns = 1; columns <= WIDEST_PANEL; columns++) {

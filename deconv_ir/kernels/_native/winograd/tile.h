@@ -7,7 +7,7 @@
 struct context {
     const struct kernel *k;
     const struct layer *layer;
-    const struct kernels *kernels;
+    const struct microkernels *kernels;
     const struct transforms *transforms;
     const struct run *run;
     const struct wino_plan *plan;

@@ -25,7 +25,7 @@ struct piece {
     char *raw;                              /* [result] */
 };
 
-int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *p,
+int64_t wino_direct_size(const struct microkernels *kernels, const struct wino_packing *p,
                          int64_t width) {
     const int64_t channels = p->units / p->subs + MAX_ROWS;
     const int64_t wide = 2 + wino_most_taps(p), narrow = 1 + wino_go(kernels) + channels;

@@ -264,7 +264,7 @@ int wino_execute(const struct kernel *k, const struct run *run, const struct win
 
 /* The most channels that are summed at once: their data at the positions of a panel of the usual
  * width fit FIRST_LEVEL_SHARE.  Results depend on it, so it is the same for all widths. */
-static inline int64_t wino_go(const struct kernels *kernels) {
+static inline int64_t wino_go(const struct microkernels *kernels) {
     return FIRST_LEVEL_SHARE / (PANEL_COLUMNS * kernels->lanes * (int64_t)sizeof(float));
 }
 static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
@@ -294,14 +294,14 @@ static inline int64_t wino_most_taps(const struct wino_packing *p) {
 /* Floats that the search for uneven windows takes. */
 int64_t wino_search_size(const struct wino_tiling *tiling);
 /* Floats that summing windows directly takes. */
-int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *packing,
+int64_t wino_direct_size(const struct microkernels *kernels, const struct wino_packing *packing,
                          int64_t width);
 /* The most jobs at a time, and so the most threads that take scratch. */
 static inline int64_t wino_jobs(const struct wino_tiling *t) {
     return most(t->jobs, t->places * t->fills);
 }
 /* The number of micro-kernels for some rows, which are divided evenly among them. */
-static inline int64_t wino_blocks(int64_t rows, const struct kernels *kernels) {
+static inline int64_t wino_blocks(int64_t rows, const struct microkernels *kernels) {
     return divide_up(rows, kernels->rows);
 }
 static inline int64_t wino_block_first(int64_t rows, int64_t blocks, int64_t block) {
