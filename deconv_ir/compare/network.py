@@ -157,7 +157,7 @@ class Network:
 
 
 def open_network(given: Comparable, semantics: Semantics | str = Semantics.SPEC) -> Network:
-    """Open a model; shapes that do not fit are no obstacle."""
+    """Open a model; shapes that do not fit are accepted."""
     from deconv_ir.model import Model
 
     if isinstance(given, Model):

@@ -12,12 +12,13 @@ from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import NamedTuple, field
 from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.ops.base import TakesOut
 from deconv_ir.ops.elementwise.broadcasting import Broadcast
 
 _MOST_SCALE = 1e6
 
 
-class Attention(Joined):
+class Attention(TakesOut, Joined):
     """softmax(query key * scale + mask) value; the scores of few queries are there at once."""
 
     scale: float = field()
@@ -28,21 +29,7 @@ class Attention(Joined):
     transposed: tuple[bool, bool, bool] = field()
     """Whether their rows are not queries, keys and keys, but their columns are."""
 
-    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """The kernel writes to an array."""
-        return True
-
-    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        """Compute it into an array."""
-        result = self._attend(inputs, context, out)
-        if result is not out:
-            out[...] = result
-
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Compute it."""
-        return (self._attend(inputs, context, None),)
-
-    def _attend(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
+    def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         """Compute it in one kernel, or else layer by layer."""
         from deconv_ir.kernels.products import attend
 

@@ -182,7 +182,7 @@ def open_volume(path: str, mode: str = "r") -> Volume:
     Raises
     ------
     InputError
-        The suffix is neither .npy nor .zarr, or there is no such array.
+        The suffix is neither .npy nor .zarr, or the array does not exist.
     """
     suffix = Path(path.rstrip("/")).suffix
     if suffix == ".npy" or path.endswith(".npy.partial"):
@@ -244,7 +244,7 @@ class Journal:
         self._line = json.dumps(self.header).encode() + b"\n"
 
     def read(self) -> tuple[dict[str, Any], set[int]] | None:
-        """Return header and complete tiles of an earlier run; None: there is no such."""
+        """Return header and complete tiles of an earlier run; None: there was none."""
         try:
             first, _, rest = self.path.read_bytes().partition(b"\n")
             found = json.loads(first)

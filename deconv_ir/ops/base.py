@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from deconv_ir.errors import AttributeValueError
-from deconv_ir.ir.dtypes import ElementType, parse_element_type
-from deconv_ir.ir.operation import Operation
+from deconv_ir.ir.dtypes import Array, ElementType, parse_element_type
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import REQUIRED, Field, NamedTuple, field
 from deconv_ir.ir.shapes import Shape, format_shape, parse_shape
 
@@ -451,6 +451,25 @@ def declare(
         return cls
 
     return register
+
+
+class TakesOut(Operation):
+    """An operation of one output whose `compute` takes an array for it, as NumPy's `out`."""
+
+    def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
+        """Compute the output; into `out` where there is one and the kernel can write to it."""
+        raise NotImplementedError
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return True
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        result = self.compute(inputs, context, out)
+        if result is not out:
+            out[...] = result
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (self.compute(inputs, context, None),)
 
 
 class UnknownOperation(Operation):

@@ -96,7 +96,7 @@ def actual(array: Array, element_type: ElementType | None = None) -> TensorInfo:
 
 
 def rounded(reals: Sequence[float], element_type: ElementType) -> tuple[float, ...] | None:
-    """Round known numbers to an element type; None where it is no common one, or overflows."""
+    """Round known numbers to an element type; None if a number overflows, or for other types."""
     code = {"f16": "e", "f32": "f", "f64": "d"}.get(element_type.name)
     if code is None:
         return None

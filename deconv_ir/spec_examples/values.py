@@ -15,7 +15,7 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.spec_examples.scanner import Example, PortText
 
 MAX_VALUES = 64
-"""Elements beyond which a list of numbers is no shape, axis list or the like."""
+"""A longer list of numbers is not taken for a shape, a list of axes or the like."""
 
 _MINUS = "\N{MINUS SIGN}"
 _NUMBER = rf"[+\-{_MINUS}]?[0-9]{{1,19}}"

@@ -1,7 +1,7 @@
 """What the documents say, on top of torch: no line of the code under test.
 
 Torch gives the natural output (no padding, no output_padding) in float64.
-What is left is a window on it: one `pad_begin` and one extent an axis, from
+The output is a window on it: one `pad_begin` and one extent an axis, from
 the formulas of each document, written here a second time, on purpose.
 """
 

@@ -1,7 +1,7 @@
 """The golden arrays of samples/spec/ against OpenVINO and torch, to the last bit.
 
 Golden sums are whole numbers that every order of adding gives exactly, so no tolerance is needed.
-What a peer does not support is listed in docs/spec-examples.md, and the list is held here.
+docs/spec-examples.md lists the examples that a peer does not support; the list is held here.
 """
 
 from __future__ import annotations

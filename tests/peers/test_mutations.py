@@ -1,6 +1,6 @@
 """Mutations of saved IRs, judged by OpenVINO.
 
-What the linter takes for consistent, OpenVINO loads, with the same shapes.  Declared
+OpenVINO loads every network that the linter accepts, with the same shapes.  Declared
 dims OpenVINO does not look at: with one of them changed, its shapes are those
 that the linter says were computed.
 """

@@ -284,7 +284,7 @@ class Reader:
             self.out.layers.append(start)
 
     def _head(self, element: Element, default_id: int | None = None) -> _Head | None:
-        """Read the start tag of a layer; None when it is no layer."""
+        """Read the start tag of a layer; None for other elements."""
         written = element.attributes()
         check_attributes("layer", element, written, self._faults)
         layer_id = default_id

@@ -212,7 +212,7 @@ def bias_along_width(context: LintContext) -> Iterator[Report]:
     """A constant with an element for each channel is added along the last axis.
 
     A constant of shape [C] is aligned with the last axis, not with the channels.  Where the
-    extents happen to be equal this is no error, and every column gets another bias.
+    extents happen to be equal, the network runs, and every column gets another bias.
 
         <data strides="2,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
         <output>

@@ -12,7 +12,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
-from deconv_ir.ops.base import attribute, boolean, operation, text
+from deconv_ir.ops.base import TakesOut, attribute, boolean, operation, text
 from deconv_ir.ops.checks import (
     check_least_rank,
     check_single,
@@ -126,7 +126,7 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
     "f32[2,4,5,8], f32[2,4,6,8], f32[2,4,6,7] -> f32[2,4,5,7] | causal=true",
     "f32[2,5,8], f32[2,6,8], f32[2,6,7], f32[5,6], f32[] -> f32[2,5,7] | causal=false",
 )
-class ScaledDotProductAttention(Operation):
+class ScaledDotProductAttention(TakesOut):
     """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis."""
 
     formula = "query {shape[query]}, key {shape[key]}, value {shape[value]}"
@@ -159,18 +159,7 @@ class ScaledDotProductAttention(Operation):
             raise shape_misfit("sdpa", "attention_mask", mask, must, scores)
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
-    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        return True
-
-    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        result = self._attend(inputs, context, out)
-        if result is not out:
-            out[...] = result
-
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        return (self._attend(inputs, context, None),)
-
-    def _attend(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
+    def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         from deconv_ir.kernels.products import attend, matmul
         from deconv_ir.ops.normalization.softmax import Softmax8
 

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import element_count, static
-from deconv_ir.ops.base import attribute, integer, operation
+from deconv_ir.ops.base import TakesOut, attribute, integer, operation
 from deconv_ir.ops.checks import check_type, normalize_axis
 from deconv_ir.ops.numeric import narrow, np, widen, widened_bytes
 from deconv_ir.ops.tile_rules import along_axes
@@ -17,7 +17,7 @@ from deconv_ir.ops.tile_rules import along_axes
 _WIDEST = 8
 
 
-class _Softmax(Operation):
+class _Softmax(TakesOut):
     """A function of all elements along an axis, for each of them."""
 
     formula = "the shape of the input, {shape[data]}"
@@ -36,30 +36,21 @@ class _Softmax(Operation):
         axis = normalize_axis(self.axis, len(static(inputs[0].shape)))
         return along_axes(self, boxes, (axis,), inputs, outputs)
 
-    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        return output.element_type is not None
-
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        return (narrow(self._compute(inputs[0], None), inputs[0].dtype),)
-
-    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        found = self._compute(inputs[0], out if out.flags.c_contiguous else None)
-        if found is not out:
-            out[...] = narrow(found, out.dtype)
-
-    def _compute(self, data: Array, out: Array | None) -> Array:
+    def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         """Subtract the greatest element along the axis first; narrow floats are widened."""
         from deconv_ir.kernels.normalization import softmax
 
+        (data,) = inputs
         wide = widen(data)
         axis = normalize_axis(self.axis, wide.ndim)
-        target = None if wide.dtype != data.dtype else out
-        found = softmax(wide, axis, logarithm=self.logarithm, out=target)
-        if found is not None:
-            return found
-        with np.errstate(all="ignore"):
-            shifted = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
-            return self.finish(shifted, axis)
+        if out is not None and (wide.dtype != data.dtype or not out.flags.c_contiguous):
+            out = None
+        found = softmax(wide, axis, logarithm=self.logarithm, out=out)
+        if found is None:
+            with np.errstate(all="ignore"):
+                shifted = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
+                found = self.finish(shifted, axis)
+        return narrow(found, data.dtype)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count copies in f32 of narrow floats."""

@@ -1,5 +1,11 @@
 /* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32, some queries
- * at once, whose weights stay in cache, [key][query]: vectors need no sums across lanes. */
+ * at once, whose weights stay in cache, [key][query]: vectors need no sums across lanes.
+ *
+ * The GEMMs of a job: the scores, then the results.
+ *   M  keys; then queries
+ *   K  elements of a query; then keys
+ *   N  queries; then elements of a value
+ */
 #include "normalization/normalization.h"
 #include "products/products.h"
 

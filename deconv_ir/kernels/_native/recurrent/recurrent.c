@@ -1,4 +1,10 @@
-/* Runs an LSTM or a GRU over time, for all sequences and directions. */
+/* Runs an LSTM or a GRU over time, for all sequences and directions.
+ *
+ * The GEMMs of a block of units, inputs for many moments ahead and states for one:
+ *   M  moments x sequences; or sequences
+ *   K  inputs; or hidden units
+ *   N  gates x units of the block
+ */
 #include "recurrent/recurrent.h"
 
 #include "module.h"

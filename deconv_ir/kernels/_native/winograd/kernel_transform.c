@@ -52,7 +52,7 @@ int wino_supports(const struct kernel *k) {
         if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) ||
             (k->layer.forward && k->layer.strides[a] > 1) || k->layer.strides[a] > MOST_AXIS_SUBS)
             return 0;
-        /* A sub-convolution without taps is no filter. */
+        /* A sub-convolution without taps has no weights. */
         for (int64_t r = 0; r < p->count; r++)
             if (tap_count(p, r) == 0) return 0;
         if (taps > 1 && (k->layer.dilations[a] > MOST_DILATION ||
@@ -340,8 +340,8 @@ static void locate_values(const struct kernel *k, const struct wino_packing *p,
     }
 }
 
-/* How many rows, the first of which begins its block, are made together: all of it where they have
- * the same taps, and follow each other at all points. */
+/* Rows that are made together, from the first row of a block: the whole block where they have the
+ * same taps and follow each other at all points. */
 static int64_t rows_together(const struct wino_packing *p, const struct wino_layout *layout,
                              float *const *to, const int64_t *step) {
     if (p->alignments > 1 || p->subs * p->axes[2].stride > 1) return 1;

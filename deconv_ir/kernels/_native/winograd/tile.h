@@ -49,7 +49,7 @@ struct place {
 
 struct place wino_place_of(const struct context *c, const struct tile *tile, int64_t position);
 
-/* The output channels of a sub-convolution of which a job has units. */
+/* Find the output channels whose units, of one sub-convolution, a job has. */
 void wino_channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
                       int64_t *first, int64_t *last);
 

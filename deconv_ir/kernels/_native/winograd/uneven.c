@@ -149,7 +149,7 @@ static void look_at_windows(struct search *s) {
     }
 }
 
-/* The output channels of a sub-convolution of which a job has units. */
+/* Find the output channels whose units, of one sub-convolution, a job has. */
 void wino_channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
                         int64_t *first, int64_t *last) {
     const struct wino_packing *p = c->plan->packing;
