@@ -15,8 +15,10 @@ _M_TRIM_THRESHOLD = -1
 _M_TOP_PAD = -2
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
-_SMALLEST = 128 << 10  # more than a part of a constant, which is read again and again
+_SMALLEST = 32 << 10
 _LARGEST = 2 << 20
+# Pages of fewer bytes of tensors are mapped within a fraction of a millisecond.
+_LEAST_REUSED = 1 << 20
 
 
 @contextlib.contextmanager
@@ -49,7 +51,8 @@ def hand_back(plan: Plan | None = None) -> None:
     from deconv_ir.kernels import reuse_within
 
     bound_bytes = 0 if plan is None else plan.bound_bytes
-    reuse_within(0 if plan is None else bound_bytes - plan.constant_bytes)
+    tensor_bytes = 0 if plan is None else bound_bytes - plan.constant_bytes
+    reuse_within(tensor_bytes if tensor_bytes >= _LEAST_REUSED else 0)
     if sys.platform != "linux":
         return
     import ctypes
