@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
@@ -45,6 +45,7 @@ class Observer(Protocol):
 
 
 _PLANS_KEPT = 8
+_PACK_AGAIN = 2  # of `background_packer`
 
 
 class Executor:
@@ -95,24 +96,44 @@ class Executor:
         def make() -> Plan:
             infos = infer()
             try:
-                prepared = self.prepare(infos)
-                plan = make_plan(
-                    prepared,
-                    self.wanted,
-                    infos,
-                    self.context,
-                    self.memory_limit,
-                    infer_image(self.graph, self.context, infos),
-                    self.plan_bodies,
-                )
+                plan = self._plan_first(infos) or self._make_plan(self.prepare(infos), infos)
             except MemoryError as error:
                 raise out_of_memory(
                     self._least_bytes, error, subject="the model", file=self.graph.file
                 ) from error
-            self._weight_bytes = prepared.weight_bytes
+            self._weight_bytes = self.prepare(infos).weight_bytes
             return plan
 
         return self._plans.get((key, _threads()()), make)
+
+    def _plan_first(self, infos: Sequence[Infos]) -> Plan | None:
+        """Prepare and plan while filters are packed; None where all is prepared already."""
+        from deconv_ir.kernels import background_packer
+
+        with self._lock:
+            packer = background_packer()
+            if self._prepared is not None or packer is None:
+                return None
+            prepared = self._prepare(infos, packer)
+            plan = self._make_plan(prepared, infos)
+            found = packer.finish()
+            if found == _PACK_AGAIN:
+                prepared = self._prepare(infos)
+            if found:
+                plan = self._make_plan(prepared, infos)
+            self._prepared = prepared
+            return plan
+
+    def _make_plan(self, prepared: Prepared, infos: Sequence[Infos]) -> Plan:
+        return make_plan(
+            prepared,
+            self.wanted,
+            infos,
+            self.context,
+            self.memory_limit,
+            infer_image(self.graph, self.context, infos),
+            self.plan_bodies,
+        )
 
     @property
     def plan_bodies(self) -> PlanBodies:
@@ -130,20 +151,23 @@ class Executor:
         """Fold constants, and prepare the layers that have constant inputs; done once."""
         with self._lock:
             if self._prepared is None:
-                preparation = Preparation(
-                    self.graph,
-                    self.context,
-                    self.order,
-                    self.constant,
-                    self.wanted,
-                    infos,
-                    self.memory_limit,
-                    add_tensors=self._add_tensors,
-                )
-                self._least_bytes = preparation.least_bytes
-                require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
-                self._prepared = join_layers(preparation.run(), self.wanted, infos)
+                self._prepared = self._prepare(infos)
             return self._prepared
+
+    def _prepare(self, infos: Sequence[Infos], packer: Any = None) -> Prepared:
+        preparation = Preparation(
+            self.graph,
+            self.context._replace(packer=packer),
+            self.order,
+            self.constant,
+            self.wanted,
+            infos,
+            self.memory_limit,
+            add_tensors=self._add_tensors,
+        )
+        self._least_bytes = preparation.least_bytes
+        require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
+        return join_layers(preparation.run(), self.wanted, infos)
 
     def run(
         self,

@@ -169,6 +169,8 @@ class Context(NamedTuple):
         returns those of its `results`.
     body_findings : list of Finding or None
         Takes the findings of the `bodies` of an operation that infers them.
+    packer : object or None
+        Packs filters while other work goes on.
 
     Examples
     --------
@@ -184,6 +186,7 @@ class Context(NamedTuple):
     accuracy: Accuracy = Accuracy.FAST
     run_body: Callable[[Body, Mapping[int, Array]], Arrays] | None = None
     body_findings: list[Finding] | None = None
+    packer: Any = None
 
 
 class TensorInfo(NamedTuple):

@@ -9,6 +9,7 @@ finds the two).
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution, KernelPlan
 from deconv_ir.kernels.info import KernelInfo, kernel_info
+from deconv_ir.kernels.native import background_packer
 from deconv_ir.kernels.reference import naive, naive_convolution
 from deconv_ir.kernels.runtime.memory import empty, reuse_within, set_memory_pool_limit
 from deconv_ir.kernels.runtime.threads import get_threads, set_threads
@@ -21,6 +22,7 @@ __all__ = [
     "Deconvolution",
     "KernelInfo",
     "KernelPlan",
+    "background_packer",
     "empty",
     "get_threads",
     "kernel_info",

@@ -47,6 +47,7 @@ class _Prepared:
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
         accuracy: Accuracy = Accuracy.FAST,
+        packer: Any = None,
     ) -> None:
         weights = filter
         problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=self._forward)
@@ -75,17 +76,19 @@ class _Prepared:
         if accuracy is Accuracy.DIRECT and self.path in NATIVE:
             self.path = Algorithm.DIRECT
         if self.path in NATIVE and supports(problem, weights.dtype):
-            self.compiled = self._pack_compiled(weights)
+            self.compiled = self._pack_compiled(weights, packer)
             if not self.compiled.finite:
                 self.filter = whole(weights)
                 self._pack_non_finite(self.filter)
         else:
             self.path = Algorithm(self._pack_numpy(whole(weights)).name)
 
-    def _pack_compiled(self, weights: Array | LazyTensor) -> CompiledKernel:
+    def _pack_compiled(self, weights: Array | LazyTensor, packer: Any = None) -> CompiledKernel:
         fused = self.activation if self.element.kind not in "iu" else Activation()
         winograd = NATIVE[self.path]
-        return CompiledKernel(self.problem, weights, self._bias, fused, winograd=winograd)
+        return CompiledKernel(
+            self.problem, weights, self._bias, fused, winograd=winograd, packer=packer
+        )
 
     def _pack_non_finite(self, weights: Array) -> None:
         """Have the compiled kernel compute with the finite weights, and NumPy with the others."""
@@ -370,6 +373,9 @@ class Deconvolution(_Prepared):
         Whether every run adds another tensor to the output, before the activation.
     scratch_bytes : int
         Bound of the memory in use beside data, filter and result.
+    packer : object, optional
+        Of `background_packer`: reads a large filter from its file and packs it later.  Until it has
+        finished, the filter counts as finite and fit for Winograd.
     path : str
         ``auto``, or the name of the kernel to use: ``compiled``, held to direct
         sums as ``direct`` or to Winograd as ``winograd``; ``numpy``, held to one

@@ -113,6 +113,17 @@ class WinogradUse(enum.Enum):
     """Wherever it is possible: for tests."""
 
 
+def background_packer() -> Any:
+    """Return what packs filters while other work goes on; None without a thread for it.
+
+    Its `finish` waits until all are packed.  It returns 0; 1 where a layer cannot use Winograd,
+    which was assumed, and has to be planned again; 2 where filters cannot be read or are not
+    finite: such layers have to be made again.
+    """
+    module = compiled_module()
+    return None if module is None or get_threads() < 2 else module.Packer(get_threads())
+
+
 class CompiledKernel:
     """A filter packed for the compiled kernel.
 
@@ -133,6 +144,8 @@ class CompiledKernel:
         packed by the first run that needs them, and kept beside the others.
     machine : Machine, optional
         What tiles and algorithms are chosen for; default: `current_machine`.
+    packer : object, optional
+        Of `background_packer`, packs a large filter from a file.
     channel_block : int, optional
         Input channels whose sums are rounded together; default: what suits the layer.
     """
@@ -147,6 +160,7 @@ class CompiledKernel:
         fold: int | None = None,
         winograd: WinogradUse = WinogradUse.BY_COST,
         machine: Machine | None = None,
+        packer: Any = None,
         channel_block: int = 0,
     ) -> None:
         module = compiled_module()
@@ -200,13 +214,20 @@ class CompiledKernel:
         # A filter in a file can be read again, and is not kept.
         self._lazy = weights if isinstance(weights, LazyTensor) else None
         self._lock = ForkSafeLock()
-        self.pack()
+        file = self._large_file()
+        if packer is None or file is None or not packer.add(self._kernel, *file):
+            self.pack()
         if not isinstance(weights, LazyTensor):
             # Networks that compute their filters exchange these axes by a view.
             swapped = weights.swapaxes(0, 1)
             is_swapped = swapped.flags.c_contiguous and not weights.flags.c_contiguous
             given = _packable(swapped if is_swapped else weights)
             self._kernel.fill(given, 0, is_swapped, get_threads())
+
+    def _large_file(self) -> tuple[int, int] | None:
+        """Return descriptor and offset of the file that has the filter, if C reads it there."""
+        lazy = self._lazy
+        return lazy.file if lazy is not None and lazy.nbytes >= _LARGE_BYTES else None
 
     def pack(self) -> None:
         """Read and pack the weights that are not packed, at first or since `release`."""
@@ -215,7 +236,7 @@ class CompiledKernel:
             if lazy is None or self._kernel.is_filled:
                 return
             # Where the file has become too short, reading part by part raises the error.
-            file = lazy.file if lazy.nbytes >= _LARGE_BYTES else None
+            file = self._large_file()
             if file is None or not self._kernel.read(*file, threads):
                 for first, part in lazy.parts():
                     self._kernel.fill(_packable(part), first, False, threads)

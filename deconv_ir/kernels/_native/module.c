@@ -47,6 +47,7 @@ PyObject *release_all(int failed, Py_buffer *buffers, int count) {
 }
 
 extern PyType_Spec kernel_spec;    /* layer/object.c */
+extern PyType_Spec packer_spec;    /* layer/packer.c */
 extern PyType_Spec block_spec;     /* runtime/memory.c */
 extern PyType_Spec pointwise_spec; /* pointwise/object.c */
 PyObject *pointwise_operations(void);
@@ -123,7 +124,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 28 };
+enum { INTERFACE = 29 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);
@@ -138,6 +139,7 @@ static int module_exec(PyObject *module) {
     const int failed = !operations || PyModule_AddObjectRef(module, "OPERATIONS", operations);
     Py_XDECREF(operations);
     if (failed || add_type(module, &kernel_spec, "Kernel") ||
+        add_type(module, &packer_spec, "Packer") ||
         add_type(module, &block_spec, "Block") || add_type(module, &pointwise_spec, "Program"))
         return -1;
     return 0;

@@ -10,6 +10,7 @@
 #ifndef DECONV_NATIVE_H
 #define DECONV_NATIVE_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -338,9 +339,11 @@ static inline int64_t packing_channel(const struct packing *p, int64_t block) {
 static inline int64_t filter_rows(const struct layer *layer) {
     return layer->forward ? layer->channels_out : layer->channels_in;
 }
-/* Read all rows from an open file and pack them.  Returns as pack_rows(), or CANNOT_READ. */
+/* Read all rows from an open file and pack them, until `stopped` is set, unless that is NULL.
+ * Returns as pack_rows(), or CANNOT_READ. */
 #define CANNOT_READ 2
-int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads);
+int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads,
+              const atomic_int *stopped);
 /* Pack `count` rows from `first` on, counted over all groups; all rows if the first two axes of the
  * filter are `swapped`.  Returns 1 if one of their weights is infinite or NaN, else as
  * parallel_run(). */

@@ -228,6 +228,7 @@ class AnyConvolution(Windowed, abc.ABC):
                 adds=adds,
                 scratch_bytes=context.scratch_bytes,
                 accuracy=context.accuracy,
+                packer=context.packer,
             )
         except TypeError as error:
             raise UnsupportedError(str(error), rule="unsupported-type") from error

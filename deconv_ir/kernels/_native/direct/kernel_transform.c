@@ -6,7 +6,6 @@
 #include "native.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -322,6 +321,7 @@ struct reading {
     int descriptor;
     int64_t offset, rows, at_once;
     atomic_int not_finite, failed;
+    const atomic_int *stopped; /* or NULL */
 };
 
 static int read_bytes(int descriptor, char *to, int64_t bytes, int64_t offset) {
@@ -344,7 +344,7 @@ static void read_job(void *context, int64_t job, void *scratch) {
     const int64_t count = least(r->at_once, r->rows - first), weights = count * row;
     const int is_wide = size == k->kernels->size;
     char *wide = scratch, *given = is_wide ? wide : wide + r->at_once * row * k->kernels->size;
-    if (r->failed ||
+    if (r->failed || (r->stopped && *r->stopped) ||
         read_bytes(r->descriptor, given, weights * size, r->offset + first * row * size)) {
         r->failed = 1;
         return;
@@ -359,10 +359,12 @@ static void read_job(void *context, int64_t job, void *scratch) {
             copy_block(&copy, group + i, block);
 }
 
-int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads) {
+int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads,
+              const atomic_int *stopped) {
     const int64_t row = row_size(k);
     struct reading reading = {.k = k, .descriptor = descriptor, .offset = offset,
-                              .rows = k->layer.groups * filter_rows(&k->layer)};
+                              .rows = k->layer.groups * filter_rows(&k->layer),
+                              .stopped = stopped};
     if (!k->packing.group_size) return 0;
     const int64_t part = least(READ_BYTES / (row * k->kernels->size), reading.rows / FILTER_PARTS);
     reading.at_once = most(part, 1);

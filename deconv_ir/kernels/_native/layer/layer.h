@@ -39,12 +39,22 @@ typedef struct {
     int finite;
     int64_t filled; /* rows of the filter that are packed, from the first on */
     int users;      /* calls that use the packed weights without the interpreter lock */
+    int pending;    /* whether a Packer has it: its weights are taken to be fit for Winograd */
     /* Made when a run first needs them; the most recently used first. */
     struct form *forms[KEPT_FORMS];
     int takes_weights; /* whether the weights can be transformed; -1: not known yet */
     struct verdict *verdict; /* of the last extents */
     struct shared_plan *last; /* of the last run: extents mostly stay the same */
 } Kernel;
+
+/* The layer that a Python object is, or NULL with an exception set. */
+Kernel *kernel_of(PyObject *object);
+/* Whether none of its weights are packed, nor being packed. */
+int kernel_is_empty(const Kernel *self);
+/* Allocate memory for the packed filter, if it is not there.  Returns 0 or -1. */
+int kernel_make_room(Kernel *self);
+/* Number of rows of the filter, over all groups. */
+int64_t kernel_rows(const Kernel *self);
 
 void form_release(struct form *form);
 void plan_release(struct shared_plan *shared);

@@ -22,6 +22,13 @@ static void kernel_dealloc(PyObject *object) {
     Py_DECREF(type);
 }
 
+Kernel *kernel_of(PyObject *object) {
+    if (PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) == (void *)kernel_dealloc)
+        return (Kernel *)object;
+    PyErr_SetString(PyExc_TypeError, "not a Kernel");
+    return NULL;
+}
+
 static void *allocate(int64_t bytes) {
     /* Vectors may read a little past the last weight or bias: that is allocated, and cleared. */
     char *block = allocate_huge(bytes + CACHE_LINE * MAX_ROWS);
@@ -62,8 +69,7 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
     return 0;
 }
 
-/* Allocate memory for the packed filter, if it is not there. */
-static int make_room(Kernel *self) {
+int kernel_make_room(Kernel *self) {
     if (!self->k.packed)
         self->k.packed = allocate(self->k.layer.groups * self->k.packing.group_size *
                                   self->k.kernels->size);
@@ -101,13 +107,16 @@ no_memory:
     return -1;
 }
 
-/* Number of rows of the filter, over all groups. */
-static int64_t rows_of(const Kernel *self) {
+int64_t kernel_rows(const Kernel *self) {
     return self->k.layer.groups * filter_rows(&self->k.layer);
 }
 
 static int is_filled(const Kernel *self) {
-    return self->filled == rows_of(self) || !self->k.packing.group_size;
+    return self->filled == kernel_rows(self) || !self->k.packing.group_size;
+}
+
+int kernel_is_empty(const Kernel *self) {
+    return !self->users && !self->filled && self->k.packing.group_size;
 }
 
 /* fill(buffer, first, swapped, threads): pack the next rows of the filter, or begin anew with the
@@ -115,7 +124,7 @@ static int is_filled(const Kernel *self) {
 static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     const enum element element = (enum element)self->k.layer.element;
-    const int64_t rows = rows_of(self);
+    const int64_t rows = kernel_rows(self);
     const int64_t weights = self->k.layer.groups * self->k.packing.group_size / most(rows, 1);
     const int64_t row_bytes = weights * element_size(element);
     Py_buffer part;
@@ -131,7 +140,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
         failed = 1;
     } else {
         void *wide = part.buf;
-        failed = make_room(self);
+        failed = kernel_make_room(self);
         if (!failed && element_size(element) != self->k.kernels->size) {
             wide = allocate(count * weights * self->k.kernels->size);
             failed = wide == NULL;
@@ -168,17 +177,17 @@ static PyObject *kernel_read(PyObject *object, PyObject *arguments) {
         return NULL;
     }
     if (offset < 0 || offset > MOST_SUM) Py_RETURN_FALSE;
-    if (make_room(self)) return PyErr_NoMemory();
+    if (kernel_make_room(self)) return PyErr_NoMemory();
     self->users++;
     begin_unlocked();
-    const int found = read_rows(&self->k, descriptor, offset, threads);
+    const int found = read_rows(&self->k, descriptor, offset, threads, NULL);
     end_unlocked();
     self->users--;
     if (found == OUT_OF_MEMORY) return PyErr_NoMemory();
     if (found < 0) return NULL;
     if (found == CANNOT_READ) Py_RETURN_FALSE;
     self->finite &= !found;
-    self->filled = rows_of(self);
+    self->filled = kernel_rows(self);
     Py_RETURN_TRUE;
 }
 
@@ -320,7 +329,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     if (!is_filled(self)) Py_RETURN_NONE;
     if (run_of_arguments(self, arguments, &run, &data, &out, &addend)) return NULL;
     struct shared_plan *shared = NULL;
-    if (make_room(self)) PyErr_NoMemory();
+    if (kernel_make_room(self)) PyErr_NoMemory();
     else shared = plan_acquire(self, &run, 1);
     int failed = -1;
     if (shared) {
@@ -382,7 +391,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         return NULL;
     }
     set_steps(self, &run);
-    if (run.winograd_bytes && !is_filled(self) && weights_are_asked(self)) Py_RETURN_NONE;
+    if (run.winograd_bytes && !is_filled(self) && !self->pending && weights_are_asked(self))
+        Py_RETURN_NONE;
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
     const struct tiling *t = &shared->plan.tiling;
@@ -429,7 +439,7 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
     int good = buffer_has(&filter, count * size);
     void *wide = filter.buf;
-    if (good && (!is_filled(self) || make_room(self))) {
+    if (good && (!is_filled(self) || kernel_make_room(self))) {
         PyErr_SetString(PyExc_ValueError, "the filter is not packed");
         good = 0;
     }

@@ -55,6 +55,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     plan_free(&direct);
     if (failed) return OUT_OF_MEMORY;
     if (!faster) return 1;
+    if (self->pending) return 0;
     if (self->takes_weights < 0) self->takes_weights = wino_takes_weights(&self->k);
     return self->takes_weights < 0 ? OUT_OF_MEMORY : !self->takes_weights;
 }

@@ -1,0 +1,243 @@
+/* Reads and packs the filters of layers on threads of its own, while Python plans.
+ *
+ * These threads take filters from a list, as the caller does at the end.  The interpreter lock
+ * guards the layers: what is found out about their weights is kept in the list until then.
+ */
+#include "layer/layer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* More threads would wait for memory. */
+#define MOST_PACKERS 3
+#define LOOK_NANOSECONDS 20000000
+
+/* What is to be done when all filters are packed. */
+enum outcome { AS_PLANNED, PLAN_AGAIN, PACK_AGAIN };
+
+struct filter {
+    Kernel *kernel;
+    int descriptor;
+    int64_t offset;
+    int found; /* as of read_rows() */
+    int takes; /* as of `takes_weights` */
+};
+
+typedef struct {
+    PyObject_HEAD
+    pthread_mutex_t mutex; /* of the fields below */
+    pthread_cond_t changed;
+    struct filter *filters;
+    int64_t count, room, next, busy; /* the next to be taken; those being packed */
+    int closed;                      /* whether no more filters come */
+    atomic_int stopped;              /* whether the rest is left undone */
+    int64_t most_threads;
+    int threads;
+    pthread_t thread[MOST_PACKERS];
+    pid_t process; /* a forked child has no such threads */
+} Packer;
+
+/* Take filters and pack them.  Without `waits`, return when there are none left. */
+static void take_filters(Packer *self, int waits) {
+    pthread_mutex_lock(&self->mutex);
+    while (!self->stopped) {
+        if (self->next == self->count) {
+            if (!waits || self->closed) break;
+            pthread_cond_wait(&self->changed, &self->mutex);
+            continue;
+        }
+        const int64_t at = self->next++;
+        struct filter f = self->filters[at];
+        self->busy++;
+        pthread_mutex_unlock(&self->mutex);
+        f.found = read_rows(&f.kernel->k, f.descriptor, f.offset, 1, &self->stopped);
+        if (!f.found && weights_are_asked(f.kernel)) {
+            f.takes = wino_takes_weights(&f.kernel->k);
+            if (f.takes < 0) f.found = f.takes;
+        }
+        pthread_mutex_lock(&self->mutex);
+        self->filters[at] = f;
+        self->busy--;
+        if (f.found == INTERRUPTED) self->stopped = 1;
+        pthread_cond_broadcast(&self->changed);
+    }
+    pthread_mutex_unlock(&self->mutex);
+}
+
+static void *work(void *packer) {
+    take_filters(packer, 1);
+    return NULL;
+}
+
+/* Wait until no filter is being packed, or a signal comes. */
+static void wait_for_others(Packer *self) {
+    pthread_mutex_lock(&self->mutex);
+    while (self->busy && !self->stopped) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_NANOSECONDS;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        if (!pthread_cond_timedwait(&self->changed, &self->mutex, &until)) continue;
+        pthread_mutex_unlock(&self->mutex);
+        if (run_is_interrupted()) self->stopped = 1;
+        pthread_mutex_lock(&self->mutex);
+    }
+    pthread_mutex_unlock(&self->mutex);
+}
+
+/* End the threads, which pack nothing more. */
+static void end_threads(Packer *self) {
+    pthread_mutex_lock(&self->mutex);
+    self->closed = 1;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->mutex);
+    for (int i = 0; i < self->threads; i++) pthread_join(self->thread[i], NULL);
+    self->threads = 0;
+}
+
+/* Let a layer know what was found out about its weights. */
+static enum outcome settle(const struct filter *f) {
+    Kernel *kernel = f->kernel;
+    if (f->found) return PACK_AGAIN;
+    kernel->filled = kernel_rows(kernel);
+    kernel->takes_weights = f->takes;
+    if (f->takes || !kernel->verdict || !kernel->verdict->uses_winograd) return AS_PLANNED;
+    plan_release(kernel->last);
+    kernel->last = NULL;
+    free(kernel->verdict);
+    kernel->verdict = NULL;
+    return PLAN_AGAIN;
+}
+
+/* Let go of all layers. */
+static void release_filters(Packer *self) {
+    for (int64_t i = 0; i < self->count; i++) {
+        self->filters[i].kernel->pending = 0;
+        self->filters[i].kernel->users--;
+        Py_DECREF((PyObject *)self->filters[i].kernel);
+    }
+    free(self->filters);
+    self->filters = NULL;
+    self->count = self->room = self->next = 0;
+}
+
+static PyObject *packer_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    (void)keywords;
+    long long threads;
+    if (!PyArg_ParseTuple(arguments, "L", &threads)) return NULL;
+    Packer *self = (Packer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) return NULL;
+    pthread_mutex_init(&self->mutex, NULL);
+    pthread_cond_init(&self->changed, NULL);
+    self->most_threads = least(threads - 1, MOST_PACKERS);
+    self->process = getpid();
+    return (PyObject *)self;
+}
+
+static void packer_dealloc(PyObject *object) {
+    Packer *self = (Packer *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    if (self->process == getpid()) {
+        self->stopped = 1;
+        end_threads(self);
+        release_filters(self);
+        pthread_cond_destroy(&self->changed);
+        pthread_mutex_destroy(&self->mutex);
+    }
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static int append(Packer *self, struct filter filter) {
+    pthread_mutex_lock(&self->mutex);
+    if (self->count == self->room) {
+        const int64_t room = 2 * self->room + 16;
+        struct filter *filters = realloc(self->filters, (size_t)room * sizeof *filters);
+        if (filters) self->filters = filters, self->room = room;
+    }
+    const int fits = self->count < self->room;
+    if (fits) self->filters[self->count++] = filter;
+    pthread_cond_signal(&self->changed);
+    pthread_mutex_unlock(&self->mutex);
+    return fits ? 0 : OUT_OF_MEMORY;
+}
+
+/* add(kernel, descriptor, offset): have a filter read from a file and packed, unless there is no
+ * thread for it. */
+static PyObject *packer_add(PyObject *object, PyObject *arguments) {
+    Packer *self = (Packer *)object;
+    PyObject *layer;
+    int descriptor;
+    long long offset;
+    if (!PyArg_ParseTuple(arguments, "OiL", &layer, &descriptor, &offset)) return NULL;
+    Kernel *kernel = kernel_of(layer);
+    if (!kernel) return NULL;
+    if (self->closed || self->process != getpid() || !kernel_is_empty(kernel) || offset < 0 ||
+        offset > INT64_MAX / 2)
+        Py_RETURN_FALSE;
+    if (self->threads < self->most_threads && self->count >= self->threads &&
+        !pthread_create(&self->thread[self->threads], NULL, work, self))
+        self->threads++;
+    if (!self->threads) Py_RETURN_FALSE;
+    const struct filter filter = {kernel, descriptor, offset, 0, -1};
+    if (kernel_make_room(kernel)) return PyErr_NoMemory();
+    kernel->pending = 1;
+    kernel->users++;
+    Py_INCREF(layer);
+    if (append(self, filter)) {
+        kernel->pending = 0;
+        kernel->users--;
+        Py_DECREF(layer);
+        return PyErr_NoMemory();
+    }
+    Py_RETURN_TRUE;
+}
+
+/* finish() -> 0: all filters are packed; 1: some layers cannot use Winograd as was assumed; 2: some
+ * filters are not packed, or not finite. */
+static PyObject *packer_finish(PyObject *object, PyObject *unused) {
+    (void)unused;
+    Packer *self = (Packer *)object;
+    enum outcome outcome = AS_PLANNED;
+    if (self->process != getpid()) return PyLong_FromLong(PACK_AGAIN);
+    begin_unlocked();
+    take_filters(self, 0);
+    wait_for_others(self);
+    end_threads(self);
+    end_unlocked();
+    for (int64_t i = 0; i < self->count && !self->stopped; i++) {
+        const enum outcome found = settle(&self->filters[i]);
+        outcome = found > outcome ? found : outcome;
+    }
+    release_filters(self);
+    if (self->stopped) return NULL;
+    return PyLong_FromLong(outcome);
+}
+
+static PyMethodDef packer_methods[] = {
+    {"add", packer_add, METH_VARARGS,
+     "add(kernel, descriptor, offset) -> bool: have a filter read from a file and packed, unless "
+     "there is no thread for it"},
+    {"finish", packer_finish, METH_NOARGS,
+     "finish() -> int: wait until all are packed.  1: layers cannot use Winograd where that was "
+     "assumed; 2: filters could not be read, or are not finite"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot packer_slots[] = {
+    {Py_tp_doc, "Packer(threads): packs filters while other work goes on."},
+    {Py_tp_new, packer_new},
+    {Py_tp_dealloc, packer_dealloc},
+    {Py_tp_methods, packer_methods},
+    {0, NULL},
+};
+
+PyType_Spec packer_spec = {
+    .name = "deconv_ir.kernels._compiled.Packer",
+    .basicsize = sizeof(Packer),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = packer_slots,
+};
