@@ -14,11 +14,8 @@ typedef float reg[POINTWISE_BLOCK];
 struct pointwise_run {
     const struct pointwise_program *program;
     const struct pointwise_arrays *arrays;
+    int alike[MOST_INPUTS]; /* whether elements lie as those of the output */
 };
-
-static void spread(float value, int64_t count, float *out) {
-    for (int64_t i = 0; i < count; i++) out[i] = value;
-}
 
 static float element_at(enum pointwise_element element, const char *at) {
     float value;
@@ -106,13 +103,20 @@ static const float *fetch(const struct pointwise_run *run, int input, int64_t be
     const enum pointwise_element element = run->program->input_elements[input];
     const int64_t size = pointwise_size(element), last = a->dims - 1;
     const int64_t extent = a->shape[last], step = a->steps[input][last];
+    if (run->alike[input]) {
+        const char *in = a->inputs[input] + begin * size;
+        if (element == PW_F32 && whole) return (const float *)(const void *)in;
+        load(run->program->kernels, element, in, 1, count, into);
+        return into;
+    }
+    const struct pointwise_functions *functions = run->program->functions;
     struct cursor c = cursor_at(a, input, begin);
     if (c.index[last] + count <= extent) {
         const char *in = a->inputs[input] + c.offset * size;
         if (step == 1 && element == PW_F32 && whole) return (const float *)(const void *)in;
         if (step != 0) load(run->program->kernels, element, in, step, count, into);
         else if (*spread_from != in) {
-            spread(element_at(element, in), POINTWISE_BLOCK, into);
+            functions->spread(element_at(element, in), POINTWISE_BLOCK, into);
             *spread_from = in;
         }
         return into;
@@ -124,7 +128,7 @@ static const float *fetch(const struct pointwise_run *run, int input, int64_t be
     while (done < count) {
         const int64_t length = least(count - done, extent - c.index[last]);
         const char *in = a->inputs[input] + c.offset * size;
-        if (step == 0) spread(element_at(element, in), length, into + done);
+        if (step == 0) functions->spread(element_at(element, in), length, into + done);
         else load(run->program->kernels, element, in, step, length, into + done);
         done += length;
         if (done < count) {
@@ -166,16 +170,26 @@ static void do_job(void *context, int64_t job, void *scratch) {
     reg *registers = scratch;
     const char *spread_from[MOST_INPUTS] = {NULL};
     for (int i = 0; i < p->constants; i++)
-        spread(p->constant_values[i], POINTWISE_BLOCK, registers[p->inputs + i]);
+        p->functions->spread(p->constant_values[i], POINTWISE_BLOCK, registers[p->inputs + i]);
     const int64_t all = run->arrays->count, first = job * JOB_BLOCKS * POINTWISE_BLOCK;
     const int64_t end = least(all, first + JOB_BLOCKS * POINTWISE_BLOCK);
     for (int64_t at = first; at < end; at += POINTWISE_BLOCK)
         do_block(run, at, least(POINTWISE_BLOCK, end - at), registers, spread_from);
 }
 
+static int lies_alike(const struct pointwise_arrays *a, int input) {
+    int64_t step = 1;
+    for (int d = a->dims - 1; d >= 0; d--) {
+        if (a->steps[input][d] != step) return 0;
+        step *= a->shape[d];
+    }
+    return 1;
+}
+
 int pointwise_execute(const struct pointwise_program *program,
                       const struct pointwise_arrays *arrays, int64_t threads) {
-    struct pointwise_run run = {program, arrays};
+    struct pointwise_run run = {program, arrays, {0}};
+    for (int i = 0; i < program->inputs; i++) run.alike[i] = lies_alike(arrays, i);
     const int64_t jobs = divide_up(arrays->count, JOB_BLOCKS * POINTWISE_BLOCK);
     const int64_t shared = most(1, arrays->count * program->instructions / LEAST_SHARED);
     return parallel_run(do_job, &run, jobs, least(threads, shared),

@@ -48,6 +48,7 @@ enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
 
 struct pointwise_functions {
     int lanes;
+    void (*spread)(float value, int64_t count, float *out);
     pointwise_function table[PW_OPERATIONS];
 };
 
