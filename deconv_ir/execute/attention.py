@@ -170,7 +170,7 @@ class _Finder:
         return _Scores((product[0], source[0]), 1 / scale if divided else scale, None)
 
     def _operands(self, source: Source | None, kind: str) -> tuple[Source, Source] | None:
-        """Return the inputs of an elementwise layer of a kind, if that is what makes a tensor."""
+        """Return the inputs of the elementwise layer that makes a tensor, if it is of a kind."""
         if source is None or source in self.constants or self.layers[source[0]].type != kind:
             return None
         if getattr(self.layers[source[0]].operation, "auto_broadcast", None) is not Broadcast.NUMPY:

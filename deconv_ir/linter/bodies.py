@@ -235,7 +235,7 @@ def _check_slices(
 
 
 def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> Iterator[Report]:
-    """A tensor that goes into the next iteration is what that iteration expects."""
+    """A tensor that goes into the next iteration has the shape and type that it expects."""
     back_edges = element.first("back_edges")
     for edge in back_edges.children if back_edges is not None else ():
         ends = edge.attributes()

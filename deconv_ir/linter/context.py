@@ -284,7 +284,7 @@ class LintContext:
         if self.graph.bare or (
             self.onednn is not None and (self.graph.layers or self.document.problems)
         ):
-            return False  # outputs of a graph file are what nothing takes
+            return False  # outputs of a graph file are the tensors that nothing takes
         return not any(self.by_type.get(kind) for kind in SINKS)
 
     @cached_property

@@ -36,9 +36,9 @@ DETAILS = (Detail(96, 36), Detail(64, 36), Detail(48, 16), Detail(32, 9), Detail
 
 
 def pictures_of(
-    array: Array, room: int, title: str = "value", *, signed: bool = False
+    array: Array, most_bytes: int, title: str = "value", *, signed: bool = False
 ) -> list[Any]:
-    """Draw an array in at most `room` bytes, as the page's `figureOf` takes it; empty: none fits.
+    """Draw an array in at most `most_bytes`, as the page's `figureOf` takes it; empty: none fits.
 
     Of a batch, the first is drawn: [N, C, H, W], [N, C, D, H, W] and [N, C, L] by the number of
     axes.  With `signed`, for differences, zero is white.
@@ -56,7 +56,7 @@ def pictures_of(
     found: dict[str, Any] = {"title": title, "low": number(low), "high": number(high)}
     if values.ndim < 3:
         found |= _lines(values.reshape(-1, values.shape[-1]) if values.ndim else values, notes)
-        return [_noted(found, notes)] if len(str(found)) <= room else []
+        return [_noted(found, notes)] if len(str(found)) <= most_bytes else []
     if values.ndim > 4:
         return []
     bound = max(abs(low), abs(high))
@@ -65,7 +65,7 @@ def pictures_of(
         indices, more = _maps(values, detail, span)
         image = png(indices, DIVERGING if signed else SEQUENTIAL)
         source = "data:image/png;base64," + base64.b64encode(image).decode()
-        if len(source) + 200 <= room:
+        if len(source) + 200 <= most_bytes:
             scale = max(1, WIDTH // indices.shape[1])
             found |= {"source": source, "width": indices.shape[1] * scale}
             found["height"] = indices.shape[0] * scale

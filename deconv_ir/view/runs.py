@@ -71,19 +71,19 @@ def draw_tensors(
     return found | ({"": missing} if missing else {})
 
 
-def _draw(arrays: tuple[Array, ...], room: int) -> list[Any]:
+def _draw(arrays: tuple[Array, ...], most_bytes: int) -> list[Any]:
     """Draw a tensor; of two runs, both and their difference."""
     import numpy as np
 
     if len(arrays) == 1:
-        return pictures_of(arrays[0], room)
+        return pictures_of(arrays[0], most_bytes)
     first, second = arrays
-    found = pictures_of(first, room // 3, "first input")
-    found += pictures_of(second, room // 3, "other input")
+    found = pictures_of(first, most_bytes // 3, "first input")
+    found += pictures_of(second, most_bytes // 3, "other input")
     if first.shape == second.shape and first.dtype.kind not in "OSU":
         with np.errstate(all="ignore"):
             change = second.astype(np.float64) - first.astype(np.float64)
-        found += pictures_of(change, room // 3, "difference", signed=True)
+        found += pictures_of(change, most_bytes // 3, "difference", signed=True)
     return found
 
 

@@ -311,7 +311,7 @@ class Reader:
     def _layer(self, head: _Head, raw: str | None, data_start: int) -> tuple[Layer, int]:
         """Read a layer, and return where it ends.
 
-        `head` ends after a first ``<data .../>``, if there is one; `raw` is what stands in it.
+        `head` ends after a first ``<data .../>``, if there is one; `raw` is its text.
         """
         markup = self.markup
         layer_id, name, kind, version, others, start, rest = head

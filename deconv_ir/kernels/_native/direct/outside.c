@@ -106,15 +106,15 @@ static int is_reached(const struct layer *layer, const struct run *run, int axis
     return 0;
 }
 
-static int add_span(struct spans *spans, int64_t *room, int64_t begin, int64_t end) {
+static int add_span(struct spans *spans, int64_t *capacity, int64_t begin, int64_t end) {
     if (begin >= end) return 0;
     if (spans->count > 0 && spans->span[spans->count - 1].end == begin) {
         spans->span[spans->count - 1].end = end;
         return 0;
     }
-    if (spans->count == *room) {
-        *room = 2 * *room + 4;
-        struct span *more = realloc(spans->span, (size_t)*room * sizeof *more);
+    if (spans->count == *capacity) {
+        *capacity = 2 * *capacity + 4;
+        struct span *more = realloc(spans->span, (size_t)*capacity * sizeof *more);
         if (!more) return OUT_OF_MEMORY;
         spans->span = more;
     }
@@ -135,15 +135,15 @@ static int spans_make(const struct layer *layer, const struct run *run, int axis
     /* All taps of the results between these two reach data. */
     const int64_t inner = least(most(first + reach, natural[0]), natural[1]);
     const int64_t outer = least(most(first + data + 1, inner), natural[1]);
-    int64_t room = 0;
-    if (add_span(spans, &room, 0, natural[0])) return OUT_OF_MEMORY;
+    int64_t capacity = 0;
+    if (add_span(spans, &capacity, 0, natural[0])) return OUT_OF_MEMORY;
     for (int64_t at = natural[0]; at < natural[1]; at++) {
         if (at == inner) at = outer;
         if (at < natural[1] && !is_reached(layer, run, axis, at) &&
-            add_span(spans, &room, at, at + 1))
+            add_span(spans, &capacity, at, at + 1))
             return OUT_OF_MEMORY;
     }
-    return add_span(spans, &room, natural[1], last);
+    return add_span(spans, &capacity, natural[1], last);
 }
 
 int fill_unreached(const struct kernel *k, const struct run *run, void *out) {

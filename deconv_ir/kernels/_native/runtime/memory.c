@@ -35,7 +35,7 @@ typedef struct {
     PyObject_HEAD
     void *memory;
     int64_t bytes;  /* requested */
-    int64_t room;   /* allocated */
+    int64_t allocated;
 } Block;
 
 /* Free the oldest blocks until the others have at most `most_kept` bytes. */
@@ -50,36 +50,36 @@ static void trim(int64_t most_kept) {
 
 /* Take the smallest block that fits without wasting half of itself; of equal ones the newest, which
  * is in cache. */
-static void *take(int64_t bytes, int64_t *room) {
+static void *take(int64_t bytes, int64_t *allocated) {
     int best = -1;
     for (int i = 0; i < KEPT_BLOCKS; i++)
         if (kept[i].memory && kept[i].bytes >= bytes && kept[i].bytes / 2 <= bytes &&
             (best < 0 || kept[i].bytes <= kept[best].bytes))
             best = i;
     if (best < 0) {
-        *room = round_up(bytes, bytes >= HUGE_BLOCK ? HUGE_PAGE : SMALL_PAGE);
-        trim(all_bytes - used_bytes - *room);
-        if (bytes >= HUGE_BLOCK) return allocate_huge(*room);
+        *allocated = round_up(bytes, bytes >= HUGE_BLOCK ? HUGE_PAGE : SMALL_PAGE);
+        trim(all_bytes - used_bytes - *allocated);
+        if (bytes >= HUGE_BLOCK) return allocate_huge(*allocated);
         void *memory = NULL;
-        return posix_memalign(&memory, SMALL_PAGE, (size_t)*room) ? NULL : memory;
+        return posix_memalign(&memory, SMALL_PAGE, (size_t)*allocated) ? NULL : memory;
     }
-    *room = kept[best].bytes;
+    *allocated = kept[best].bytes;
     return take_out(best);
 }
 
 /* Return a block to the pool, within its bounds. */
-static void give(void *memory, int64_t room) {
-    used_bytes -= room;
+static void give(void *memory, int64_t allocated) {
+    used_bytes -= allocated;
     const int64_t most_kept = least(kept_bytes, all_bytes - used_bytes);
-    if (room > most_kept) {
+    if (allocated > most_kept) {
         free(memory);
         return;
     }
-    trim(most_kept - room);
+    trim(most_kept - allocated);
     free(take_out(0));
     for (int i = 0; i + 1 < KEPT_BLOCKS; i++) kept[i] = kept[i + 1];
     kept[KEPT_BLOCKS - 1].memory = memory;
-    kept[KEPT_BLOCKS - 1].bytes = room;
+    kept[KEPT_BLOCKS - 1].bytes = allocated;
 }
 
 void keep_blocks(int64_t most_kept, int64_t most_in_all) {
@@ -99,19 +99,19 @@ static PyObject *block_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
     Block *self = (Block *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) return NULL;
     self->bytes = bytes;
-    self->memory = take(bytes, &self->room);
+    self->memory = take(bytes, &self->allocated);
     if (!self->memory) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
-    used_bytes += self->room;
+    used_bytes += self->allocated;
     return (PyObject *)self;
 }
 
 static void block_dealloc(PyObject *object) {
     Block *self = (Block *)object;
     PyTypeObject *type = Py_TYPE(object);
-    if (self->memory) give(self->memory, self->room);
+    if (self->memory) give(self->memory, self->allocated);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
