@@ -18,7 +18,7 @@ ISAS = compiled_module().isas() if compiled_module() else []
 # Data, filter, strides, pads, output.
 LAYERS = {
     "kernel = stride": ((4, 6, 8, 34), (6, 500, 2, 2), (2, 2), (0, 0), (16, 67)),
-    "rows of whole lines": ((4, 6, 8, 40), (6, 500, 2, 2), (2, 2), (0, 0), (16, 80)),
+    "rows of whole lines": ((4, 6, 8, 48), (6, 500, 2, 2), (2, 2), (0, 0), (16, 96)),
     "stride 1": ((2, 5, 11, 65), (5, 1500, 3, 3), (1, 1), (1, 1), (11, 65)),
     "tiles of parts of rows": ((2, 3, 3, 301), (3, 600, 3, 3), (2, 2), (1, 0), (5, 603)),
     "one axis": ((2, 3, 701), (3, 800, 4), (2,), (1,), (1402,)),

@@ -169,6 +169,9 @@ struct microkernels {
     void (*activate)(const struct epilogue *epilogue, void *row, int64_t count);
     /* Add other elements, and activate the sums. */
     void (*add)(const struct epilogue *epilogue, const void *others, void *row, int64_t count);
+    /* Interleave two lines with non-temporal stores; returns 0, and does nothing, unless `count`
+     * outputs fill whole cache lines. */
+    int (*stream_pairs)(const void *lines, int64_t pitch, int64_t count, void *out);
     /* Copy with non-temporal stores, where cache lines are whole. */
     void (*stream)(const char *in, int64_t bytes, char *out);
     /* Copy rows of `bytes`, a multiple of 4, which are `step` apart: one after the other, each

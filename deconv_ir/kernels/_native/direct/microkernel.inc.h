@@ -451,6 +451,25 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
     }
 }
 
+/* Interleave two lines with non-temporal stores, if they make whole cache lines; returns whether. */
+static int NAME(stream_pairs)(const void *lines, int64_t pitch, int64_t count, void *out_) {
+#ifdef STREAM
+    const ELEMENT *in = lines;
+    ELEMENT *out = out_;
+    if ((uintptr_t)out % CACHE_LINE || count % (2 * LANES)) return 0;
+    for (int64_t i = 0; i < count / 2; i += LANES) {
+        const VEC a = LOAD(in + i), b = LOAD(in + pitch + i);
+        const VEC zipped[] = {ZIP_LOW(a, b), ZIP_HIGH(a, b)};
+        STREAM(&zipped[0], out + 2 * i);
+        STREAM(&zipped[1], out + 2 * i + LANES);
+    }
+    return 1;
+#else
+    (void)lines, (void)pitch, (void)count, (void)out_;
+    return 0;
+#endif
+}
+
 /* ------------------------------------------------------ element types -- */
 
 #define COPY_IN(TYPE, VALUE)                                                                  \
@@ -565,6 +584,7 @@ static const struct microkernels NAME(kernels) = {
 #endif
 #endif
     .interleave = NAME(interleave),
+    .stream_pairs = NAME(stream_pairs),
     .load = NAME(load),
     .store = NAME(store),
     .activate = NAME(activate),

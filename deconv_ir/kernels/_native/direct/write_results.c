@@ -29,6 +29,7 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
     const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]), ahead = least(ROWS_AHEAD, ys);
     const int direct = out_size == size && skipped == 0 && !c->streamed;
     const struct addition *addition = c->run->addition;
+    const int pairs = c->streamed && stride == 2 && skipped == 0 && !addition;
     if (count <= skipped) return;
     for (int64_t i = 0; i < channels; i++)
         for (int64_t image = 0; image < tile->images; image++)
@@ -43,6 +44,7 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
                     if (c->streamed)
                         fetch_ends(out, y + ahead < ys ? ahead * out_pitch : channel_pitch,
                                    (count - skipped) * size);
+                    if (pairs && c->kernels->stream_pairs(line, pitch, count, out)) continue;
                     c->kernels->interleave(line, pitch, stride, count, direct ? out : tile->row);
                     char *row = direct ? out : tile->row + skipped * size;
                     if (addition) add_to(addition, out, row, count - skipped);
