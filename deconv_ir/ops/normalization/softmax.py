@@ -50,6 +50,8 @@ class _Softmax(TakesOut):
             with np.errstate(all="ignore"):
                 shifted = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
                 found = self.finish(shifted, axis)
+            del shifted
+        del wide  # The rounded result takes its memory.
         return narrow(found, data.dtype)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
