@@ -133,3 +133,20 @@ def test_planes_and_tiles_of_a_whole_are_the_same() -> None:
     kept = layer.plan(data.shape, pads, output).whole
     assert kept is not None
     assert layer.plan(data.shape, pads, output, TRANSIENT).whole == kept
+
+
+@pytest.mark.parametrize("outs", [5, 11, 30, 64, 65, 128])
+@pytest.mark.parametrize("isa", ISAS)
+def test_blocks_of_rows_need_not_be_those_of_the_packed_filter(isa, outs, monkeypatch) -> None:
+    """Whatever the rows of a block are, side by side or in two blocks; beside a sum in f64."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    rng = np.random.default_rng(outs)
+    weights = rng.standard_normal((outs, 32, 3, 3)).astype(np.float32)
+    data = rng.standard_normal((1, 32, 14, 14)).astype(np.float32)
+    layer = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=1, path="winograd")
+    windows = np.lib.stride_tricks.sliding_window_view(data.astype(np.float64), (3, 3), (2, 3))
+    expected = np.einsum("niyxab,oiab->noyx", windows, weights.astype(np.float64))
+    for budget in (UNLIMITED, TRANSIENT):
+        plan = layer.plan(data.shape, (0, 0), (12, 12), budget)
+        assert "Winograd" in str(plan)
+        np.testing.assert_allclose(plan.run(data), expected, atol=2e-5 * np.abs(expected).max())

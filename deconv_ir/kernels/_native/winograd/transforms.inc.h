@@ -182,6 +182,7 @@ static void NAME(tile_vectors)(const float *from, int64_t groups, int64_t channe
 /* Weights are transformed in double: those of the rows of a block, or fewer. */
 typedef float NAME(floats) __attribute__((vector_size(MAX_ROWS * sizeof(float))));
 typedef double NAME(doubles) __attribute__((vector_size(MAX_ROWS * sizeof(double))));
+typedef int64_t NAME(row_bits) __attribute__((vector_size(MAX_ROWS * sizeof(int64_t))));
 #define WIDE NAME(doubles)
 #define INLINE static inline __attribute__((always_inline))
 
@@ -226,8 +227,10 @@ static void NAME(values)(const enum wino_size *kind, const int *count, const int
 #define WAITING 16
 
 /* The weights of a tap and a channel of some rows, widened. */
-INLINE WIDE NAME(load_rows)(const struct wino_source *rows, int count, int tap, int64_t channel) {
+INLINE WIDE NAME(load_rows)(const struct wino_source *rows, const int count, int tap,
+                            int64_t channel) {
     WIDE some = {0};
+#pragma GCC unroll 8
     for (int row = 0; row < count; row++)
         some[row] = rows[row].from[tap * rows[row].step + channel * rows[row].channel_step];
     return some;
@@ -238,19 +241,30 @@ INLINE WIDE NAME(load_together)(const float *p) {
     return (WIDE){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
 }
 
+/* The same of rows in two runs: the second one's, less their number in the first, lie at q. */
+INLINE WIDE NAME(load_runs)(const float *p, const float *q, NAME(row_bits) is_first) {
+    const NAME(row_bits) first = (NAME(row_bits))NAME(load_together)(p);
+    const NAME(row_bits) second = (NAME(row_bits))NAME(load_together)(q);
+    return (WIDE)((is_first & first) | (~is_first & second));
+}
+
 /* Bytes of weights that are fetched ahead, of all taps of a channel. */
 #define CHANNELS_AHEAD 6
 
-/* Of a plane of 3 x 3 taps and blocks of as many rows as there can be, side by side, with all sizes
- * constants: the values of NAME(values)(). */
-static void NAME(weights_of_planes)(const int *at, const struct wino_source *rows,
-                                    int64_t channels, float *const *to) {
+/* Of a plane of 3 x 3 taps and a block of `count` rows, whose first ones lie side by side and the
+ * rest elsewhere, with all sizes constants: the values of NAME(values)(). */
+INLINE void NAME(weights_of_planes)(const int *at, const struct wino_source *rows, const int count,
+                                    int together, int64_t channels, float *const *to) {
     float waiting[4 * 4][WAITING * ROWS];
     const int64_t step = rows->step, channel_step = rows->channel_step;
+    const struct wino_source *rest = rows + (together < count ? together : 0);
+    NAME(row_bits) is_first;
+    for (int row = 0; row < MAX_ROWS; row++) is_first[row] = row < together ? -1 : 0;
     for (int64_t first = 0; first < channels; first += WAITING) {
         const int64_t some = least(WAITING, channels - first);
         for (int64_t i = 0; i < some; i++) {
             const float *from = rows->from + (first + i) * channel_step;
+            const float *other = rest->from + (first + i) * rest->channel_step - (rest - rows);
             WIDE taps[3], columns[3][4], values[4];
             for (int64_t line = 0; line < 3 * 3 * ROWS; line += CACHE_LINE / (int64_t)sizeof(float))
                 __builtin_prefetch(from + CHANNELS_AHEAD * channel_step + line);
@@ -258,7 +272,10 @@ static void NAME(weights_of_planes)(const int *at, const struct wino_source *row
             for (int x = 0; x < 3; x++) {
 #pragma GCC unroll 3
                 for (int y = 0; y < 3; y++)
-                    taps[y] = NAME(load_together)(from + at[y * 3 + x] * step);
+                    taps[y] = together == count
+                                  ? NAME(load_together)(from + at[y * 3 + x] * step)
+                                  : NAME(load_runs)(from + at[y * 3 + x] * step,
+                                                    other + at[y * 3 + x] * rest->step, is_first);
                 NAME(values_of_axis)(F_2_3, taps, columns[x], 1);
             }
 #pragma GCC unroll 4
@@ -270,12 +287,13 @@ static void NAME(weights_of_planes)(const int *at, const struct wino_source *row
                 for (int x = 0; x < 4; x++) {
                     const NAME(floats) rounded =
                         __builtin_convertvector(values[x], NAME(floats));
-                    memcpy(waiting[y * 4 + x] + i * ROWS, &rounded, ROWS * sizeof(float));
+                    memcpy(waiting[y * 4 + x] + i * count, &rounded, (size_t)count * sizeof(float));
                 }
             }
         }
         for (int point = 0; point < 4 * 4; point++)
-            memcpy(to[point] + first * ROWS, waiting[point], (size_t)some * ROWS * sizeof(float));
+            memcpy(to[point] + first * count, waiting[point],
+                   (size_t)(some * count) * sizeof(float));
     }
 }
 
@@ -284,13 +302,26 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
                           const int64_t *step) {
     static const enum wino_size plane[AXES] = {F_1_1, F_2_3, F_2_3};
     const int all = taps->count[0] * taps->count[1] * taps->count[2];
-    int points = 1, side_by_side = count == ROWS;
+    int points = 1, together = 1, runs = 1;
     for (int a = 0; a < AXES; a++)
         points *= taps->kind[a] == F_1_1 ? 1 : taps->kind[a] == F_2_2 ? 3 : 4;
-    for (int row = 1; row < count; row++)
-        side_by_side &= rows[row].from == rows[0].from + row && rows[row].step == rows[0].step;
-    if (side_by_side && !are_channels && all == 3 * 3 && !memcmp(taps->kind, plane, sizeof plane)) {
-        NAME(weights_of_planes)(taps->at, rows, channels, to);
+    for (int row = 1; row < count; row++) {
+        const int follows = rows[row].from == rows[row - 1].from + 1 &&
+                            rows[row].step == rows[row - 1].step;
+        runs += !follows;
+        together += runs == 1;
+    }
+    /* Blocks of rows have the most there can be, or one less. */
+    if (!are_channels && count >= ROWS - 1 && runs <= 2 && all == 3 * 3 &&
+        !memcmp(taps->kind, plane, sizeof plane)) {
+        if (together == ROWS)
+            NAME(weights_of_planes)(taps->at, rows, ROWS, ROWS, channels, to);
+        else if (count == ROWS)
+            NAME(weights_of_planes)(taps->at, rows, ROWS, together, channels, to);
+        else if (together == ROWS - 1)
+            NAME(weights_of_planes)(taps->at, rows, ROWS - 1, ROWS - 1, channels, to);
+        else
+            NAME(weights_of_planes)(taps->at, rows, ROWS - 1, together, channels, to);
         return;
     }
     for (int64_t channel = 0; channel < channels; channel++) {
