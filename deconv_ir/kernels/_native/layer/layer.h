@@ -52,7 +52,7 @@ Kernel *kernel_of(PyObject *object);
 /* Whether none of its weights are packed, nor being packed. */
 int kernel_is_empty(const Kernel *self);
 /* Allocate memory for the packed filter, if it is not there.  Returns 0 or -1. */
-int kernel_make_room(Kernel *self);
+int kernel_allocate(Kernel *self);
 /* Number of rows of the filter, over all groups. */
 int64_t kernel_rows(const Kernel *self);
 

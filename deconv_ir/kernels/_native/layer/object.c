@@ -69,7 +69,7 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
     return 0;
 }
 
-int kernel_make_room(Kernel *self) {
+int kernel_allocate(Kernel *self) {
     if (!self->k.packed)
         self->k.packed = allocate(self->k.layer.groups * self->k.packing.group_size *
                                   self->k.kernels->size);
@@ -140,7 +140,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
         failed = 1;
     } else {
         void *wide = part.buf;
-        failed = kernel_make_room(self);
+        failed = kernel_allocate(self);
         if (!failed && element_size(element) != self->k.kernels->size) {
             wide = allocate(count * weights * self->k.kernels->size);
             failed = wide == NULL;
@@ -177,7 +177,7 @@ static PyObject *kernel_read(PyObject *object, PyObject *arguments) {
         return NULL;
     }
     if (offset < 0 || offset > MOST_SUM) Py_RETURN_FALSE;
-    if (kernel_make_room(self)) return PyErr_NoMemory();
+    if (kernel_allocate(self)) return PyErr_NoMemory();
     self->users++;
     begin_unlocked();
     const int found = read_rows(&self->k, descriptor, offset, threads, NULL);
@@ -329,7 +329,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     if (!is_filled(self)) Py_RETURN_NONE;
     if (run_of_arguments(self, arguments, &run, &data, &out, &addend)) return NULL;
     struct shared_plan *shared = NULL;
-    if (kernel_make_room(self)) PyErr_NoMemory();
+    if (kernel_allocate(self)) PyErr_NoMemory();
     else shared = plan_acquire(self, &run, 1);
     int failed = -1;
     if (shared) {
@@ -439,7 +439,7 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
     int good = buffer_has(&filter, count * size);
     void *wide = filter.buf;
-    if (good && (!is_filled(self) || kernel_make_room(self))) {
+    if (good && (!is_filled(self) || kernel_allocate(self))) {
         PyErr_SetString(PyExc_ValueError, "the filter is not packed");
         good = 0;
     }

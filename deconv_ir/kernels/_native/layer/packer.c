@@ -31,7 +31,7 @@ typedef struct {
     pthread_mutex_t mutex; /* of the fields below */
     pthread_cond_t changed;
     struct filter *filters;
-    int64_t count, room, next, busy; /* the next to be taken; those being packed */
+    int64_t count, capacity, next, busy; /* the next to be taken; those being packed */
     int closed;                      /* whether no more filters come */
     atomic_int stopped;              /* whether the rest is left undone */
     int64_t most_threads;
@@ -121,7 +121,7 @@ static void release_filters(Packer *self) {
     }
     free(self->filters);
     self->filters = NULL;
-    self->count = self->room = self->next = 0;
+    self->count = self->capacity = self->next = 0;
 }
 
 static PyObject *packer_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -153,12 +153,12 @@ static void packer_dealloc(PyObject *object) {
 
 static int append(Packer *self, struct filter filter) {
     pthread_mutex_lock(&self->mutex);
-    if (self->count == self->room) {
-        const int64_t room = 2 * self->room + 16;
-        struct filter *filters = realloc(self->filters, (size_t)room * sizeof *filters);
-        if (filters) self->filters = filters, self->room = room;
+    if (self->count == self->capacity) {
+        const int64_t capacity = 2 * self->capacity + 16;
+        struct filter *filters = realloc(self->filters, (size_t)capacity * sizeof *filters);
+        if (filters) self->filters = filters, self->capacity = capacity;
     }
-    const int fits = self->count < self->room;
+    const int fits = self->count < self->capacity;
     if (fits) self->filters[self->count++] = filter;
     pthread_cond_signal(&self->changed);
     pthread_mutex_unlock(&self->mutex);
@@ -183,7 +183,7 @@ static PyObject *packer_add(PyObject *object, PyObject *arguments) {
         self->threads++;
     if (!self->threads) Py_RETURN_FALSE;
     const struct filter filter = {kernel, descriptor, offset, 0, -1};
-    if (kernel_make_room(kernel)) return PyErr_NoMemory();
+    if (kernel_allocate(kernel)) return PyErr_NoMemory();
     kernel->pending = 1;
     kernel->users++;
     Py_INCREF(layer);

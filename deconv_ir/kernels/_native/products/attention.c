@@ -23,14 +23,14 @@ struct attention {
 
 /* Add the mask of some queries to their scores, [key][query]. */
 static void add_mask(const struct product *scores, const struct matrices *all, const float *mask,
-                     float *room, float *weights) {
+                     float *space, float *weights) {
     const struct epilogue none = {0};
-    float *const gathered = room + MASKED_KEYS * scores->step;
+    float *const gathered = space + MASKED_KEYS * scores->step;
     for (int64_t key = 0; key < scores->m; key += MASKED_KEYS) {
         const int64_t count = least(MASKED_KEYS, scores->m - key);
         pack(scores, mask + key * all->column, all->column, all->row, count, scores->n,
-             scores->step, gathered, room);
-        scores->kernels->add(&none, room, weights + key * scores->step, count * scores->step);
+             scores->step, gathered, space);
+        scores->kernels->add(&none, space, weights + key * scores->step, count * scores->step);
     }
 }
 
