@@ -11,9 +11,10 @@ installed.  Needs the `peers` extra:
 `process` is deconv-run beside a Python script that does the same with
 OpenVINO, `run` is Model.run beside the infer of a request that neither copies
 inputs nor allocates outputs, and beside onnxruntime (`--onnxruntime`).  All take
-turns, with the same number of threads, and in every order: onnxruntime's threads
-stay busy for some milliseconds after a run, which slows whoever comes next.  A
-ratio is the median of those of the turns, ours by the better of theirs.
+turns, with the same number of threads, and in every order.  With onnxruntime, a turn
+begins when threads of the one before are asleep: onnxruntime's stay busy for some
+milliseconds, which slows whoever comes next.  A ratio is the median of those of the
+turns, ours by the better of theirs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ import numpy as np
 import onnxruntime
 import openvino as ov
 import torch
-from compare import geometric_mean, machine
+from compare import geometric_mean, machine, settle
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
@@ -166,7 +167,8 @@ def time_runs(saved: Saved, seconds: float, threads: int, clock: Clock) -> dict[
         return request.infer(saved.arrays, share_inputs=True, share_outputs=True)
 
     runs = [ours, theirs]
-    if saved.onnx.exists():
+    settled = saved.onnx.exists()
+    if settled:
         runs.append(_onnxruntime(saved, threads))
     for mine, expected in zip(ours().values(), theirs().values(), strict=True):
         error = float(np.abs(mine - expected).max() / np.abs(expected).max())
@@ -177,7 +179,7 @@ def time_runs(saved: Saved, seconds: float, threads: int, clock: Clock) -> dict[
     repeat = 1
     orders = itertools.cycle(itertools.permutations(range(len(runs))))
     while time.perf_counter() < end or len(times) < 5:
-        means = {i: _mean(runs[i], repeat, clock) for i in next(orders)}
+        means = {i: _mean(runs[i], repeat, clock, settled=settled) for i in next(orders)}
         taken = tuple(means[i] for i in range(len(runs)))
         # The first turn measures how many runs a turn has to have to be timed well.
         if repeat == 1:
@@ -196,8 +198,10 @@ def _onnxruntime(saved: Saved, threads: int) -> Callable[[], Any]:
     return lambda: session.run(None, inputs)
 
 
-def _mean(run: Callable[[], Any], count: int, clock: Clock) -> float:
+def _mean(run: Callable[[], Any], count: int, clock: Clock, *, settled: bool) -> float:
     """Run once to bring threads and caches over, then time `count` runs."""
+    if settled:
+        settle()
     run()
     started = clock()
     for _ in range(count):
