@@ -209,7 +209,11 @@ class CompiledKernel:
             self._fill(problem.dilations, 1),
             None if bias is None else _packable(bias),
             activation.arguments(),
-            (self._machine.level2_bytes, self._machine.multiply_adds(isa)),
+            (
+                self._machine.level2_bytes,
+                self._machine.level3_bytes,
+                self._machine.multiply_adds(isa),
+            ),
         )
         # A filter in a file can be read again, and is not kept.
         self._lazy = weights if isinstance(weights, LazyTensor) else None

@@ -27,7 +27,7 @@ class Packed:
         self.module: Any = module
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "ins": 2, "outs": 2}
         self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd, "channel_block": 0}
-        self.machine = {"level2": 1 << 19, "multiply_adds": 2.0}
+        self.machine = {"level2": 1 << 19, "level3": 1 << 25, "multiply_adds": 2.0}
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
         self.bias: Array | None = np.ones(4, np.float32)
@@ -94,6 +94,7 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
         *(("winograd", n) for n in (-1, 3, 2**40)),
         *(("channel_block", n) for n in (-FAR, -1)),
         *(("level2", n) for n in (-FAR, 0)),
+        *(("level3", n) for n in (-FAR, 0)),
         *(("multiply_adds", n) for n in (-1.0, 0.0, float("nan"))),
         *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("strides", (1, n, 1)) for n in (-1, 0)),

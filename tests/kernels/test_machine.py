@@ -32,6 +32,8 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
 @pytest.mark.parametrize(
     ("processor", "isa", "expected"),
     [
+        (Processor(AMD, 0x17, 0x01, 512 << 10, 8 << 20), "avx2", MACHINES["zen1"]),
+        (Processor(AMD, 0x17, 0x31, 512 << 10), "avx2", MACHINES["zen3"]),
         (Processor(AMD, 0x19, 0x21, 512 << 10), "avx2", MACHINES["zen3"]),
         (Processor(AMD, 0x19, 0x61, 1 << 20), "avx512", MACHINES["zen4"]),
         (Processor(AMD, 0x1A, 0x02, 1 << 20), "avx512", MACHINES["zen5"]),
@@ -45,12 +47,19 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
         # Zen 4's long vectors are not used: nothing is halved.
         (Processor(AMD, 0x19, 0x61, 1 << 20), "avx2", Machine("avx2", 1 << 20)),
         # Built to make long vectors of short ones.
-        (Processor(INTEL, 6, 0x55, 1 << 20, True), "avx512", Machine("avx512", 1 << 20, True)),
+        (
+            Processor(INTEL, 6, 0x55, 1 << 20, lowered=True),
+            "avx512",
+            Machine("avx512", 1 << 20, True),
+        ),
         # Unknown: whole vectors, and a small cache where none is named.
         (Processor("HygonGenuine", 0x18, 1, 512 << 10), "avx2", Machine("avx2", 512 << 10)),
         (Processor(AMD, 0x40, 0x21, 3 << 20), "avx512", Machine("avx512", 3 << 20)),
         (Processor(), "baseline", Machine("baseline", 256 << 10)),
         (Processor(level2_bytes=-1), "avx512", Machine("avx512", 256 << 10)),
+        # More than 32 MiB are shared with too many others.
+        (Processor(level2_bytes=1 << 20, level3_bytes=96 << 20), "avx512", MACHINES["zen5"]),
+        (Processor(level2_bytes=1 << 20, level3_bytes=-1), "avx512", MACHINES["zen5"]),
     ],
     ids=str,
 )
@@ -70,11 +79,14 @@ def test_what_the_processor_says_is_read_as_linux_reads_it() -> None:
     assert processor.vendor == told.get("vendor_id", "")
     assert processor.family == int(told.get("cpu family", 0))
     assert processor.model == int(told.get("model", 0))
+    size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+    if size.exists() and processor.level3_bytes:
+        assert processor.level3_bytes == int(size.read_text().strip().removesuffix("K")) << 10
 
 
 def test_a_machine_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen")
-    with pytest.raises(SettingError, match="DECONV_IR_MACHINE is 'zen'; expected one of zen3, "):
+    with pytest.raises(SettingError, match="DECONV_IR_MACHINE is 'zen'; expected one of zen1, "):
         current_machine()
 
 
@@ -113,6 +125,15 @@ def test_halved_vectors_take_twice_as_long(monkeypatch: pytest.MonkeyPatch) -> N
         told(monkeypatch, make("avx512", 1 << 20), (96, 96))["cycles"] for make in (Halved, Machine)
     )
     assert 1.6 < slow / fast < 2.1
+
+
+@needs_extension
+def test_weights_beyond_the_third_level_cache_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, fast = (
+        told(monkeypatch, Machine("avx2", 1 << 19, level3_bytes=bytes_), (256, 256))["cycles"]
+        for bytes_ in (8 << 20, 32 << 20)
+    )
+    assert slow > fast
 
 
 @needs_extension

@@ -29,8 +29,6 @@ static double kernel_tap_cycles(const struct machine *machine, int rows, int col
     return fmax(fmax(multiply_adds, loads), FMA_LATENCY);
 }
 
-/* Bytes that may still be in the third-level cache, which other cores share, from the last run. */
-#define THIRD_LEVEL_SHARE (16 << 20)
 /* Bytes of weights per cycle, by where they are read from. */
 #define FROM_MEMORY 3.6
 #define FROM_MEMORY_AND_THIRD_LEVEL 6.0
@@ -38,8 +36,10 @@ static double kernel_tap_cycles(const struct machine *machine, int rows, int col
 #define FROM_SECOND_LEVEL 24.0
 
 static double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
-    return all_weights > THIRD_LEVEL_SHARE           ? FROM_MEMORY
-           : all_weights > THIRD_LEVEL_SHARE / 2     ? FROM_MEMORY_AND_THIRD_LEVEL
+    /* Other cores use the cache as well: half of it may still hold what the last run read. */
+    const double kept = (double)machine->level3 / 2;
+    return all_weights > kept                          ? FROM_MEMORY
+           : all_weights > kept / 2                    ? FROM_MEMORY_AND_THIRD_LEVEL
            : all_weights > (double)machine->level2 / 2 ? FROM_THIRD_LEVEL
                                                        : FROM_SECOND_LEVEL;
 }
@@ -349,7 +349,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 #define FARTHEST_LINE 7.0
 /* Factors that make the two models comparable. */
 #define VOLUME_FACTOR 1.15    /* three axes: lines are too many and too short for the first level */
-#define WINO_FACTOR 0.89      /* direct sums are modelled with all data in cache */
+#define WINO_GAIN 0.11        /* direct sums are modelled with all data in cache */
 #define ONE_POINT_FACTOR 0.92 /* one tap per sub-convolution, except with full-width AVX-512 */
 #define ONE_TAP_FACTOR 1.05   /* one tap in all, where direct sums are one product as well */
 
@@ -446,9 +446,10 @@ static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
 double wino_cycles(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                    const struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
-    /* Longer vectors need fewer instructions, but wait for caches as long as shorter ones. */
+    /* Longer vectors need fewer instructions, but wait for caches as long as shorter ones; halved
+     * ones need more of everything, so that caches matter less. */
     const double per_vector = 16. / ((double)k->kernels->lanes * k->layer.machine.multiply_adds);
-    const double by_length = (1 + per_vector) / 2;
+    const double by_length = fmax((1 + per_vector) / 2, per_vector);
     const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
     const double per_output = taps > 1 ? per_vector : by_length;
     const double volume = p->axes[0].points > 1 ? VOLUME_FACTOR : 1;
@@ -479,6 +480,6 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
     } else {
         cycles = scheduled_cycles(sums + fill, t->jobs, t->threads);
     }
-    return cycles * WINO_FACTOR *
+    return cycles * (1 - WINO_GAIN / fmax(per_vector, 1)) *
            (p->points > 1 ? 1 : taps == 1 ? ONE_TAP_FACTOR : per_vector < 1 ? 1 : ONE_POINT_FACTOR);
 }

@@ -82,8 +82,8 @@ static PyObject *module_processor(PyObject *module, PyObject *unused) {
     (void)unused;
     struct processor p;
     processor_ask(&p);
-    return Py_BuildValue("(siiLO)", p.vendor, p.family, p.model, (long long)p.level2,
-                         p.lowered ? Py_True : Py_False);
+    return Py_BuildValue("(siiLLO)", p.vendor, p.family, p.model, (long long)p.level2,
+                         (long long)p.level3, p.lowered ? Py_True : Py_False);
 }
 
 static PyObject *module_keep(PyObject *module, PyObject *arguments) {
@@ -117,8 +117,8 @@ static PyMethodDef module_methods[] = {
      "keep(most_kept, most_in_all): how much memory of results is used again, and the bytes of all "
      "results beyond which none is kept"},
     {"processor", module_processor, METH_NOARGS,
-     "processor() -> (vendor, family, model, bytes of its second-level cache, whether AVX-512 is "
-     "lowered)"},
+     "processor() -> (vendor, family, model, bytes of its second- and third-level caches, whether "
+     "AVX-512 is lowered)"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };

@@ -245,6 +245,7 @@ enum winograd_use { WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS };
 /* The figures of a processor that the cost models use, beside its instructions; see cpu.py. */
 struct machine {
     int64_t level2;       /* bytes of a core's second-level cache */
+    int64_t level3;       /* of the third-level cache that it shares */
     double multiply_adds; /* of vectors that a core begins in a cycle */
 };
 
@@ -252,7 +253,7 @@ struct machine {
 struct processor {
     char vendor[13];
     int family, model;
-    int64_t level2;
+    int64_t level2, level3;
     int lowered; /* whether this build compiles AVX-512 code to pairs of AVX2 vectors, for tests */
 };
 void processor_ask(struct processor *processor);

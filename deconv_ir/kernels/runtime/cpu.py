@@ -24,7 +24,9 @@ class Machine(NamedTuple):
     level2_bytes: int
     """The second-level cache of a core."""
     halved: bool = False
-    """Whether a multiply-add of 64 bytes takes two units of 32."""
+    """Whether a multiply-add of the longest vectors takes two units of half that length."""
+    level3_bytes: int = 32 << 20
+    """The third-level cache that a core shares; more is of no use to one program among others."""
 
     def multiply_adds(self, instruction_set: str) -> float:
         """Return the multiply-adds of whole vectors that a core begins in a cycle.
@@ -35,10 +37,11 @@ class Machine(NamedTuple):
         >>> zen4.multiply_adds("avx512"), zen4.multiply_adds("avx2")
         (1.0, 2.0)
         """
-        return 1.0 if self.halved and instruction_set == "avx512" else 2.0
+        return 1.0 if self.halved and instruction_set == self.instruction_set else 2.0
 
 
 MACHINES = {
+    "zen1": Machine("avx2", 512 << 10, halved=True, level3_bytes=8 << 20),
     "zen3": Machine("avx2", 512 << 10),
     "zen4": Machine("avx512", 1 << 20, halved=True),
     "zen5": Machine("avx512", 1 << 20),
@@ -59,12 +62,29 @@ class Processor(NamedTuple):
     """With its extended part, as the family."""
     level2_bytes: int = 0
     """The second-level cache of a core."""
+    level3_bytes: int = 0
+    """The third-level cache that it shares with its neighbours."""
     lowered: bool = False
     """Whether the extension was built to make vectors of 64 bytes of two of 32."""
 
 
 # Cannon, Ice, Tiger and Rocket Lake; Intel's server processors have two units of 64 bytes.
 _HALVED_INTEL = frozenset({0x66, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7})
+
+
+def _halved_set(processor: Processor) -> str:
+    """Return the instruction set whose vectors the processor computes in halves; empty: none."""
+    vendor, family, model = processor[:3]
+    if processor.lowered:
+        return "avx512"
+    if vendor == "AuthenticAMD":
+        if family == 0x17:
+            return "avx2" if model < 0x30 else ""  # Zen and Zen+, not Zen 2
+        # Zen 4, and Zen 5 of notebooks.
+        is_halved = family == 0x19 or (family == 0x1A and model >> 4 in (2, 6))
+    else:
+        is_halved = vendor == "GenuineIntel" and family == 6 and model in _HALVED_INTEL
+    return "avx512" if is_halved else ""
 
 
 def machine_of(processor: Processor, instruction_set: str) -> Machine:
@@ -78,20 +98,15 @@ def machine_of(processor: Processor, instruction_set: str) -> Machine:
     >>> machine_of(Processor("AuthenticAMD", 0x1A, 0x44, 1 << 20), "avx512") == MACHINES["zen5"]
     True
     >>> machine_of(Processor(), "baseline")
-    Machine(instruction_set='baseline', level2_bytes=262144, halved=False)
+    Machine(instruction_set='baseline', level2_bytes=262144, halved=False, level3_bytes=33554432)
     """
-    vendor, family, model, level2, lowered = processor
-    halved = lowered
-    if vendor == "AuthenticAMD":
-        # Zen 4, and Zen 5 of notebooks.
-        halved |= family == 0x19 or (family == 0x1A and model >> 4 in (2, 6))
-    elif vendor == "GenuineIntel":
-        halved |= family == 6 and model in _HALVED_INTEL
-    return Machine(
+    level2, level3 = processor.level2_bytes, processor.level3_bytes
+    machine = Machine(
         instruction_set,
         level2 if level2 > 0 else _SMALLEST_CACHE,
-        halved and instruction_set == "avx512",
+        _halved_set(processor) == instruction_set,
     )
+    return machine._replace(level3_bytes=level3) if 0 < level3 < machine.level3_bytes else machine
 
 
 @functools.cache

@@ -42,8 +42,9 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
     if (layer->winograd < WINOGRAD_NEVER || layer->winograd > WINOGRAD_ALWAYS) return 0;
-    if (layer->channel_block < 0 || layer->machine.level2 < 1) return 0;
-    if (!(layer->machine.multiply_adds > 0)) return 0;
+    if (layer->channel_block < 0) return 0;
+    const struct machine *machine = &layer->machine;
+    if (machine->level2 < 1 || machine->level3 < 1 || !(machine->multiply_adds > 0)) return 0;
     for (int a = 0; a < AXES; a++)
         if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
     return 1;
@@ -211,7 +212,7 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
 
 /* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, channel_block),
  *        kernel, strides, dilations, bias, (activation, low, high, slope, function, scale, offset),
- *        (level2, multiply_adds)): its filter is filled in */
+ *        (level2, level3, multiply_adds)): its filter is filled in */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer l;
@@ -219,14 +220,14 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct epilogue epilogue = {0};
     Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddiff)(Ld)", &l.forward,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddiff)(LLd)", &l.forward,
                           &l.element, &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
                           &l.guarded, &l.winograd, &l.channel_block, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
                           &bias, &activation, &epilogue.low, &epilogue.high,
                           &epilogue.slope, &function, &epilogue.scale, &epilogue.offset,
-                          &l.machine.level2, &l.machine.multiply_adds))
+                          &l.machine.level2, &l.machine.level3, &l.machine.multiply_adds))
         return NULL;
     Kernel *self = NULL;
     if (!layer_is_sane(&l) ||

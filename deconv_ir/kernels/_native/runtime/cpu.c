@@ -74,6 +74,24 @@ enum accumulator accumulator_of(enum element element) {
     }
 }
 
+#ifdef DECONV_X86
+/* The third-level cache that a core shares with its neighbours: the C library adds up those of all
+ * cores.  Intel and AMD describe caches in the same way under two numbers. */
+static int64_t ask_level3(void) {
+    static const unsigned leaves[] = {4, 0x8000001D};
+    for (int i = 0; i < 2; i++) {
+        unsigned a, b, c, d;
+        for (unsigned cache = 0; cache < 16; cache++) {
+            if (!__get_cpuid_count(leaves[i], cache, &a, &b, &c, &d) || !(a & 31)) break;
+            if ((a >> 5 & 7) == 3)
+                return (int64_t)((b >> 22) + 1) * ((b >> 12 & 1023) + 1) * ((b & 4095) + 1) *
+                       ((int64_t)c + 1);
+        }
+    }
+    return 0;
+}
+#endif
+
 void processor_ask(struct processor *p) {
     memset(p, 0, sizeof *p);
 #ifdef _SC_LEVEL2_CACHE_SIZE
@@ -91,5 +109,6 @@ void processor_ask(struct processor *p) {
     if (!__get_cpuid(1, &a, &b, &c, &d)) return;
     p->family = (int)((a >> 8 & 15) + (a >> 20 & 255));
     p->model = (int)((a >> 4 & 15) + (a >> 12 & 0xf0));
+    p->level3 = ask_level3();
 #endif
 }
