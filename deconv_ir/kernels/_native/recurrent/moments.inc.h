@@ -10,19 +10,23 @@
 #define SEQUENCES (LANES == 16 ? 2 : 1)
 #define CHAINS (LANES == 16 ? 2 : 1)
 
-/* Add the product of some rows to the sums of all gates of a block. */
-INLINE void NAME(multiply)(const int gates, const int rows, const int chains, int64_t depth,
-                           const float *const *row, const float *weights, VF *sum) {
-    const int vectors = gates * PARTS, all = rows * vectors;
+#define VECTORS_A_LINE (LANES == 16 ? 1 : LANES == 8 ? 2 : 4)
+
+/* Add the product of some rows to some vectors of the sums of a block; `pitch` floats are from the
+ * weights of an input to those of the next. */
+INLINE void NAME(multiply)(const int vectors, const int rows, const int chains, int64_t depth,
+                           const float *const *row, const float *weights, const int pitch,
+                           VF *sum) {
+    const int all = rows * vectors;
     VF chain[PROJECTED_ROWS * MOST_GATES * PARTS];
 #pragma GCC unroll 32
     for (int v = 0; v < all * chains; v++) chain[v] = v < all ? sum[v] : ALL(0.0f);
     int64_t k = 0;
     for (; k + chains <= depth; k += chains)
 #pragma GCC unroll 2
-        for (int c = 0; c < chains; c++, weights += vectors * LANES) {
+        for (int c = 0; c < chains; c++, weights += pitch) {
 #pragma GCC unroll 16
-            for (int v = 0; v < vectors; v++)
+            for (int v = 0; v < vectors; v += VECTORS_A_LINE)
                 __builtin_prefetch((const char *)(weights + v * LANES) + WEIGHTS_AHEAD);
 #pragma GCC unroll 4
             for (int n = 0; n < rows; n++)
@@ -31,7 +35,7 @@ INLINE void NAME(multiply)(const int gates, const int rows, const int chains, in
                     chain[c * all + n * vectors + v] +=
                         row[n][k + c] * LOAD(weights + v * LANES);
         }
-    for (; k < depth; k++, weights += vectors * LANES)
+    for (; k < depth; k++, weights += pitch)
         for (int n = 0; n < rows; n++)
             for (int v = 0; v < vectors; v++)
                 chain[n * vectors + v] += row[n][k] * LOAD(weights + v * LANES);
@@ -39,14 +43,19 @@ INLINE void NAME(multiply)(const int gates, const int rows, const int chains, in
     for (int v = 0; v < all; v++) sum[v] = chains == 2 ? chain[v] + chain[all + v] : chain[v];
 }
 
-INLINE void NAME(project_rows)(const int gates, const int rows, const struct projection *p,
-                               int64_t first) {
-    const int vectors = gates * PARTS;
-    VF sum[PROJECTED_ROWS * MOST_GATES * PARTS];
-    for (int v = 0; v < rows * vectors; v++) sum[v] = LOAD(p->bias + v % vectors * LANES);
-    NAME(multiply)(gates, rows, 1, p->depth, p->rows + first, p->weights, sum);
-    for (int v = 0; v < rows * vectors; v++)
-        STORE(p->out + (first + v / vectors) * p->pitch + v % vectors * LANES, sum[v]);
+/* The projection of some rows, `vectors` vectors of the sums of a block at a time. */
+INLINE void NAME(project_rows)(const int gates, const int rows, const int vectors,
+                               const struct projection *p, int64_t first) {
+    const int pitch = gates * RECURRENT_UNITS;
+    for (int from = 0; from < pitch; from += vectors * LANES) {
+        VF sum[PROJECTED_ROWS * MOST_GATES * PARTS];
+        for (int v = 0; v < rows * vectors; v++)
+            sum[v] = LOAD(p->bias + from + v % vectors * LANES);
+        NAME(multiply)(vectors, rows, 1, p->depth, p->rows + first, p->weights + from, pitch, sum);
+        float *out = p->out + first * p->pitch + from;
+        for (int v = 0; v < rows * vectors; v++)
+            STORE(out + v / vectors * p->pitch + v % vectors * LANES, sum[v]);
+    }
 }
 
 INLINE void NAME(lstm_rows)(const int rows, const struct moment *m, int64_t first) {
@@ -57,7 +66,8 @@ INLINE void NAME(lstm_rows)(const int rows, const struct moment *m, int64_t firs
         for (int v = 0; v < 4 * PARTS; v++)
             sum[n * 4 * PARTS + v] = LOAD(m->projected + (first + n) * 4 * m->pitch + v * LANES);
     }
-    NAME(multiply)(4, rows, CHAINS, m->depth, before, m->weights, sum);
+    NAME(multiply)(4 * PARTS, rows, CHAINS, m->depth, before, m->weights, 4 * RECURRENT_UNITS,
+                   sum);
     for (int n = 0; n < rows; n++)
         for (int p = 0; p < PARTS; p++) {
             const VF *gate = sum + n * 4 * PARTS + p;
@@ -81,7 +91,8 @@ INLINE void NAME(gru_rows)(const int rows, const struct moment *m, int64_t first
             sum[n * 3 * PARTS + v] = LOAD(
                 v < 2 * PARTS ? projected + v * LANES : m->inner + (v - 2 * PARTS) * LANES);
     }
-    NAME(multiply)(3, rows, CHAINS, m->depth, before, m->weights, sum);
+    NAME(multiply)(3 * PARTS, rows, CHAINS, m->depth, before, m->weights, 3 * RECURRENT_UNITS,
+                   sum);
     for (int n = 0; n < rows; n++)
         for (int p = 0; p < PARTS; p++) {
             const VF *gate = sum + n * 3 * PARTS + p;
@@ -96,10 +107,11 @@ INLINE void NAME(gru_rows)(const int rows, const struct moment *m, int64_t first
 
 #define CELL(kind, gates)                                                                     \
     static void NAME(kind##_project)(const struct projection *p, int64_t rows) {              \
-        if (rows == PROJECTED_ROWS && LANES == 16)                                            \
-            NAME(project_rows)(gates, LANES == 16 ? PROJECTED_ROWS : 1, p, 0);                \
+        if (rows == PROJECTED_ROWS)                                                           \
+            NAME(project_rows)(gates, PROJECTED_ROWS, LANES == 16 ? gates : 2, p, 0);         \
         else                                                                                  \
-            for (int64_t n = 0; n < rows; n++) NAME(project_rows)(gates, 1, p, n);            \
+            for (int64_t n = 0; n < rows; n++)                                                \
+                NAME(project_rows)(gates, 1, gates * PARTS, p, n);                            \
     }                                                                                         \
     static void NAME(kind##_move)(const struct moment *m) {                                   \
         int64_t n = 0;                                                                        \
@@ -119,3 +131,4 @@ const struct recurrent_functions JOIN(functions, recurrent, SUFFIX)[2] = {
 #undef MOST_GATES
 #undef SEQUENCES
 #undef CHAINS
+#undef VECTORS_A_LINE
