@@ -144,7 +144,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 		--disable-pip-version-check --target $(OUT)/sanitized .
 	@# The next installation would take the sanitized extension from there.
 	@rm -rf build
-	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
+	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --algorithm direct --algorithm winograd
 	@# Without what never enters the extension, or starts processes of its own.
 	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
 		--ignore tests/kernels/test_injected_machines.py \

@@ -7,7 +7,7 @@ and matplotlib:
     python bench/compare.py --random 28 --output out/bench
 
 With `--avx2` all are held to AVX2.  Onnxruntime has no switch for that and is
-left out, and so is the NumPy path.
+left out, and so is the NumPy fallback.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ TURN = 3
 LOOK, LOOKS = 0.012, 20
 
 
-def ours(path: str) -> Callable[[Case, Any, int], Runner]:
-    """Return the maker of our kernel on one path."""
+def ours(algorithm: str) -> Callable[[Case, Any, int], Runner]:
+    """Return the maker of our kernel with one algorithm."""
 
     def make(case: Case, weights: Any, threads: int) -> Runner:
         kernels.set_threads(threads)
@@ -63,7 +63,7 @@ def ours(path: str) -> Callable[[Case, Any, int], Runner]:
             strides=case.strides,
             dilations=case.dilations,
             groups=case.groups,
-            path=path,
+            algorithm=algorithm,
         )
         return kernel.plan(case.data, case.pads, case.output).run
 

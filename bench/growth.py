@@ -25,7 +25,7 @@ import numpy as np
 from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-# Seconds of one run beyond which a path is not asked for larger ones.
+# Seconds of one run beyond which an algorithm is not asked for larger ones.
 PATIENCE = 20.0
 THREADS = (1, 2, 4, 16, 64, 256)
 
@@ -56,20 +56,20 @@ class Layer(NamedTuple):
         size = np.dtype(self.element).itemsize
         return size * (math.prod(self.data) + math.prod(self.output))
 
-    def prepare(self, path: str) -> Any:
+    def prepare(self, algorithm: str) -> Any:
         """Return the kernel."""
         kind: Any = kernels.Convolution if self.forward else kernels.Deconvolution
         return kind(
             np.ones(self.weights, self.element),
             strides=(1 if self.forward else 2,) * self.axes,
             dilations=(1,) * self.axes,
-            path=path,
+            algorithm=algorithm,
         )
 
 
-def seconds(layer: Layer, path: str) -> float:
+def seconds(layer: Layer, algorithm: str) -> float:
     """Time a layer: the median of five runs and more, or of those that patience allows."""
-    kernel = layer.prepare(path)
+    kernel = layer.prepare(algorithm)
     data = np.ones(layer.data, layer.element)
     out = np.ones(layer.output, layer.element)
     times: list[float] = []
@@ -118,14 +118,14 @@ def layers() -> dict[str, list[tuple[int, Layer]]]:
 def measure(
     points: list[tuple[int, Layer]], memory: int
 ) -> Iterator[tuple[int, dict[str, float], dict[int, float]]]:
-    """Yield the size, seconds by path, and planned cycles by threads of each point."""
-    paths = [*(["compiled"] if compiled_module() else []), "numpy"]
+    """Yield the size, seconds by algorithm, and planned cycles by threads of each point."""
+    algorithms = [*(["compiled"] if compiled_module() else []), "numpy"]
     for size, layer in points:
         found = {}
-        for path in list(paths) if layer.bytes <= memory else []:
-            found[path] = seconds(layer, path)
-            if found[path] > PATIENCE / 4:
-                paths.remove(path)
+        for algorithm in list(algorithms) if layer.bytes <= memory else []:
+            found[algorithm] = seconds(layer, algorithm)
+            if found[algorithm] > PATIENCE / 4:
+                algorithms.remove(algorithm)
         plans = {t: planned(layer, t) for t in THREADS} if compiled_module() else {}
         yield size, found, plans
 

@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 __all__ = ["plot_comparison", "plot_growth"]
 
 _COLOURS = {"compiled": "#1f77b4", "numpy": "#ff7f0e"}
-_NAMES = {"compiled": "compiled kernel", "numpy": "NumPy path"}
+_NAMES = {"compiled": "compiled kernel", "numpy": "NumPy fallback"}
 
 
 def plot_comparison(report: dict[str, Any], target: Path) -> Path:

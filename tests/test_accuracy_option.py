@@ -25,8 +25,8 @@ FILTER = GENERATOR.standard_normal((64, 32, 4, 4), np.float32)
 EXTENTS = (194, 194)  # 2*(96 - 1) + 4
 
 
-def sums_of(path: str) -> NDArray[np.float32]:
-    kernel = Deconvolution(FILTER, strides=STRIDES, dilations=(1, 1), path=path)
+def sums_of(algorithm: str) -> NDArray[np.float32]:
+    kernel = Deconvolution(FILTER, strides=STRIDES, dilations=(1, 1), algorithm=algorithm)
     return np.asarray(kernel.run(DATA, (0, 0), EXTENTS))
 
 
@@ -81,11 +81,11 @@ def test_deconv_run(here: Path) -> None:
         assert is_direct == (accuracy == "direct")
 
 
-@pytest.mark.parametrize("path", ["numpy", "im2col", "gemm_col2im"])
+@pytest.mark.parametrize("algorithm", ["numpy", "im2col", "gemm_col2im"])
 def test_without_the_compiled_kernel_it_changes_nothing(
-    path: str, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DECONV_IR_KERNEL", path)
+    monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
     fast = deconv_ir.conv_transpose(DATA, FILTER, strides=2)
     direct = deconv_ir.conv_transpose(DATA, FILTER, strides=2, accuracy="direct")
     assert direct.tobytes() == fast.tobytes()

@@ -30,7 +30,7 @@ NATIVE = {
     Algorithm.DIRECT: WinogradUse.NEVER,
     Algorithm.WINOGRAD: WinogradUse.ALWAYS,
 }
-"""The paths of the compiled kernel, and when each uses Winograd."""
+"""The algorithms of the compiled kernel, and when each uses Winograd."""
 
 
 def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:
@@ -38,18 +38,18 @@ def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) 
     return Algorithm.COMPILED if compiled and supports(problem, dtype) else Algorithm.NUMPY
 
 
-def wanted_algorithm(path: str) -> Algorithm | None:
+def wanted_algorithm(algorithm: str) -> Algorithm | None:
     """Return the kernel that the caller, else DECONV_IR_KERNEL, asks for; None: choose."""
-    source = "path"
-    if path == "auto":
-        path, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
-    if path == "auto":
+    source = "algorithm"
+    if algorithm == "auto":
+        algorithm, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
+    if algorithm == "auto":
         return None
     try:
-        wanted = Algorithm(path)
+        wanted = Algorithm(algorithm)
     except ValueError:
-        names = ", ".join(["auto", *(p.value for p in Algorithm)])
-        message = f"{source} names an unknown kernel {path!r}; known are {names}"
+        names = ", ".join(["auto", *(a.value for a in Algorithm)])
+        message = f"{source} names an unknown kernel {algorithm!r}; known are {names}"
         raise SettingError(message) from None
     if wanted in NATIVE and compiled_module() is None:
         raise SettingError(f"{source} asks for the compiled kernel, which was not built here")
@@ -57,7 +57,7 @@ def wanted_algorithm(path: str) -> Algorithm | None:
 
 
 def preferred_algorithm() -> Algorithm:
-    """Return the path that f32 layers take here; DECONV_IR_KERNEL may set it."""
+    """Return the algorithm that f32 layers take here; DECONV_IR_KERNEL may set it."""
     problem = Problem(1, 1, 1, (1,), (1,), (1,))
     compiled = compiled_module() is not None
     return wanted_algorithm("auto") or choose_algorithm(

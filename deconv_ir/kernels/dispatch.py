@@ -1,4 +1,4 @@
-"""The prepared convolutions, on the path that was chosen for them."""
+"""The prepared convolutions, with the algorithm that was chosen for them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class _Prepared:
         activation: Activation | None = None,
         adds: bool = False,
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
-        path: str = "auto",
+        algorithm: str = "auto",
         accuracy: Accuracy = Accuracy.FAST,
         packer: Any = None,
     ) -> None:
         weights = filter
         problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=self._forward)
-        wanted = wanted_algorithm(path)
+        wanted = wanted_algorithm(algorithm)
         self.problem = problem
         self.element = weights.dtype
         accumulator_of(weights.dtype)
@@ -70,22 +70,22 @@ class _Prepared:
         # Kept beside the compiled kernel only where that has another.
         self.filter: Array | None = None
         self._numpy: TiledKernel | None = None
-        self.path = wanted or choose_algorithm(
+        self.algorithm = wanted or choose_algorithm(
             problem, weights.dtype, compiled=compiled_module() is not None
         )
-        if accuracy is Accuracy.DIRECT and self.path in NATIVE:
-            self.path = Algorithm.DIRECT
-        if self.path in NATIVE and supports(problem, weights.dtype):
+        if accuracy is Accuracy.DIRECT and self.algorithm in NATIVE:
+            self.algorithm = Algorithm.DIRECT
+        if self.algorithm in NATIVE and supports(problem, weights.dtype):
             self.compiled = self._pack_compiled(weights, packer)
             if not self.compiled.finite:
                 self.filter = whole(weights)
                 self._pack_non_finite(self.filter)
         else:
-            self.path = Algorithm(self._pack_numpy(whole(weights)).name)
+            self.algorithm = Algorithm(self._pack_numpy(whole(weights)).name)
 
     def _pack_compiled(self, weights: Array | LazyTensor, packer: Any = None) -> CompiledKernel:
         fused = self.activation if self.element.kind not in "iu" else Activation()
-        winograd = NATIVE[self.path]
+        winograd = NATIVE[self.algorithm]
         return CompiledKernel(
             self.problem, weights, self._bias, fused, winograd=winograd, packer=packer
         )
@@ -101,7 +101,7 @@ class _Prepared:
         from deconv_ir.kernels.numpy.method import grouped, pack
 
         by_group = grouped(self.problem, weights)
-        method = "numpy" if self.path in NATIVE else self.path.value
+        method = "numpy" if self.algorithm in NATIVE else self.algorithm.value
         activation = Activation() if self._adds else self.activation
         self._numpy = pack(self.problem, by_group, self._bias, activation, method)
         return self._numpy
@@ -376,7 +376,7 @@ class Deconvolution(_Prepared):
     packer : object, optional
         Of `background_packer`: reads a large filter from its file and packs it later.  Until it has
         finished, the filter counts as finite and fit for Winograd.
-    path : str
+    algorithm : str
         ``auto``, or the name of the kernel to use: ``compiled``, held to direct
         sums as ``direct`` or to Winograd as ``winograd``; ``numpy``, held to one
         of its methods as ``im2col`` or ``gemm_col2im``.  ``auto`` heeds the environment
@@ -404,8 +404,8 @@ class Convolution(_Prepared):
     ----------
     filter : ndarray or LazyTensor
         ``[groups * out, in, *K]``, at least one spatial axis.
-    strides, dilations, groups, bias, activation, adds, scratch_bytes, path, accuracy
-        As of `Deconvolution`; every path but those of the compiled kernel is
+    strides, dilations, groups, bias, activation, adds, scratch_bytes, algorithm, accuracy
+        As of `Deconvolution`; every algorithm but those of the compiled kernel is
         ``im2col`` here.
 
     Notes

@@ -18,7 +18,7 @@ class KernelInfo(NamedTuple):
     """The kernel in use."""
 
     kernel: str
-    """The path that f32 layers take: ``compiled``, ``numpy``, or the one that it is held to."""
+    """The algorithm of f32 layers: ``compiled``, ``numpy``, or the one that they are held to."""
     instruction_set: str
     """That of the compiled kernel; empty where it is not used."""
     available: tuple[str, ...]
@@ -36,10 +36,10 @@ class KernelInfo(NamedTuple):
 def kernel_info() -> KernelInfo:
     """Return what computes here; DECONV_IR_KERNEL and DECONV_IR_ISA may set it."""
     module = compiled_module()
-    path = preferred_algorithm()
+    algorithm = preferred_algorithm()
     return KernelInfo(
-        path.value,
-        instruction_set() if path in NATIVE else "",
+        algorithm.value,
+        instruction_set() if algorithm in NATIVE else "",
         tuple(module.isas()) if module else (),
         _blas_name(),
         get_threads(),

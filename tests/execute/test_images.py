@@ -15,7 +15,7 @@ from deconv_ir.kernels.algorithm import Algorithm, preferred_algorithm
 
 pytestmark = pytest.mark.skipif(
     preferred_algorithm() is not Algorithm.COMPILED,
-    reason="BLAS, which the NumPy paths call, makes no such promise",
+    reason="BLAS, which the NumPy fallback calls, makes no such promise",
 )
 CONV = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
 POOL = {"kernel": "2,2", "strides": "2,2"}

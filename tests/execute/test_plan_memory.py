@@ -79,7 +79,7 @@ def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     running = plan.peak_bytes - plan.weight_bytes
     assert plan.tensor_bytes <= running <= 1.1 * plan.tensor_bytes + plan.scratch_bytes
     peak = traced_peak(lambda: model.run([x]))
-    # Only the NumPy path has its scratch from NumPy.
+    # Only the NumPy fallback has its scratch from NumPy.
     allowed = 1.3 * (plan.tensor_bytes + plan.weight_bytes) + scratch * (
         preferred_algorithm() is not Kernel.COMPILED
     )

@@ -237,7 +237,7 @@ def test_the_peak_is_within_its_bound(
     x = normal(*port.shape)
     model.run([x])
     plan = model.bind([x]).plan
-    if COMPILED:  # the NumPy paths take what they need
+    if COMPILED:  # the NumPy fallback takes what it needs
         assert plan.peak_bytes <= max(1.3 * plan.bound_bytes, plan.bound_bytes + 112 * K)
         # Scratch is given to C in bytes; here are its layers' weights, packed.
         packed = plan.weight_bytes - plan.constant_bytes
@@ -341,7 +341,7 @@ print((peak() - before) / bound)
     assert 0.9 <= float(done.stdout) <= (1.3 if COMPILED else 2)
 
 
-@pytest.mark.skipif(not COMPILED, reason="the NumPy paths keep the filter as it is")
+@pytest.mark.skipif(not COMPILED, reason="the NumPy fallback keeps the filter as it is")
 @pytest.mark.parametrize("kind", ["Convolution", "ConvolutionBackpropData"])
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_filter_is_not_there_twice_while_it_is_packed(

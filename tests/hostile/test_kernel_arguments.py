@@ -33,33 +33,33 @@ STATIC = {"strides": (2, 1), "dilations": (1, 2), "groups": 2}
 PADS = (1, 2)
 OUTPUT = {Deconvolution: (9, 8), Convolution: (3, 4)}
 ORACLE = {Deconvolution: naive, Convolution: naive_convolution}
-PATHS = {
+ALGORITHMS = {
     Deconvolution: ["compiled", "direct", "winograd", "im2col", "gemm_col2im"],
     Convolution: ["compiled", "direct", "winograd", "im2col"],
 }
-BOTH = [(kind, path) for kind, paths in PATHS.items() for path in paths]
+BOTH = [(kind, algorithm) for kind, algorithms in ALGORITHMS.items() for algorithm in algorithms]
 FAR = 2**63 - 1
 
 
 class Subject:
     """A kernel with arguments that are as they should be, and what they come to."""
 
-    def __init__(self, kind: Any, path: str, dtype: str = "float32") -> None:
-        if path in ("compiled", "direct", "winograd") and compiled_module() is None:
+    def __init__(self, kind: Any, algorithm: str, dtype: str = "float32") -> None:
+        if algorithm in ("compiled", "direct", "winograd") and compiled_module() is None:
             pytest.skip("the compiled kernel was not built here")
         draw = np.random.default_rng(7)
 
         def array(*shape: int) -> Array:
             return draw.integers(-8, 9, shape).astype(dtype)
 
-        self.kind, self.path, self.output = kind, path, OUTPUT[kind]
+        self.kind, self.algorithm, self.output = kind, algorithm, OUTPUT[kind]
         self.data, self.filter, self.bias = array(2, 4, 5, 6), array(4, 2, 3, 2), array(4)
         self.expected: Array = ORACLE[kind](
             self.data, self.filter, pads_begin=PADS, output=self.output, bias=self.bias, **STATIC
         )
 
     def make(self, **changed: Any) -> Any:
-        arguments = {"bias": self.bias, "path": self.path, **STATIC, **changed}
+        arguments = {"bias": self.bias, "algorithm": self.algorithm, **STATIC, **changed}
         return self.kind(arguments.pop("filter", self.filter), **arguments)
 
     def run(self, **changed: Any) -> Array:
@@ -122,7 +122,7 @@ LAYOUTS = [unaligned, reversed_strides, with_gaps, transposed, of_odd_strides, r
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("argument", ["data", "filter", "bias"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
-@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize("kind", ALGORITHMS)
 def test_arrays_of_any_layout(
     kind: Any, dtype: str, argument: str, layout: Callable[[Array], Array]
 ) -> None:

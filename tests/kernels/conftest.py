@@ -103,10 +103,10 @@ class Case:
             sums = sums + np.abs(self.bias.astype(np.float64))
         return sums.reshape(*sums.shape, *(1,) * (self.data.ndim - 2))
 
-    def check(self, actual: Any, path: str = "") -> None:
+    def check(self, actual: Any, algorithm: str = "") -> None:
         """Compare with the oracle: bit by bit for integers, by the sum of magnitudes for floats.
 
-        Where `path` may be Winograd, by the largest magnitudes.
+        Where `algorithm` may be Winograd, by the largest magnitudes.
         """
         expected = self.expected()
         assert actual.dtype == expected.dtype
@@ -114,7 +114,7 @@ class Case:
             np.testing.assert_array_equal(actual, expected)
             return
         difference = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-        if path in ("compiled", "winograd"):
+        if algorithm in ("compiled", "winograd"):
             assert np.all(difference <= TOLERANCE[expected.dtype.name] * self.largest()), self
             return
         if self.magnitude is None:
@@ -268,8 +268,8 @@ def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
 
 
 @pytest.fixture(params=["direct", "winograd", "im2col", "gemm_col2im"])
-def path(request: pytest.FixtureRequest) -> str:
-    """Each path in turn, as far as it is there."""
+def algorithm(request: pytest.FixtureRequest) -> str:
+    """Each algorithm in turn, as far as it is there."""
     if request.param in ("direct", "winograd") and compiled_module() is None:
         pytest.skip("the compiled kernel was not built")
     return str(request.param)

@@ -38,12 +38,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--path", action="append", help="kernels; default: all")
+    parser.add_argument("--algorithm", action="append", help="kernels; default: all")
     options = parser.parse_args()
     module = problems()
     compiled = compiled_module()
     native = ["compiled", "direct", "winograd"] if compiled else []
-    paths = options.path or [*native, "im2col", "gemm_col2im"]
+    algorithms = options.algorithm or [*native, "im2col", "gemm_col2im"]
     isas = compiled.isas() if compiled else []
     begin = time.perf_counter()
     for seed in range(options.seed, options.seed + options.count):
@@ -62,16 +62,18 @@ def main() -> None:
         least = 0 if case.filter.size < 2_000 else 3
         scratch_bytes = int(rng.choice([1, 300, 5_000, 100_000, 400_000, 64 << 20][least:]))
         kernels.set_threads(int(rng.integers(1, 5)))
-        for path in paths:
-            for isa in isas if path in native else [""]:
+        for algorithm in algorithms:
+            for isa in isas if algorithm in native else [""]:
                 os.environ["DECONV_IR_ISA"] = isa
                 try:
-                    case.check(case.actual(path=path, scratch_bytes=scratch_bytes), path)
+                    case.check(
+                        case.actual(algorithm=algorithm, scratch_bytes=scratch_bytes), algorithm
+                    )
                 except BaseException:
-                    print(f"seed {seed}, {path} {isa}, scratch {scratch_bytes}: {case}")
+                    print(f"seed {seed}, {algorithm} {isa}, scratch {scratch_bytes}: {case}")
                     raise
     seconds = time.perf_counter() - begin
-    print(f"{options.count} problems, kernels {paths} {isas}: no difference ({seconds:.0f} s)")
+    print(f"{options.count} problems, kernels {algorithms} {isas}: no difference ({seconds:.0f} s)")
 
 
 if __name__ == "__main__":

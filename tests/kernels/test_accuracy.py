@@ -123,11 +123,17 @@ def reach_of(kind: Any, full: Array, extents: tuple[int, ...]) -> list[int]:
     return [n - e for n, e in zip(full.shape[3:], extents, strict=True)]
 
 
-def prepared(layer: str, weights: Array, path: str, bias: Array = None) -> Callable[[Array], Array]:
+def prepared(
+    layer: str, weights: Array, algorithm: str, bias: Array = None
+) -> Callable[[Array], Array]:
     kind, _, _, stride, dilation, pad, output = LAYERS[layer]
     axes = len(output)
     kernel = kind(
-        weights, strides=(stride,) * axes, dilations=(dilation,) * axes, bias=bias, path=path
+        weights,
+        strides=(stride,) * axes,
+        dilations=(dilation,) * axes,
+        bias=bias,
+        algorithm=algorithm,
     )
     return lambda data: kernel.run(data, (pad,) * axes, output)
 
@@ -168,7 +174,9 @@ def test_errors_are_those_of_the_sums_nearby(layer: str, of_data: str, of_weight
     assert np.all(direct <= 64 * EPSILON * sums)
 
     axes = len(output)
-    kernel = kind(weights, strides=(stride,) * axes, dilations=(dilation,) * axes, path="winograd")
+    kernel = kind(
+        weights, strides=(stride,) * axes, dilations=(dilation,) * axes, algorithm="winograd"
+    )
     windows = kernel.plan(data.shape, (pad,) * axes, output).details.get("winograd")
     far = [outputs - 1 for outputs, _ in windows[-axes:]] if windows else [0] * axes
     step = dilation * (stride if kind is Deconvolution else 1)
@@ -190,7 +198,7 @@ def test_taps_of_very_different_size_are_summed_directly(layer: str) -> None:
         where = (-1, slice(None)) if kind is Convolution else (slice(None), -1)
         others[(*where, *(-1,) * axes)] *= size
         kernel = kind(
-            others, strides=(stride,) * axes, dilations=(dilation,) * axes, path="winograd"
+            others, strides=(stride,) * axes, dilations=(dilation,) * axes, algorithm="winograd"
         )
         algorithms.append("winograd" in kernel.plan(data_shape, (pad,) * axes, output).details)
     assert algorithms == [True, True, False, False]
@@ -239,7 +247,7 @@ def test_windows_of_outliers_are_summed_directly() -> None:
     data = rng.standard_normal((1, 64, 32, 32), dtype=np.float32)
     weights = rng.standard_normal((64, 32, 4, 4), dtype=np.float32)
     data[0, 17, 11, 13] = 1e9
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     result = kernel.run(data, (1, 1), (64, 64))
     exact = tap_by_tap(Deconvolution, data, weights, 2, 1, 1, (64, 64))
     sees = np.abs(exact) > 1e6
@@ -248,7 +256,7 @@ def test_windows_of_outliers_are_summed_directly() -> None:
     assert error <= 16 * EPSILON * np.abs(exact[~sees]).max()
 
 
-@pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
+@pytest.mark.parametrize("algorithm", ["direct", "winograd", "compiled"])
 @pytest.mark.parametrize("bias", [None, 0.1])
 @pytest.mark.parametrize(
     ("kernel", "stride", "dilation", "pad", "extents"),
@@ -262,7 +270,7 @@ def test_windows_of_outliers_are_summed_directly() -> None:
     ],
 )
 def test_outputs_that_no_tap_reaches_are_their_bias(
-    path: str,
+    algorithm: str,
     bias: float | None,
     kernel: int,
     stride: int,
@@ -279,7 +287,7 @@ def test_outputs_that_no_tap_reaches_are_their_bias(
     ones = np.ones_like(data), np.ones_like(weights)
     reached = tap_by_tap(Deconvolution, *ones, stride, dilation, pad, output)
     assert not np.all(reached)
-    prepared_kernel = Deconvolution(weights, **where, bias=biases, path=path)
+    prepared_kernel = Deconvolution(weights, **where, bias=biases, algorithm=algorithm)
     result = prepared_kernel.run(data, (pad, pad), output)
     assert np.all(result[reached == 0] == np.float32(bias or 0))
 
@@ -315,7 +323,7 @@ def test_the_smallest_numbers_are_no_zeros() -> None:
     data[0, 3, 4, 9] = 1e30
     weights = rng.uniform(0.5, 1, (16, 8, 4, 4)).astype(np.float32) * np.float32(2.0**39)
     weights[3] *= np.float32(2.0**-50)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     result = kernel.run(data, (1, 1), (24, 24))
     exact = tap_by_tap(Deconvolution, data, weights, 2, 1, 1, (24, 24))
     small = (exact > 0) & (exact < 1)
@@ -324,14 +332,14 @@ def test_the_smallest_numbers_are_no_zeros() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "element"),
+    ("algorithm", "element"),
     [
         *(("direct", e) for e in ("float32", "float64", "float16", "bfloat16", "int32", "int8")),
         *(("winograd", e) for e in ("float32", "float16", "bfloat16")),
     ],
 )
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_bias_is_added_last(layer: str, path: str, element: str) -> None:
+def test_a_bias_is_added_last(layer: str, algorithm: str, element: str) -> None:
     """As the first value of the sums it would round each of them: 20 to 48 ulp.
 
     Sums of f16 and bf16 are those of f32 layers with the same data, and are rounded once.
@@ -347,25 +355,25 @@ def test_a_bias_is_added_last(layer: str, path: str, element: str) -> None:
     outs = filter_shape[1] if LAYERS[layer][0] is Deconvolution else filter_shape[0]
     large = {"float16": 2e3, "int32": 2**31 - 5, "int8": 120}.get(element, 1e5)
     bias = np.full(outs, large).astype(dtype)
-    result = prepared(layer, weights, path, bias)(data)
+    result = prepared(layer, weights, algorithm, bias)(data)
     if element in ("float16", "bfloat16"):
         data, weights = data.astype(np.float32), weights.astype(np.float32)
-        plain = prepared(layer, weights, path)(data)
+        plain = prepared(layer, weights, algorithm)(data)
         expected = (plain + bias[0].astype(np.float32)).astype(dtype)
     else:
-        plain = prepared(layer, weights, path)(data)
+        plain = prepared(layer, weights, algorithm)(data)
         with np.errstate(over="ignore"):
             expected = plain + bias[0]
     assert np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
+@pytest.mark.parametrize("algorithm", ["direct", "winograd", "compiled"])
 @pytest.mark.parametrize("element", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("kind", [Deconvolution, Convolution])
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_scaled_channels_leave_the_error_as_it_is(
-    path: str, element: str, groups: int, kind: Any, size: int
+    algorithm: str, element: str, groups: int, kind: Any, size: int
 ) -> None:
     """A channel times r, its weights by 1/r: as folded batch normalisations make them."""
     dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
@@ -388,7 +396,7 @@ def test_scaled_channels_leave_the_error_as_it_is(
         else:
             others[:outs, 5] = (others[:outs, 5].astype(np.float64) / ratio).astype(dtype)
         exact = tap_by_tap(kind, some, others, stride, 1, 1, (12, 13), groups)
-        result = kind(others, **where, path=path).run(some, (1, 1), (12, 13))
+        result = kind(others, **where, algorithm=algorithm).run(some, (1, 1), (12, 13))
         errors.append(np.abs(result.astype(np.float64) - exact).max())
     assert max(errors) <= 2 * errors[0]
 
@@ -401,7 +409,7 @@ def test_infinities_meet_no_zeros_of_folded_phases(value: float, element: str) -
     data = rng.standard_normal((2, 24, 9, 11)).astype(element)
     weights = rng.standard_normal((24, 1, 5, 7)).astype(element)
     where = {"strides": (2, 4), "dilations": (1, 1)}
-    kernel = Deconvolution(weights, **where, path="direct")
+    kernel = Deconvolution(weights, **where, algorithm="direct")
     assert choose_fold(kernel.problem) == 4
     output = (20, 44)
     plain = kernel.run(data, (1, 1), output)

@@ -16,7 +16,7 @@ from deconv_ir.kernels.runtime.threads import set_threads
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
 )
-# Groups, input and output channels of one; the path.
+# Groups, input and output channels of one; the algorithm.
 LAYERS = {
     "depthwise": (5, 1, 1, "direct"),
     "channel vectors": (13, 1, 1, "direct"),
@@ -68,9 +68,9 @@ def test_the_bits_are_those_of_numpy(
     _, _, strides, dilations, pads, output = found
     data, weights, bias, addend = arrays(layer, kind, found, random_values)
     spoilt(addend)
-    groups, *_, path = LAYERS[layer]
+    groups, *_, algorithm = LAYERS[layer]
     how = {"strides": strides, "dilations": dilations, "groups": groups, "bias": bias}
-    how["path"] = path
+    how["algorithm"] = algorithm
     make = KINDS[kind][0]
     for threads, scratch_bytes in ((1, 64 << 20), (3, 4096)):
         set_threads(threads)

@@ -26,7 +26,7 @@ def convolve(data, weights, strides, dilations):
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("axes", [1, 2, 3])
-def test_adjoint_identity(path, axes, seed):
+def test_adjoint_identity(algorithm, axes, seed):
     rng = np.random.default_rng(seed)
     strides, dilations = rng.integers(1, 4, axes), rng.integers(1, 3, axes)
     kernel, extents = rng.integers(1, 5, axes), rng.integers(1, 6, axes)
@@ -37,7 +37,7 @@ def test_adjoint_identity(path, axes, seed):
     y = rng.standard_normal((2, 3, *extents))
     forward = convolve(x, weights, strides, dilations)
     assert forward.shape == y.shape
-    back = Deconvolution(weights, strides=strides, dilations=dilations, path=path).run(
+    back = Deconvolution(weights, strides=strides, dilations=dilations, algorithm=algorithm).run(
         y, (0,) * axes, natural
     )
     assert np.vdot(forward, y) == pytest.approx(np.vdot(x, back), rel=1e-12)

@@ -11,16 +11,18 @@ from deconv_ir.kernels import Deconvolution, naive
 
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
 @pytest.mark.parametrize("seed", range(3))
-def test_random_problems(draw_case, path, dtype, axes, seed):
+def test_random_problems(draw_case, algorithm, dtype, axes, seed):
     case = draw_case(1000 * axes + seed, dtype, axes)
-    case.check(case.actual(path=path), path)
+    case.check(case.actual(algorithm=algorithm), algorithm)
 
 
 @pytest.mark.parametrize("element", ["float32", "float64", "float16", "int8", "int64"])
 @pytest.mark.parametrize("seed", range(3))
-def test_many_channels(draw_case, path, element, seed):
+def test_many_channels(draw_case, algorithm, element, seed):
     case = draw_case(seed, np.dtype(element), 1, channels=150)
-    case.check(case.actual(path=path, scratch_bytes=(64 << 20, 200_000)[seed % 2]), path)
+    case.check(
+        case.actual(algorithm=algorithm, scratch_bytes=(64 << 20, 200_000)[seed % 2]), algorithm
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,31 +43,31 @@ def test_many_channels(draw_case, path, element, seed):
     ids=str,
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_named_problems(draw_case, path, fixed, seed):
+def test_named_problems(draw_case, algorithm, fixed, seed):
     case = draw_case(seed, np.dtype(np.float32), 2, **fixed)
-    case.check(case.actual(path=path), path)
+    case.check(case.actual(algorithm=algorithm), algorithm)
 
 
 @pytest.mark.parametrize("scratch_bytes", [1, 500, 20_000])
 @pytest.mark.parametrize("seed", range(2))
-def test_tiling_does_not_change_the_result(draw_case, dtype, path, scratch_bytes, seed):
+def test_tiling_does_not_change_the_result(draw_case, dtype, algorithm, scratch_bytes, seed):
     case = draw_case(seed, dtype)
-    case.check(case.actual(path=path, scratch_bytes=scratch_bytes), path)
+    case.check(case.actual(algorithm=algorithm, scratch_bytes=scratch_bytes), algorithm)
 
 
-def test_one_filter_serves_all_extents(draw_case, path):
+def test_one_filter_serves_all_extents(draw_case, algorithm):
     first = draw_case(3, np.dtype(np.float32), 2)
-    kernel = Deconvolution(first.filter, **first.static, path=path)
+    kernel = Deconvolution(first.filter, **first.static, algorithm=algorithm)
     rng = np.random.default_rng(0)
     for extents in [(1, 1), (9, 2), (2, 9), (30, 31)]:
         first.data = rng.standard_normal((2, first.data.shape[1], *extents)).astype(np.float32)
         first.output = tuple(3 * e + 5 for e in extents)
         first.answer = first.magnitude = None
-        first.check(kernel.run(first.data, first.pads_begin, first.output), path)
+        first.check(kernel.run(first.data, first.pads_begin, first.output), algorithm)
 
 
 @pytest.mark.parametrize("view", ["transposed", "reversed", "strided", "broadcast", "channels"])
-def test_data_of_any_strides(draw_case, dtype, path, view):
+def test_data_of_any_strides(draw_case, dtype, algorithm, view):
     case = draw_case(5, dtype, 2, dilations=(1, 2))
     rng = np.random.default_rng(1)
     n, c = 2, case.data.shape[1]
@@ -78,16 +80,16 @@ def test_data_of_any_strides(draw_case, dtype, path, view):
     }[view]
     case.data = make(lambda shape: rng.integers(0, 100, shape).astype(dtype))
     case.output = (11, 14)
-    case.check(case.actual(path=path), path)
+    case.check(case.actual(algorithm=algorithm), algorithm)
 
 
-def test_result_goes_where_it_is_told(draw_case, path):
+def test_result_goes_where_it_is_told(draw_case, algorithm):
     case = draw_case(8, np.dtype(np.float32), 2)
-    kernel = Deconvolution(case.filter, **case.static, path=path)
+    kernel = Deconvolution(case.filter, **case.static, algorithm=algorithm)
     shape = case.expected().shape
     out = np.full(tuple(2 * s for s in shape), 7, np.float32)[tuple(slice(0, s) for s in shape)]
     assert kernel.run(case.data, case.pads_begin, case.output, out) is out
-    case.check(out, path)
+    case.check(out, algorithm)
 
 
 def test_oracle_by_hand():
@@ -113,7 +115,7 @@ def test_oracle_by_hand():
         ({"filter": np.ones((4, 2, 3, 3), complex)}, UnsupportedError, "complex"),
         ({"bias": np.ones(3, np.float32)}, ValueError, r"bias must have shape \[2\]"),
         ({"bias": np.ones(2)}, TypeError, "bias is float64"),
-        ({"path": "nothing"}, ValueError, "unknown kernel"),
+        ({"algorithm": "nothing"}, ValueError, "unknown kernel"),
     ],
 )
 def test_rejects_on_packing(change, error, message):

@@ -9,13 +9,13 @@ from scipy.signal import correlate
 from deconv_ir.kernels import Activation, ActivationKind, Convolution, naive_convolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-PATHS = [*(["direct", "winograd"] if compiled_module() else []), "im2col"]
+ALGORITHMS = [*(["direct", "winograd"] if compiled_module() else []), "im2col"]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_random_problems(draw_case, random_values, dtype, path, axes, seed):
+def test_random_problems(draw_case, random_values, dtype, algorithm, axes, seed):
     case = draw_case(500 * axes + seed, dtype, axes)
     rng = np.random.default_rng(seed)
     groups, channels_in = case.groups, case.filter.shape[0] // case.groups
@@ -32,7 +32,7 @@ def test_random_problems(draw_case, random_values, dtype, path, axes, seed):
         bias=case.bias,
         **arguments,
     )
-    kernel = Convolution(weights, bias=case.bias, path=path, **arguments)
+    kernel = Convolution(weights, bias=case.bias, algorithm=algorithm, **arguments)
     for scratch_bytes in (64 << 20, 3000):
         kernel.scratch_bytes = scratch_bytes
         actual = kernel.run(case.data, case.pads_begin, output)
@@ -45,23 +45,27 @@ def test_random_problems(draw_case, random_values, dtype, path, axes, seed):
         )
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_against_scipy(path):
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_against_scipy(algorithm):
     rng = np.random.default_rng(0)
     data, weights = rng.standard_normal((2, 3, 11, 12)), rng.standard_normal((5, 3, 3, 4))
     expected = np.stack(
         [[correlate(image, w, "valid")[0][::2, ::3] for w in weights] for image in data]
     )
-    kernel = Convolution(weights, strides=(2, 3), dilations=(1, 1), path=path)
+    kernel = Convolution(weights, strides=(2, 3), dilations=(1, 1), algorithm=algorithm)
     np.testing.assert_allclose(kernel.run(data, (0, 0), (5, 3)), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_activation(path):
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_activation(algorithm):
     data = np.array([[[-3.0, 1.0, 4.0, np.nan]]], np.float32)
     relu = Activation(ActivationKind.RELU)
     kernel = Convolution(
-        np.ones((1, 1, 1), np.float32), strides=(1,), dilations=(1,), activation=relu, path=path
+        np.ones((1, 1, 1), np.float32),
+        strides=(1,),
+        dilations=(1,),
+        activation=relu,
+        algorithm=algorithm,
     )
     np.testing.assert_array_equal(kernel.run(data, (1,), (6,)), [[[0, 0, 1, 4, np.nan, 0]]])
 

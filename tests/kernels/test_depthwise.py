@@ -76,7 +76,7 @@ def test_against_loops(kind, channels, geometry, dtype, random_values, monkeypat
     )  # fmt: skip
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
-        got = kernel(weights, path="direct", **static(geometry, bias)).run(data, pads, output)
+        got = kernel(weights, algorithm="direct", **static(geometry, bias)).run(data, pads, output)
         assert got.dtype == dtype
         if dtype.kind in "iu":
             np.testing.assert_array_equal(got, expected, isa)
@@ -98,7 +98,7 @@ def test_nothing_around_the_data_is_read(
     kernel, loops = KINDS[kind]
     *_, pads, output = GEOMETRIES[geometry]
     data, weights, bias = layer(geometry, channels, dtype_of("float32"), random_values)
-    packed = kernel(weights, path="direct", **static(geometry, bias))
+    packed = kernel(weights, algorithm="direct", **static(geometry, bias))
     expected = packed.run(data, pads, output)
     among = np.full([n + 2 for n in data.shape], np.nan, np.float32)
     inside = among[(slice(1, -1),) * data.ndim]
@@ -124,9 +124,11 @@ def test_activations(geometry, isa, random_values, dtype_of, monkeypatch) -> Non
     *_, pads, output = GEOMETRIES[geometry]
     data, weights, bias = layer(geometry, 13, dtype_of("float32"), random_values)
     data[0, 3].flat[0] = np.nan
-    sums = Convolution(weights, path="direct", **static(geometry, bias)).run(data, pads, output)
+    sums = Convolution(weights, algorithm="direct", **static(geometry, bias)).run(
+        data, pads, output
+    )
     for activation, function in ACTIVATIONS.items():
-        kernel = Convolution(weights, path="direct", activation=activation,
+        kernel = Convolution(weights, algorithm="direct", activation=activation,
                              **static(geometry, bias))  # fmt: skip
         np.testing.assert_array_equal(kernel.run(data, pads, output), function(sums))
 
@@ -141,10 +143,10 @@ def test_bits_depend_on_nothing_but_the_layer(
     *_, pads, output = GEOMETRIES[geometry]
     data, weights, bias = layer(geometry, channels, dtype_of("float32"), random_values, 9)
     set_threads(1)
-    expected = kernel(weights, path="direct", **static(geometry, bias)).run(data, pads, output)
+    expected = kernel(weights, algorithm="direct", **static(geometry, bias)).run(data, pads, output)
     for threads, scratch_bytes in ((2, 64 << 20), (3, 4096)):
         set_threads(threads)
-        other = kernel(weights, path="direct", scratch_bytes=scratch_bytes,
+        other = kernel(weights, algorithm="direct", scratch_bytes=scratch_bytes,
                        **static(geometry, bias))  # fmt: skip
         np.testing.assert_array_equal(other.run(data, pads, output), expected)
         np.testing.assert_array_equal(other.run(data[3:4], pads, output), expected[3:4])
@@ -164,7 +166,7 @@ def test_channels_that_are_neighbours_in_memory(channels: int) -> None:
 
 def test_plan_says_so() -> None:
     weights = np.ones((32, 1, 3, 3), np.float32)
-    kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=32, path="direct")
+    kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=32, algorithm="direct")
     plan = kernel.plan((1, 32, 40, 40), (1, 1), (40, 40))
     assert plan.details["depthwise"]
     assert str(plan).startswith("depthwise sums")

@@ -59,14 +59,14 @@ def test_every_instruction_set_computes_the_same(draw_case, monkeypatch, isa, dt
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     for seed in range(4):
         case = draw_case(seed, dtype, 2)
-        case.check(case.actual(path="compiled"))
+        case.check(case.actual(algorithm="compiled"))
 
 
 @pytest.mark.parametrize("wanted", ["im2col", "gemm_col2im"])
 def test_environment_forces_a_kernel(monkeypatch, wanted):
     monkeypatch.setenv("DECONV_IR_KERNEL", wanted)
     kernel = Deconvolution(np.ones((1, 1, 2), np.float32), strides=(1,), dilations=(1,))
-    assert kernel.path.value == wanted
+    assert kernel.algorithm.value == wanted
     assert kernels.kernel_info().kernel == wanted
 
 
@@ -89,18 +89,18 @@ def test_works_without_the_extension():
         "import numpy as np\n"
         "from deconv_ir import kernels\n"
         "k = kernels.Deconvolution(np.ones((1, 1, 2), 'f'), strides=(2,), dilations=(1,))\n"
-        "print(k.path.value, k.run(np.ones((1, 1, 2), 'f'), (0,), (4,)).ravel().tolist())\n"
+        "print(k.algorithm.value, k.run(np.ones((1, 1, 2), 'f'), (0,), (4,)).ravel().tolist())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "gemm_col2im [1.0, 1.0, 1.0, 1.0]\n", done.stderr
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_do_not_change_the_result(path, threads):
+def test_threads_do_not_change_the_result(algorithm, threads):
     rng = np.random.default_rng(0)
     data = rng.standard_normal((3, 20, 17, 19), dtype=np.float32)
     weights = rng.standard_normal((20, 9, 4, 4), dtype=np.float32)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path=path)
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
     before = kernels.get_threads()
     try:
         kernels.set_threads(threads)
@@ -125,11 +125,11 @@ def test_no_threads_are_refused():
         kernels.set_threads(0)
 
 
-def test_callers_in_several_threads(path):
+def test_callers_in_several_threads(algorithm):
     rng = np.random.default_rng(0)
     data = rng.standard_normal((2, 8, 30, 30), dtype=np.float32)
     weights = rng.standard_normal((8, 8, 3, 3), dtype=np.float32)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path=path)
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
     expected = kernel.run(data, (1, 1), (59, 59))
     results: list[np.ndarray] = []
     callers = [
@@ -155,7 +155,7 @@ def test_callers_in_several_threads(path):
     ids=lambda value: getattr(getattr(value, "kind", None), "name", ""),
 )
 @pytest.mark.parametrize("element", ["float32", "float16", "int32"])
-def test_activation_follows_the_bias(path, activation, function, element):
+def test_activation_follows_the_bias(algorithm, activation, function, element):
     if activation.kind is ActivationKind.LEAKY_RELU and element == "int32":
         pytest.skip("a slope of 1/4 has no integer form")
     rng = np.random.default_rng(0)
@@ -165,7 +165,7 @@ def test_activation_follows_the_bias(path, activation, function, element):
     arguments = {"strides": (2, 3), "dilations": (1, 1), "bias": bias}
     # The output reaches beyond the data, where the bias alone is activated.
     plain = naive(data, weights, groups=1, pads_begin=(-2, -1), output=(15, 20), **arguments)
-    kernel = Deconvolution(weights, activation=activation, path=path, **arguments)
+    kernel = Deconvolution(weights, activation=activation, algorithm=algorithm, **arguments)
     actual = kernel.run(data, (-2, -1), (15, 20))
     np.testing.assert_array_equal(actual, function(plain).astype(element))
 

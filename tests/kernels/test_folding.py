@@ -79,7 +79,7 @@ def test_against_oracle(draw_case, random_values, monkeypatch, isa, element):
         case.data = random_values(rng, (1 + seed % 3, 5 * groups, *extents), dtype)
         case.filter = random_values(rng, (5 * groups, outs, *case.filter.shape[2:]), dtype)
         case.bias = random_values(rng, (outs * groups,), dtype) if seed % 3 else None
-        kernel_object = Deconvolution(case.filter, **case.static, path="compiled")
+        kernel_object = Deconvolution(case.filter, **case.static, algorithm="compiled")
         plan = kernel_object.plan(case.data.shape, case.pads_begin, case.output)
         if case.data.size and 0 not in plan.output:
             assert plan.details["fold"] == stride
@@ -94,9 +94,9 @@ def test_data_that_are_not_finite_do_not_meet_added_zeros(draw_case, value):
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 5, (6, 1, 9, 9)).astype(np.float32)
     data = rng.integers(1, 5, (1, 6, 5, 7)).astype(np.float32)
-    kernel = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="compiled")
+    kernel = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), algorithm="compiled")
     assert kernel.plan(data.shape, (4, 4), (20, 28)).details["fold"] == 4
-    plain = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="im2col")
+    plain = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), algorithm="im2col")
     for _ in range(2):
         data[0, 2, 3, 4] = value
         expected = plain.run(data, (4, 4), (20, 28))

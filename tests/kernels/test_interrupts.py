@@ -29,7 +29,8 @@ import numpy as np
 from deconv_ir.kernels import Deconvolution
 # Shells start jobs in the background with the signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-kernel = Deconvolution(np.ones({FILTER}, np.int8), strides=(1, 1), dilations=(1, 1), path="direct")
+weights = np.ones({FILTER}, np.int8)
+kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm="direct")
 data, out = np.ones({SHAPE}, np.int8), np.full({SHAPE}, {UNTOUCHED}, np.int8)
 kernel.run(data[:, :, :8, :8], (2, 2), (8, 8))
 try:
@@ -78,16 +79,18 @@ def small() -> None:
     weights = rng.integers(-8, 9, (20, 30, 4, 4)).astype(np.float32)
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
     expected = naive(data, weights, groups=1, pads_begin=(1, 1), output=(34, 38), **arguments)
-    for path in ("direct", "winograd"):
-        found = Deconvolution(weights, path=path, **arguments).run(data, (1, 1), (34, 38))
+    for algorithm in ("direct", "winograd"):
+        found = Deconvolution(weights, algorithm=algorithm, **arguments).run(data, (1, 1), (34, 38))
         np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("used", [1, 2, 5])
-@pytest.mark.parametrize(("path", "element"), [("direct", "int8"), ("winograd", "float32")])
-def test_the_pool_can_be_used_after_an_interruption(after, path, element, used):
+@pytest.mark.parametrize(("algorithm", "element"), [("direct", "int8"), ("winograd", "float32")])
+def test_the_pool_can_be_used_after_an_interruption(after, algorithm, element, used):
     set_threads(used)
-    kernel = Deconvolution(np.ones(FILTER, element), strides=(1, 1), dilations=(1, 1), path=path)
+    kernel = Deconvolution(
+        np.ones(FILTER, element), strides=(1, 1), dilations=(1, 1), algorithm=algorithm
+    )
     data, out = np.ones(SHAPE, element), np.full(SHAPE, UNTOUCHED, element)
     kernel.run(data[:, :, :8, :8], (2, 2), (8, 8))  # packs what there is to pack
 
@@ -113,7 +116,7 @@ def test_a_handler_that_computes_and_returns(after, used):
         calls.append(1)
 
     data, weights = np.ones((1, 64, 256, 256), np.float32), np.ones((64, 64, 9, 9), np.float32)
-    kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), path="direct")
+    kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm="direct")
     after(0.05, compute)
     found = kernel.run(data, (4, 4), (256, 256))
     assert calls

@@ -39,13 +39,15 @@ def problem(layer, element):
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("path", ["direct", "winograd"])
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
 @pytest.mark.parametrize("element", ["float32", "float64"])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_every_element_is_written(monkeypatch, layer, element, path, isa):
+def test_every_element_is_written(monkeypatch, layer, element, algorithm, isa):
     _, _, strides, pads, output = LAYERS[layer]
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     data, weights, expected = problem(layer, element)
-    kernel = Deconvolution(weights, strides=strides, dilations=(1,) * len(strides), path=path)
+    kernel = Deconvolution(
+        weights, strides=strides, dilations=(1,) * len(strides), algorithm=algorithm
+    )
     assert expected.nbytes >= 8 << 20
     assert np.array_equal(kernel.run(data, pads, output), expected)

@@ -108,7 +108,7 @@ def told(monkeypatch: pytest.MonkeyPatch, machine: Machine, layer: tuple[int, ..
     monkeypatch.setitem(MACHINES, "injected", machine)
     monkeypatch.setenv("DECONV_IR_MACHINE", "injected")
     kernel = Deconvolution(
-        np.ones((*layer, 5, 5), np.float32), strides=(1, 1), dilations=(1, 1), path="direct"
+        np.ones((*layer, 5, 5), np.float32), strides=(1, 1), dilations=(1, 1), algorithm="direct"
     )
     shapes = (1, layer[0], 64, 96), (1, layer[1], 64, 96)
     return kernel.plan(shapes[0], (2, 2), shapes[1][2:]).details

@@ -22,7 +22,7 @@ KINDS = {Deconvolution: naive, Convolution: naive_convolution}
 @pytest.mark.parametrize("element", ["float32", "float16", "float64"])
 @pytest.mark.parametrize("share", ["one", "some", "all"])
 @pytest.mark.parametrize("seed", range(12))
-def test_patterns(path, kind, element, share, seed):
+def test_patterns(algorithm, kind, element, share, seed):
     rng = np.random.default_rng(seed)
     axes, groups = 1 + seed % 3, (1, 1, 3)[seed % 3]
 
@@ -41,32 +41,32 @@ def test_patterns(path, kind, element, share, seed):
     if seed % 4 == 3:
         data.flat[rng.choice(data.size)] = np.inf
     expected = KINDS[kind](data, weights, bias=bias, **arguments, **where)
-    path = "im2col" if kind is Convolution and path == "gemm_col2im" else path
-    packed = kind(weights, bias=bias, path=path, **arguments)
+    algorithm = "im2col" if kind is Convolution and algorithm == "gemm_col2im" else algorithm
+    packed = kind(weights, bias=bias, algorithm=algorithm, **arguments)
     np.testing.assert_array_equal(packed.run(data, *where.values()), expected)
-    tight = kind(weights, bias=bias, path=path, scratch_bytes=2000, **arguments)
+    tight = kind(weights, bias=bias, algorithm=algorithm, scratch_bytes=2000, **arguments)
     np.testing.assert_array_equal(tight.run(data, *where.values()), expected)
     relu = Activation(ActivationKind.RELU)
-    packed = kind(weights, bias=bias, path=path, activation=relu, **arguments)
+    packed = kind(weights, bias=bias, algorithm=algorithm, activation=relu, **arguments)
     actual = packed.plan(data.shape, *where.values()).run(data)
     np.testing.assert_array_equal(actual, np.maximum(expected, 0))
 
 
-def test_other_channels_and_images_keep_their_bits(path):
+def test_other_channels_and_images_keep_their_bits(algorithm):
     """An infinity among the weights of one output channel, a NaN in one image."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((3, 16, 20, 21)).astype(np.float32)
     weights = rng.standard_normal((16, 12, 3, 3)).astype(np.float32)
-    static = {"strides": (2, 2), "dilations": (1, 1), "path": path}
+    static = {"strides": (2, 2), "dilations": (1, 1), "algorithm": algorithm}
     expected = Deconvolution(weights, **static).run(data, (1, 1), (39, 41))
     weights[3, 5, 1, 1] = np.inf
     kernel = Deconvolution(weights, **static)
     actual = kernel.run(data, (1, 1), (39, 41))
     others = [o for o in range(12) if o != 5]
-    tolerance = 1e-4 if path == "im2col" else 0  # which sums tap by tap then
+    tolerance = 1e-4 if algorithm == "im2col" else 0  # which sums tap by tap then
     np.testing.assert_allclose(actual[:, others], expected[:, others], 0, tolerance)
     assert not np.isfinite(actual[:, 5, ::2, ::2]).any()
-    if path == "winograd":
+    if algorithm == "winograd":
         return  # a NaN anywhere makes the compiled kernel sum directly
     data[1, 0, 4, 4] = np.nan
     after = kernel.run(data, (1, 1), (39, 41))
@@ -74,13 +74,13 @@ def test_other_channels_and_images_keep_their_bits(path):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_work_beside_the_finite_weights_is_that_of_the_channels_they_lead_to(path, threads):
+def test_work_beside_the_finite_weights_is_that_of_the_channels_they_lead_to(algorithm, threads):
     """One infinite weight of one channel of 64: the rest is computed once."""
     weights = np.ones((8, 64, 3, 3), np.float32)
     weights[2, 40, 1, 1] = np.inf
     kernels.set_threads(threads)
     try:
-        kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), path=path)
+        kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm=algorithm)
         if kernel.compiled is not None:
             assert kernel.non_finite.outs == slice(40, 41)
         actual = kernel.run(np.ones((1, 8, 9, 9), np.float32), (1, 1), (9, 9))

@@ -120,7 +120,7 @@ def test_random_layers(draw_case, method, axes, seed, threads):
     case = draw_case(seed, element, axes, channels=20 if axes < 3 else 4)
     kernels.set_threads(threads)
     try:
-        actual = case.actual(path=method, scratch_bytes=(64 << 20, 300_000)[seed % 2])
+        actual = case.actual(algorithm=method, scratch_bytes=(64 << 20, 300_000)[seed % 2])
     finally:
         kernels.set_threads(None)
     case.check(actual)
@@ -137,7 +137,7 @@ def test_images_do_not_depend_on_their_batch(method, scratch):
         strides=(2, 2),
         dilations=(1, 1),
         groups=2,
-        path=method,
+        algorithm=method,
         scratch_bytes=scratch,
     )
     where = (1, 0), (18, 13)
@@ -150,13 +150,16 @@ def test_images_do_not_depend_on_their_batch(method, scratch):
             kernels.set_threads(None)
 
 
-@pytest.mark.parametrize("path", ["auto", *METHODS])
+@pytest.mark.parametrize("algorithm", ["auto", *METHODS])
 @pytest.mark.parametrize("seed", range(120))
-def test_odd_geometries(draw_odd_case, path, seed):
+def test_odd_geometries(draw_odd_case, algorithm, seed):
     """Up to six axes, extents of 0, data that the output does not see, depthwise."""
     case = draw_odd_case(seed, np.dtype(("float32", "int16", "float64", "float16")[seed % 4]))
     scratch = (64 << 20, 3000)[seed // 2 % 2]
-    case.check(case.actual(path=path, scratch_bytes=scratch), path.replace("auto", "compiled"))
+    case.check(
+        case.actual(algorithm=algorithm, scratch_bytes=scratch),
+        algorithm.replace("auto", "compiled"),
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -169,7 +172,7 @@ def test_interleaving(draw_case, method, element, stride, kernel, seed):
     axes = 1 + seed % 3
     fixed = {"kernel": (kernel,) * axes, "strides": (stride,) * axes}
     case = draw_case(seed, np.dtype(element), axes, **fixed)
-    packed = Deconvolution(case.filter, path=method, **case.static)
+    packed = Deconvolution(case.filter, algorithm=method, **case.static)
     case.check(packed.run(case.data, case.pads_begin, case.output))
     out = np.empty(case.expected().shape[::-1], element).T
     case.check(packed.run(case.data, case.pads_begin, case.output, out))
@@ -184,13 +187,13 @@ def test_outputs_that_no_tap_reaches_are_exact_zeros():
     full = {"pads_begin": (0, 0), "output": (26, 28)}
     ones = naive(np.ones_like(data), np.ones_like(weights), groups=1, **static, **full)
     assert (ones == 0).any()
-    for path in METHODS:
-        actual = Deconvolution(weights, path=path, **static).run(data, *full.values())
+    for algorithm in METHODS:
+        actual = Deconvolution(weights, algorithm=algorithm, **static).run(data, *full.values())
         assert np.all(actual[ones == 0] == 0)
 
 
-@pytest.mark.parametrize("path", METHODS)
-def test_a_large_bias_is_added_last(path):
+@pytest.mark.parametrize("algorithm", METHODS)
+def test_a_large_bias_is_added_last(algorithm):
     # Sums of the data are near 1.  Beside a bias of 2^20 each of 64 * 9 terms would be rounded to
     # 2^-4 if the bias were the first value of the sums.
     rng = np.random.default_rng(0)
@@ -207,7 +210,9 @@ def test_a_large_bias_is_added_last(path):
         bias=bias.astype(np.float64),
         **static,
     )
-    actual = Deconvolution(weights, bias=bias, path=path, **static).run(data, (1, 1), (9, 9))
+    actual = Deconvolution(weights, bias=bias, algorithm=algorithm, **static).run(
+        data, (1, 1), (9, 9)
+    )
     # Half an ulp of the result, and a little that the sums themselves are off.
     assert np.abs(actual - exact).max() <= 2.0**-4 * 1.01
 
@@ -222,14 +227,14 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-@pytest.mark.parametrize("path", METHODS)
-def test_bits_depend_on_the_layer_and_one_image_alone(layer, path):
+@pytest.mark.parametrize("algorithm", METHODS)
+def test_bits_depend_on_the_layer_and_one_image_alone(layer, algorithm):
     shape, weights_shape, strides, pads, groups = LAYERS[layer]
     rng = np.random.default_rng(0)
     data = rng.standard_normal(shape).astype(np.float32)
     weights = rng.standard_normal(weights_shape).astype(np.float32)
     kernel = Deconvolution(
-        weights, strides=strides, dilations=(1,) * len(strides), groups=groups, path=path
+        weights, strides=strides, dilations=(1,) * len(strides), groups=groups, algorithm=algorithm
     )
     output = tuple(s * x for s, x in zip(strides, shape[2:], strict=True))
     try:
@@ -251,14 +256,14 @@ def test_bits_depend_on_the_layer_and_one_image_alone(layer, path):
         kernels.set_threads(None)
 
 
-@pytest.mark.parametrize("path", METHODS)
+@pytest.mark.parametrize("algorithm", METHODS)
 @pytest.mark.parametrize("exponent", [-20, -10, 10, 20])
-def test_channels_are_not_mixed_before_the_product(path, exponent):
+def test_channels_are_not_mixed_before_the_product(algorithm, exponent):
     """One channel times r, its weights times 1/r: powers of two leave every bit as it is."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((1, 32, 17, 19)).astype(np.float32)
     weights = rng.standard_normal((32, 16, 4, 4)).astype(np.float32)
-    static = {"strides": (2, 2), "dilations": (1, 1), "path": path}
+    static = {"strides": (2, 2), "dilations": (1, 1), "algorithm": algorithm}
     expected = Deconvolution(weights, **static).run(data, (1, 1), (34, 38))
     data[:, 5] *= 2.0**exponent
     weights[5] *= 2.0**-exponent
@@ -270,7 +275,7 @@ def test_channels_are_not_mixed_before_the_product(path, exponent):
 def test_a_small_layer_needs_a_small_scratchpad(kind):
     """18 KiB of weights were planned with 8 MiB."""
     weights = np.ones((32, 16, 3, 3), np.float32)
-    kernel = kind(weights, strides=(1, 1), dilations=(1, 1), path="numpy")
+    kernel = kind(weights, strides=(1, 1), dilations=(1, 1), algorithm="numpy")
     channels = kernel.problem.channels_in
     plan = kernel.plan((1, channels, 8, 8), (1, 1), (8, 8))
     assert 0 < plan.algorithm.scratch_bytes < 200_000

@@ -60,7 +60,7 @@ def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeyp
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
         set_threads(1)
-        got = kernel(weights, path="direct", **told).run(data, pads, output)
+        got = kernel(weights, algorithm="direct", **told).run(data, pads, output)
         if dtype.kind in "iu":
             np.testing.assert_array_equal(got, expected, isa)
         else:
@@ -69,7 +69,7 @@ def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeyp
             difference = abs(got.astype(np.float64) - expected.astype(np.float64)).max()
             assert difference <= ulp * scale, isa
         set_threads(3)
-        other = kernel(weights, path="direct", **told)
+        other = kernel(weights, algorithm="direct", **told)
         np.testing.assert_array_equal(other.run(data, pads, output), got)
         np.testing.assert_array_equal(other.run(data[1:2], pads, output), got[1:2])
         np.testing.assert_array_equal(other.run(two, pads, output), got)

@@ -70,7 +70,7 @@ def test_against_loops(kind, geometry, monkeypatch) -> None:
     try:
         for isa in ISAS:
             monkeypatch.setenv("DECONV_IR_ISA", isa)
-            prepared = kernel(weights, path="direct", **told)
+            prepared = kernel(weights, algorithm="direct", **told)
             set_threads(1)
             got = prepared.run(data, pads, output)
             assert abs(got - expected).max() <= 4e-6 * abs(expected).max(), isa
@@ -93,9 +93,9 @@ def test_same_bits_as_vectors_of_positions(geometry, monkeypatch) -> None:
         pytest.skip("all groups lose a channel")
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
-        got = Convolution(weights, path="direct", **told).run(data, pads, output)
+        got = Convolution(weights, algorithm="direct", **told).run(data, pads, output)
         fewer = {**told, "bias": told["bias"][:-1]}
-        others = Convolution(weights[:-1], path="direct", **fewer).run(data, pads, output)
+        others = Convolution(weights[:-1], algorithm="direct", **fewer).run(data, pads, output)
         assert others.tobytes() == np.ascontiguousarray(got[:, :-1]).tobytes(), isa
 
 
@@ -104,7 +104,7 @@ def test_rows_that_fill_few_vectors_are_summed_so(monkeypatch) -> None:
     monkeypatch.setenv("DECONV_IR_ISA", "avx512")
     monkeypatch.setenv("DECONV_IR_MACHINE", "sapphire-rapids")
     data, weights, told, pads, output = layer("an odd plane", "convolution")
-    plan = Convolution(weights, path="direct", **told).plan(data.shape, pads, output)
+    plan = Convolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
     assert plan.details["output_vectors"] == 1
 
 
@@ -113,6 +113,6 @@ def test_images_of_tiny_planes_share_their_weights(monkeypatch) -> None:
     monkeypatch.setenv("DECONV_IR_ISA", "avx512")
     monkeypatch.setenv("DECONV_IR_MACHINE", "sapphire-rapids")
     data, weights, told, pads, output = layer("tiny planes", "transposed")
-    plan = Deconvolution(weights, path="direct", **told).plan(data.shape, pads, output)
+    plan = Deconvolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
     assert plan.details["output_vectors"] == 1
     assert plan.details["images"] > 1

@@ -36,10 +36,10 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("path", ["direct", "winograd"])
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
 @pytest.mark.parametrize("element", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_where_no_tap_meets_data(layer, element, path):
+def test_where_no_tap_meets_data(layer, element, algorithm):
     data_shape, filter_shape, strides, dilation, pads, output = LAYERS[layer]
     rng = np.random.default_rng(1)
     # Small integers: sums are exact.
@@ -48,7 +48,7 @@ def test_where_no_tap_meets_data(layer, element, path):
     bias = rng.integers(-9, 10, filter_shape[1]).astype(element)
     where = {"strides": strides, "dilations": (dilation,) * len(strides), "bias": bias}
     relu = Activation(ActivationKind.RELU)
-    kernel = Deconvolution(weights, **where, activation=relu, path=path)
+    kernel = Deconvolution(weights, **where, activation=relu, algorithm=algorithm)
     out = np.full((data_shape[0], filter_shape[1], *output), 77, element)
     actual = kernel.run(data, pads, output, out)
     sums = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)

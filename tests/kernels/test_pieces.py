@@ -27,9 +27,9 @@ LAYERS = {
 @pytest.mark.parametrize("scratch_bytes", [64 << 20, 300_000], ids=["", "little scratch"])
 @pytest.mark.parametrize("threads", [2, 5])
 @pytest.mark.parametrize("element", ["float32", "float16"])
-@pytest.mark.parametrize("path", ["direct", "winograd"])
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_every_piece_once(layer, path, element, threads, scratch_bytes):
+def test_every_piece_once(layer, algorithm, element, threads, scratch_bytes):
     data_shape, filter_shape, strides, pads, output = LAYERS[layer]
     rng = np.random.default_rng(1)
     # Small integers: sums are the same in every order, and rounded once.
@@ -37,7 +37,7 @@ def test_every_piece_once(layer, path, element, threads, scratch_bytes):
     weights = (8 * rng.integers(-3, 4, filter_shape)).astype(element)
     where = {"strides": strides, "dilations": (1,) * len(strides)}
     expected = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)
-    kernel = Deconvolution(weights, **where, path=path)
+    kernel = Deconvolution(weights, **where, algorithm=algorithm)
     budget = UNLIMITED._replace(scratch_bytes=scratch_bytes)
     kernels.set_threads(threads)
     try:

@@ -78,7 +78,7 @@ def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, used):
     """
     set_threads(used)
     kernel = Deconvolution(
-        np.ones((4096, 8, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), path="winograd"
+        np.ones((4096, 8, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), algorithm="winograd"
     )
     told = describe(kernel, (1, 4096, 64, 64), (1, 1), (128, 128))
     assert told["bytes"] * told["threads"] + told["shared_bytes"] <= SCRATCH
@@ -105,34 +105,35 @@ ALIKE = {
 
 
 def plan_alike(
-    path, kind=Deconvolution, ins=48, outs=48, groups=1, kernel=3, stride=1, dilation=1, pad=1,
+    algorithm, kind=Deconvolution, ins=48, outs=48, groups=1, kernel=3, stride=1, dilation=1, pad=1,
     batch=1, extent=56, more=0, threads=1, scratch=SCRATCH, element="float32",
 ):  # fmt: skip
     set_threads(threads)
     shape = (groups * (outs if kind is Convolution else ins), ins if kind is Convolution else outs)
     layer = kind(
         np.ones((*shape, kernel, kernel), element),
-        strides=(stride, stride), dilations=(dilation, dilation), groups=groups, path=path,
+        strides=(stride, stride), dilations=(dilation, dilation), groups=groups,
+        algorithm=algorithm,
     )  # fmt: skip
     data, output = (batch, groups * ins, extent, extent), (stride * extent + more,) * 2
     budget = ScratchpadBudget(scratch, scratch)
     return layer.plan(data, (pad, pad), output, budget).details
 
 
-@pytest.mark.parametrize("path", ["direct", "winograd"])
-def test_layers_that_are_nearly_alike_have_plans_of_their_own(path):
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
+def test_layers_that_are_nearly_alike_have_plans_of_their_own(algorithm):
     """Tilings of the last searches are taken again for the same layer and run only."""
     names = list(ALIKE)
-    found = {name: plan_alike(path, **ALIKE[name]) for name in names}
+    found = {name: plan_alike(algorithm, **ALIKE[name]) for name in names}
     for name in reversed(names):
         for other in range(30):  # more than are kept
-            plan_alike(path, ins=4, outs=4, extent=8 + other)
-        assert plan_alike(path, **ALIKE[name]) == found[name]
-        assert plan_alike(path, **ALIKE[name]) == found[name]
+            plan_alike(algorithm, ins=4, outs=4, extent=8 + other)
+        assert plan_alike(algorithm, **ALIKE[name]) == found[name]
+        assert plan_alike(algorithm, **ALIKE[name]) == found[name]
 
 
-@pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
-def test_results_under_every_machine(machine, draw_case, dtype_of, path):
+@pytest.mark.parametrize("algorithm", ["direct", "winograd", "compiled"])
+def test_results_under_every_machine(machine, draw_case, dtype_of, algorithm):
     """What runs is the code of an instruction set that is here, in the tiles of the machine."""
     elements = ["float32", "float32", "float16", "float64", "int8"]
     for seed in range(30):
@@ -140,7 +141,7 @@ def test_results_under_every_machine(machine, draw_case, dtype_of, path):
         channels = (4, 30, 150)[seed % 3]
         case = draw_case(seed, dtype_of(elements[seed % 5]), 1 + seed % 2, channels=channels)
         for scratch_bytes in (SCRATCH, 200_000):
-            case.check(case.actual(path=path, scratch_bytes=scratch_bytes), path)
+            case.check(case.actual(algorithm=algorithm, scratch_bytes=scratch_bytes), algorithm)
 
 
 # Layers whose algorithm, tiles and goes over channels differ between runs: kinds of bench/cases.py.
@@ -224,7 +225,7 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
     weights, data = (
         rng.standard_normal(s, dtype=np.float32) for s in (shape, (2, shape[0], *extents))
     )
-    kernel = Deconvolution(weights, strides=(2,) * axes, dilations=(1,) * axes, path="direct")
+    kernel = Deconvolution(weights, strides=(2,) * axes, dilations=(1,) * axes, algorithm="direct")
     output = tuple(2 * x for x in extents)
     expected = kernel.run(data, (1,) * axes, output)
     free = kernel.plan(data.shape, (1,) * axes, output).algorithm.cycles

@@ -39,7 +39,7 @@ LAYERS = {
     + [(layer, "float32", 1 << 20) for layer in LAYERS]
     + [("volume", "float16", 1 << 20), ("one long axis", "int32", 1 << 21)],
 )
-def test_scratch_bound(path, layer, scratch_bytes, element):
+def test_scratch_bound(algorithm, layer, scratch_bytes, element):
     shape, weights, groups, strides, pads_begin, output = LAYERS[layer]
     kernel = Deconvolution(
         np.ones(weights, element),
@@ -47,7 +47,7 @@ def test_scratch_bound(path, layer, scratch_bytes, element):
         dilations=(1,) * len(strides),
         groups=groups,
         scratch_bytes=scratch_bytes,
-        path=path,
+        algorithm=algorithm,
     )
     peak = peak_scratch(kernel, np.ones(shape, element), pads_begin, output)
     assert peak <= scratch_bytes + BOOKKEEPING
@@ -57,7 +57,7 @@ def test_scratch_bound(path, layer, scratch_bytes, element):
 def test_tiles_of_a_kernel_that_reaches_far():
     """Small ones, as others have, would be little but the data around them: a million of them."""
     weights = np.ones((2, 2, 2, 2), np.float32)
-    kernel = Deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), path="direct")
+    kernel = Deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), algorithm="direct")
     data, out = (1, 2, 200_000, 3), (1, 2, 331_075, 4)
     assert kernel.plan(data, (0, 0), out[2:]).details["jobs"] < 100
 

@@ -9,36 +9,36 @@ import pytest
 
 from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
 
-PATHS = ["auto", "im2col", "gemm_col2im"]
+ALGORITHMS = ["auto", "im2col", "gemm_col2im"]
 FAR = 70_000
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("element", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("pad", [0, 1, 3, -2, FAR - 1, FAR + 2, 3 * FAR, 9 * FAR])
 @pytest.mark.parametrize("extent", [1, 5, FAR + 1, 2 * FAR + 9])
-def test_products_lie_where_the_oracle_has_them(path, element, pad, extent):
+def test_products_lie_where_the_oracle_has_them(algorithm, element, pad, extent):
     rng = np.random.default_rng(0)
     data = rng.integers(-4, 5, (2, 4, 4)).astype(element)
     weights = rng.integers(-4, 5, (4, 3, 3)).astype(element)
     bias = rng.integers(-4, 5, 6).astype(element)
     arguments = {"strides": (FAR,), "dilations": (2,), "groups": 2, "bias": bias}
-    kernel = Deconvolution(weights, path=path, **arguments)
+    kernel = Deconvolution(weights, algorithm=algorithm, **arguments)
     found = kernel.run(data, (pad,), (extent,))
     expected = naive(data, weights, pads_begin=(pad,), output=(extent,), **arguments)
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("strides", [(300, 1, 300), (1, FAR, 2), (400, 400, 3)])
-def test_several_axes(path, strides):
+def test_several_axes(algorithm, strides):
     """Those without gaps are computed as they are."""
     rng = np.random.default_rng(0)
     data = rng.integers(-4, 5, (1, 3, 2, 3, 2)).astype(np.float32)
     weights = rng.integers(-4, 5, (3, 2, 2, 3, 2)).astype(np.float32)
     arguments = {"strides": strides, "dilations": (1, 2, 1), "groups": 1}
     output = tuple(min(s + 4, 410) for s in strides)
-    kernel = Deconvolution(weights, path=path, **arguments)
+    kernel = Deconvolution(weights, algorithm=algorithm, **arguments)
     for pads in itertools.product((0, 2), repeat=3):
         found = kernel.run(data, pads, output)
         expected = naive(data, weights, pads_begin=pads, output=output, **arguments)

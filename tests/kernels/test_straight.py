@@ -61,7 +61,7 @@ def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeyp
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
         set_threads(1)
-        got = kernel(weights, path="direct", **told).run(data, pads, output)
+        got = kernel(weights, algorithm="direct", **told).run(data, pads, output)
         if dtype.kind in "iu":
             np.testing.assert_array_equal(got, expected, isa)
         else:
@@ -71,6 +71,6 @@ def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeyp
             assert difference <= ulp * scale, isa
         for threads, scratch_bytes in ((2, 64 << 20), (3, 8 << 10)):
             set_threads(threads)
-            other = kernel(weights, path="direct", scratch_bytes=scratch_bytes, **told)
+            other = kernel(weights, algorithm="direct", scratch_bytes=scratch_bytes, **told)
             np.testing.assert_array_equal(other.run(inside, pads, output), got)
             np.testing.assert_array_equal(other.run(inside[1:2], pads, output), got[1:2])

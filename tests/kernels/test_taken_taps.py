@@ -61,7 +61,7 @@ def test_against_loops(kind, geometry, dtype, random_values, monkeypatch) -> Non
     )
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
-        prepared = kernel(weights, path="direct", **arguments)
+        prepared = kernel(weights, algorithm="direct", **arguments)
         got = prepared.run(data, pads, output)
         if dtype.kind in "iu":
             np.testing.assert_array_equal(got, expected)
@@ -77,7 +77,7 @@ def test_same_bits_in_other_tiles(kind, geometry, dtype_of, random_values) -> No
     """Tiles of other heights leave out other taps: no bit may depend on them."""
     kernel, _ = KINDS[kind]
     data, weights, arguments, pads, output = layer(geometry, dtype_of("float32"), random_values)
-    prepared = kernel(weights, path="direct", **arguments)
+    prepared = kernel(weights, algorithm="direct", **arguments)
     expected = prepared.run(data, pads, output)
     try:
         for threads in (1, 2, 5):
@@ -103,7 +103,7 @@ def test_values_that_are_not_finite_stay_where_taps_bring_them(
     weights[2, 7, 2, 0], weights[4, 1, 0, 1] = np.nan, -np.inf
     with np.errstate(all="ignore"):
         expected = loops(data, weights, pads_begin=pads, output=output, **arguments)
-    got = kernel(weights, path="direct", **arguments).run(data, pads, output)
+    got = kernel(weights, algorithm="direct", **arguments).run(data, pads, output)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
     np.testing.assert_array_equal(np.isinf(got), np.isinf(expected))
 
@@ -111,7 +111,7 @@ def test_values_that_are_not_finite_stay_where_taps_bring_them(
 def test_negative_zeros_are_sums_of_zeros() -> None:
     """A sum begins with 0: products with zeros around the data, left out or not, keep it 0."""
     weights = np.full((8, 8, 3, 3), -1.0, np.float32)
-    layer = Convolution(weights, strides=(1, 1), dilations=(4, 4), path="direct")
+    layer = Convolution(weights, strides=(1, 1), dilations=(4, 4), algorithm="direct")
     got = layer.run(np.zeros((1, 8, 6, 6), np.float32), (4, 4), (6, 6))
     assert got.tobytes() == bytes(got.nbytes)
 
@@ -125,7 +125,7 @@ def test_a_layer_with_far_taps_is_planned_for_fewer_products(
     for dilation in (1, 24):
         layer = Convolution(
             np.ones((64, 64, 3, 1), np.float32),
-            strides=(1, 1), dilations=(dilation, 1), path="direct",
+            strides=(1, 1), dilations=(dilation, 1), algorithm="direct",
         )  # fmt: skip
         plan = layer.plan((1, 64, 24, 64), (dilation, 0), (24, 64), ScratchpadBudget(1 << 30, 0))
         cycles.append(plan.algorithm.cycles)

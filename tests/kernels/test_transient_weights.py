@@ -42,7 +42,7 @@ def prepare(name: str):
 
     def make():
         return kind(weights, strides=strides, dilations=dilations, groups=groups, bias=bias,
-                    path="winograd")  # fmt: skip
+                    algorithm="winograd")  # fmt: skip
 
     return make, data, pads, output
 
@@ -143,7 +143,7 @@ def test_blocks_of_rows_need_not_be_those_of_the_packed_filter(isa, outs, monkey
     rng = np.random.default_rng(outs)
     weights = rng.standard_normal((outs, 32, 3, 3)).astype(np.float32)
     data = rng.standard_normal((1, 32, 14, 14)).astype(np.float32)
-    layer = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=1, path="winograd")
+    layer = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=1, algorithm="winograd")
     windows = np.lib.stride_tricks.sliding_window_view(data.astype(np.float64), (3, 3), (2, 3))
     expected = np.einsum("niyxab,oiab->noyx", windows, weights.astype(np.float64))
     for budget in (UNLIMITED, TRANSIENT):

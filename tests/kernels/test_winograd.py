@@ -44,10 +44,10 @@ def winograd_sizes(kernel, data, pads, output):
     return describe(kernel, data, pads, output).get("winograd")
 
 
-def ones(shape, strides, dilations=None, groups=1, path="winograd", kind=Deconvolution):
+def ones(shape, strides, dilations=None, groups=1, algorithm="winograd", kind=Deconvolution):
     dilations = dilations or (1,) * len(strides)
     weights = np.ones(shape, np.float32)
-    return kind(weights, strides=strides, dilations=dilations, groups=groups, path=path)
+    return kind(weights, strides=strides, dilations=dilations, groups=groups, algorithm=algorithm)
 
 
 # F(m, t) has t taps: as many as a phase has at most, ceil(kernel / stride), or, where an axis
@@ -82,7 +82,7 @@ def test_which_layers(kernel, strides, dilations, taps):
 @pytest.mark.parametrize("element", ["float64", "int32"])
 def test_other_types_go_the_direct_way(element):
     weights = np.ones((3, 2, 4, 4), element)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     assert winograd_sizes(kernel, np.ones((1, 3, 8, 8), element), (1, 1), (16, 16)) is None
 
 
@@ -103,7 +103,7 @@ def test_other_types_go_the_direct_way(element):
 def test_choice_by_cost(monkeypatch, data, shape, strides, pads, expected):
     # The cost is that of vectors of 8.
     monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
-    kernel = ones(shape, strides, path="compiled")
+    kernel = ones(shape, strides, algorithm="compiled")
     output = [
         s * (x - 1) + k - 2 * pads for s, x, k in zip(strides, data[2:], shape[2:], strict=True)
     ]
@@ -141,7 +141,7 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
             strides=tuple(s for _, s, _ in layer),
             dilations=tuple(d for _, _, d in layer),
         )
-        kernel = Deconvolution(case.filter, **case.static, path="winograd")
+        kernel = Deconvolution(case.filter, **case.static, algorithm="winograd")
         folded = choose_fold(kernel.problem) > 1
         if case.data.size and min(case.output) >= 3 and not folded:
             assert winograd_sizes(kernel, case.data, case.pads_begin, case.output) is not None
@@ -164,8 +164,8 @@ def test_small_integers_are_exact(extents, batch, pad):
         weights = rng.integers(-8, 9, (41, 23, size, size)).astype(np.float32)
         arguments = {"strides": (stride, stride), "dilations": (1, 1)}
         output = tuple(stride * x + 1 for x in extents)
-        kernel = Deconvolution(weights, path="winograd", **arguments)
-        direct = Deconvolution(weights, path="direct", **arguments)
+        kernel = Deconvolution(weights, algorithm="winograd", **arguments)
+        direct = Deconvolution(weights, algorithm="direct", **arguments)
         assert winograd_sizes(kernel, data, (pad, pad), output) is not None
         np.testing.assert_array_equal(
             kernel.run(data, (pad, pad), output), direct.run(data, (pad, pad), output)
@@ -180,7 +180,7 @@ def test_kernel_equal_to_stride(element, strides):
     extents = (30, 19, 11)[: len(strides)]
     weights = rng.integers(-4, 5, (16, 7, *strides)).astype(element)
     arguments = {"strides": strides, "dilations": (1,) * len(strides)}
-    kernel = Deconvolution(weights, path="winograd", **arguments)
+    kernel = Deconvolution(weights, algorithm="winograd", **arguments)
     pads, output = (0,) * len(strides), tuple(s * x for s, x in zip(strides, extents, strict=True))
     whole = rng.integers(-4, 5, (3, 16, *(2 * x for x in extents))).astype(element)
     gaps = whole[(..., *(slice(x) for x in extents))]
@@ -209,7 +209,7 @@ def test_bias_and_activation(activation, groups):
     arguments = {"strides": (2, 2), "dilations": (1, 1), "groups": groups, "bias": bias}
     # The output reaches beyond the data, where the bias alone is activated.
     plain = naive(data, weights, pads_begin=(-3, 1), output=(25, 33), **arguments)
-    kernel = Deconvolution(weights, activation=activation, path="winograd", **arguments)
+    kernel = Deconvolution(weights, activation=activation, algorithm="winograd", **arguments)
     actual = kernel.run(data, (-3, 1), (25, 33))
     np.testing.assert_array_equal(actual, activation.apply(plain))
 
@@ -222,7 +222,7 @@ def test_convolution(size, dilations, pads):
     data = rng.integers(-8, 9, (2, 14, 19, 22)).astype(np.float32)
     weights = rng.integers(-8, 9, (10, 7, *size)).astype(np.float32)
     arguments = {"strides": (1, 1), "dilations": dilations, "groups": 2}
-    kernel = Convolution(weights, path="winograd", **arguments)
+    kernel = Convolution(weights, algorithm="winograd", **arguments)
     # Two taps and four go by F(2, 2) or F(3, 2), five by these or by F(2, 3): what costs less.
     found = winograd_sizes(kernel, data, pads, (18, 21))
     allowed = {2: {2}, 3: {3}, 4: {2}, 5: {2, 3}}
@@ -240,8 +240,10 @@ def few_positions(monkeypatch, threads_used):
     data = rng.standard_normal((1, 300, 8, 8), dtype=np.float32)
     weights = rng.standard_normal((300, 30, 5, 5), dtype=np.float32)
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
-    paths = ("winograd", "direct")
-    return data, [Deconvolution(weights, path=path, **arguments) for path in paths]
+    algorithms = ("winograd", "direct")
+    return data, [
+        Deconvolution(weights, algorithm=algorithm, **arguments) for algorithm in algorithms
+    ]
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -266,8 +268,8 @@ def test_three_vectors_are_a_panel_where_two_would_leave_more_empty(monkeypatch,
     data = rng.standard_normal((1, channels, 16, 12), dtype=np.float32)
     weights = rng.standard_normal((channels, 43, 3, 3), dtype=np.float32)
     kernel, direct = (
-        Deconvolution(weights, strides=(1, 1), dilations=(1, 1), path=path)
-        for path in ("winograd", "direct")
+        Deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm=algorithm)
+        for algorithm in ("winograd", "direct")
     )
     assert describe(kernel, data, (1, 1), (16, 12))["width"] == 48
     expected = direct.run(data, (1, 1), (16, 12))
@@ -329,7 +331,7 @@ def test_chunks_for_some_threads_serve_others(used):
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
     where = {"groups": 1, "pads_begin": (1, 1), "output": (70, 8)}
     expected = naive(data, weights, **arguments, **where)
-    kernel = Deconvolution(weights, path="winograd", **arguments)
+    kernel = Deconvolution(weights, algorithm="winograd", **arguments)
     for threads_used in (used, 1, 3):
         set_threads(threads_used)
         assert winograd_sizes(kernel, data, (1, 1), (70, 8)) is not None
@@ -344,7 +346,7 @@ def test_a_product_of_panels_spreads_nothing(value):
     data = rng.integers(-4, 5, (1, 16, 9, 30)).astype(np.float32)
     data[0, 4, 8, 29] = value
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
-    kernel = Deconvolution(weights, path="winograd", **arguments)
+    kernel = Deconvolution(weights, algorithm="winograd", **arguments)
     assert winograd_sizes(kernel, data, (0, 0), (18, 60)) == ((1, 1),) * 3
     with np.errstate(all="ignore"):
         expected = naive(data, weights, groups=1, pads_begin=(0, 0), output=(18, 60), **arguments)
@@ -355,13 +357,13 @@ def test_a_product_of_panels_spreads_nothing(value):
 def test_huge_weights_go_the_direct_way(value):
     weights = np.ones((6, 5, 4, 4), np.float32)
     weights[3, 2, 1, 0] = value
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     assert winograd_sizes(kernel, np.ones((1, 6, 9, 9), np.float32), (1, 1), (18, 18)) is None
 
 
 def test_weights_serve_all_extents_and_pads(draw_case):
     case = draw_case(0, F32, 2, kernel=(4, 4), strides=(2, 2), dilations=(1, 1))
-    kernel = Deconvolution(case.filter, **case.static, path="winograd")
+    kernel = Deconvolution(case.filter, **case.static, algorithm="winograd")
     rng = np.random.default_rng(0)
     for extents, pads, expected in [
         ((4, 4), (1, 1), True),
@@ -391,11 +393,11 @@ def test_the_transformed_weights_are_counted() -> None:
     weights = np.ones((64, 64, 4, 4), np.float32)
     data, output = np.zeros((1, 64, 64, 64), np.float32), (128, 128)
     counted = {}
-    for path in ("direct", "winograd"):
-        kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path=path)
+    for algorithm in ("direct", "winograd"):
+        kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
         assert kernel.packed_bytes == weights.nbytes
         kernel.run(data, (1, 1), output)
-        counted[path] = kernel.packed_bytes
+        counted[algorithm] = kernel.packed_bytes
     assert counted["direct"] == weights.nbytes
     assert counted["winograd"] - weights.nbytes in (9 * weights.nbytes // 4, 4 * weights.nbytes)
 
@@ -404,7 +406,7 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
     weights = np.random.default_rng(0).standard_normal((64, 64, 4, 4), dtype=np.float32)
     data, where = np.ones((1, 64, 32, 32), np.float32), ((1, 1), (64, 64))
-    kernel = ones(weights.shape, (2, 2), path="auto")
+    kernel = ones(weights.shape, (2, 2), algorithm="auto")
     direct, winograd = kernel.plan(data.shape, *where, ScratchpadBudget(1 << 20, 0)).candidates
     assert direct.weight_bytes == 0
     assert winograd.cycles < direct.cycles
