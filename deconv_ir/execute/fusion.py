@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Infos, Operation
+from deconv_ir.ir.operation import Infos
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.convolution.fusing import is_activation
-from deconv_ir.ops.elementwise.broadcasting import Broadcast
 
 
 class Followers(NamedTuple):
@@ -82,10 +81,13 @@ def find_followers(
         found = consumer(index)
         return None if found is None or any(s[0] not in constant for s in found[1]) else found
 
+    def adds(index: int) -> bool:
+        return graph.layers[index].operation.is_sum
+
     def added(index: int, layer: int) -> tuple[int, Source] | None:
         """Return an addition of a tensor behind a layer, if it is there when another one runs."""
         found = consumer(index) if tensors else None
-        if found is None or not _adds(graph, found[0]) or len(found[1]) != 1:
+        if found is None or not adds(found[0]) or len(found[1]) != 1:
             return None
         at, (other,) = found
         info, given = infos[at][0], infos[other[0]][other[1]]
@@ -94,12 +96,15 @@ def find_followers(
         same = given.shape == info.shape == infos[index][0].shape
         return (at, other) if same and given.element_type is info.element_type else None
 
-    def affine(index: int, kind: str) -> tuple[int, Source] | None:
+    def affine(index: int, *, scales: bool) -> tuple[int, Source] | None:
         """Return a multiplication by a number, or an addition of one, and the number."""
         found = follower(index)
-        if found is None or len(found[1]) != 1 or not _is_arithmetic(graph, found[0], kind):
+        if found is None or len(found[1]) != 1:
             return None
         at, (number,) = found
+        operation = graph.layers[at].operation
+        if not (operation.is_product if scales else operation.is_sum):
+            return None
         shape = infos[number[0]][number[1]].shape
         is_number = is_static(shape) and element_count(static(shape)) == 1
         same = infos[at][0].shape == infos[index][0].shape
@@ -108,12 +113,12 @@ def find_followers(
     chains: dict[int, Followers] = {}
     for index in order:
         operation = graph.layers[index].operation
-        if index in constant or type(operation).prepare_fused is Operation.prepare_fused:
+        if index in constant or not operation.can_be_fused:
             continue
         layers: list[int] = []
         addend = None
         following = follower(index)
-        if following is not None and _adds(graph, following[0]) and len(following[1]) == 1:
+        if following is not None and adds(following[0]) and len(following[1]) == 1:
             layers.append(following[0])
             (addend,) = following[1]
             following = follower(following[0])
@@ -128,28 +133,18 @@ def find_followers(
         if following is not None and _activates(graph, layers[-1] if layers else index, following):
             activation, parameters = following
             layers.append(activation)
-        numbers: dict[str, Source] = {}
-        for kind in ("Multiply", "Add") if activation is not None else ():
-            scaling = affine(layers[-1], kind)
+        numbers: dict[bool, Source] = {}
+        for scales in (True, False) if activation is not None else ():
+            scaling = affine(layers[-1], scales=scales)
             if scaling is not None:
                 layers.append(scaling[0])
-                numbers[kind] = scaling[1]
+                numbers[scales] = scaling[1]
         if layers:
             chains[index] = Followers(
                 tuple(layers), addend, tensor, activation, parameters,
-                numbers.get("Multiply"), numbers.get("Add"),
+                numbers.get(True), numbers.get(False),
             )  # fmt: skip
     return chains
-
-
-def _adds(graph: Graph, index: int) -> bool:
-    return _is_arithmetic(graph, index, "Add")
-
-
-def _is_arithmetic(graph: Graph, index: int, kind: str) -> bool:
-    layer = graph.layers[index]
-    broadcast = getattr(layer.operation, "auto_broadcast", None)
-    return layer.type == kind and broadcast is Broadcast.NUMPY
 
 
 def _activates(graph: Graph, index: int, following: tuple[int, tuple[Source, ...]]) -> bool:

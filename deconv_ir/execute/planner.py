@@ -37,7 +37,6 @@ from deconv_ir.ir.operation import (
     Infos,
     Kernel,
     LayerPlan,
-    Operation,
     Sharing,
     TensorInfo,
 )
@@ -343,7 +342,7 @@ class _Planner:
             if kernel is not None:
                 call = functools.partial(kernel, budget=budget)
             else:
-                call = Operation.bind(layer.operation, inputs, outputs, context)
+                call = layer.operation.bind_any(context)
             # Where the run does not fit into memory, neither may the tables of bound layers.
             if not known:
                 call = checked(layer, inputs, context, call, self.memory_limit)
@@ -383,7 +382,7 @@ class _Planner:
         info = self.infos[made[0][0]][made[0][1]] if made else TensorInfo(None)
         size = tensor_bytes(info)
         prepared = index in self.prepared.kernels
-        writes = prepared or type(operation).execute_into is not Operation.execute_into
+        writes = prepared or operation.computes_in_place
         alone = len(made) == 1 and size is not None
         takes_out = writes and alone and operation.accepts_out(row_infos, info)
         overwrites = None

@@ -25,10 +25,10 @@ class Variables:
         self.assigned: dict[str, Source] = {}
         self.inner: list[Source] = []
         for index, layer in enumerate(graph.layers):
-            name = _variable(layer)
-            if layer.type == "ReadValue" and name is not None:
-                self.readers.setdefault(name, []).append(index)
-            elif layer.type == "Assign" and name is not None:
+            name = layer.operation.assigned_variable
+            if layer.operation.read_variable is not None:
+                self.readers.setdefault(layer.operation.read_variable, []).append(index)
+            elif name is not None:
                 (source,) = graph.topology.sources[index]
                 assert source is not None, "a graph with loose inputs does not load"
                 if name in self.assigned:
@@ -55,7 +55,7 @@ class Variables:
             return self.graph
         layers = list(self.graph.layers)
         for index in (index for name in known for index in self.readers[name]):
-            stated = getattr(layers[index].operation, "variable_shape", None)
+            stated = layers[index].operation.variable_info.shape
             parameter = Parameter(shape=stated, element_type=self._type(index))
             layers[index] = layers[index]._replace(type="Parameter", operation=parameter, inputs=())
         ids = {layers[index].id for name in known for index in self.readers[name]}
@@ -69,17 +69,19 @@ class Variables:
         arrays = {}
         for name in sorted(self.known(values)):
             for index in self.readers[name]:
-                stated = getattr(self.graph.layers[index].operation, "variable_shape", None)
+                stated = self.graph.layers[index].operation.variable_info.shape
                 arrays[index] = fit(values[name], name, stated, self._type(index), cast=False)
         return arrays
 
     def _type(self, index: int) -> ElementType | None:
         layer = self.graph.layers[index]
-        return getattr(layer.operation, "variable_type", None) or layer.outputs[0].element_type
+        return layer.operation.variable_info.element_type or layer.outputs[0].element_type
 
 
 def _variable(layer: Layer) -> str | None:
-    return getattr(layer.operation, "variable_id", None)
+    operation = layer.operation
+    name = operation.read_variable
+    return operation.assigned_variable if name is None else name
 
 
 def _located(error: IRError | UnsupportedError, graph: Graph, layer: Layer) -> Exception:

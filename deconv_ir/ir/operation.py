@@ -343,6 +343,31 @@ class Operation(Record):
         return True
 
     @property
+    def is_sum(self) -> bool:
+        """Whether it adds two tensors, broadcast by NumPy's rule."""
+        return False
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it multiplies the elements of two tensors, broadcast by NumPy's rule."""
+        return False
+
+    @property
+    def read_variable(self) -> str | None:
+        """Name of the variable that the output is the value of."""
+        return None
+
+    @property
+    def assigned_variable(self) -> str | None:
+        """Name of the variable that the input becomes the value of."""
+        return None
+
+    @property
+    def variable_info(self) -> TensorInfo:
+        """The declared shape and element type of the `read_variable`."""
+        return TensorInfo(None)
+
+    @property
     def bodies(self) -> tuple[Body, ...]:
         """The graphs that the layer runs, as If and Loop have them."""
         return tuple(getattr(self, name) for name in self.body_names)
@@ -401,6 +426,16 @@ class Operation(Record):
 
     # The methods below let an executor save memory and time; their defaults are always valid.
 
+    @property
+    def can_be_fused(self) -> bool:
+        """Whether `prepare_fused` may return a kernel."""
+        return type(self).prepare_fused is not Operation.prepare_fused
+
+    @property
+    def computes_in_place(self) -> bool:
+        """Whether `execute_into` computes in the array itself, without another for the result."""
+        return type(self).execute_into is not Operation.execute_into
+
     def prepare_fused(
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
@@ -433,6 +468,10 @@ class Operation(Record):
         to this method.  The call takes the inputs, and an array for the output or None; it is
         made with NumPy's warnings off, from several threads at once.
         """
+        return self.bind_any(context)
+
+    def bind_any(self, context: Context) -> Call:
+        """Return a call as `bind` does, for inputs of any shapes."""
 
         def call(arrays: Arrays, out: Array | None) -> Arrays:
             if out is None:

@@ -29,6 +29,10 @@ class _Variable(Operation):
 class ReadValue(_Variable):
     """The value of a variable, `init_value` until it is assigned."""
 
+    @property
+    def read_variable(self) -> str:
+        return self.variable_id
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         # Another run may read other elements.
         return (TensorInfo(inputs[0].shape, inputs[0].element_type),)
@@ -43,6 +47,14 @@ class ReadValue6(_Variable):
 
     variable_type: ElementType | None = attribute(element_type())
     variable_shape: Shape = attribute(shape())
+
+    @property
+    def read_variable(self) -> str:
+        return self.variable_id
+
+    @property
+    def variable_info(self) -> TensorInfo:
+        return TensorInfo(self.variable_shape, self.variable_type)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         for info in inputs:
@@ -66,7 +78,7 @@ class ReadValue6(_Variable):
                     actual=info.element_type,
                     rule="element-type",
                 )
-        return (TensorInfo(self.variable_shape, self.variable_type),)
+        return (self.variable_info,)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         if inputs:
@@ -80,6 +92,10 @@ class ReadValue6(_Variable):
 @operation("Assign-3,6(new_value)", "f32[1,2] -> f32[1,2] | variable_id=memory")
 class Assign(_Variable):
     """A new value of a variable, for the next run."""
+
+    @property
+    def assigned_variable(self) -> str:
+        return self.variable_id
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)

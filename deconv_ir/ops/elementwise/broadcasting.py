@@ -38,6 +38,14 @@ class WithBroadcast(Operation):
         """Whether NumPy's rule needs the other inputs in another shape."""
         return self.auto_broadcast is Broadcast.PDPD
 
+    @property
+    def is_sum(self) -> bool:
+        return self.type == "Add" and self.auto_broadcast is Broadcast.NUMPY
+
+    @property
+    def is_product(self) -> bool:
+        return self.type == "Multiply" and self.auto_broadcast is Broadcast.NUMPY
+
     def broadcast(self, a: Shape, b: Shape) -> Shape:
         """Broadcast the shapes of two inputs."""
         return broadcast_shapes(a, b, self.auto_broadcast, self.auto_broadcast_axis)

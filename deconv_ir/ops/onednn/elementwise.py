@@ -31,6 +31,14 @@ class Binary(Composite):
     auto_broadcast: Broadcast = attribute(choice(Broadcast), Broadcast.NUMPY)
     output_type: ElementType | None = attribute(element_type(), None)
 
+    @property
+    def is_sum(self) -> bool:
+        return self.computes == "Add" and self.auto_broadcast is Broadcast.NUMPY
+
+    @property
+    def is_product(self) -> bool:
+        return self.computes == "Multiply" and self.auto_broadcast is Broadcast.NUMPY
+
     def program(self, program: Program) -> Sequence[Ref]:
         """Compute, and round to the declared type."""
         infos = program.infos[:2]

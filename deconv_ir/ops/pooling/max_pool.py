@@ -92,7 +92,7 @@ class _MaxPoolWithIndices(_MaxPool):
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Compute the positions as well: nothing is small about that."""
-        return Operation.bind(self, inputs, outputs, context)
+        return self.bind_any(context)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the positions, and what is compared, where they are wanted."""
