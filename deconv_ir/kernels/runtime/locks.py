@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from types import TracebackType
 from weakref import WeakSet
+
+from deconv_ir.kernels.runtime.fork import reset_in_child
 
 
 class ForkSafeLock:
@@ -40,10 +41,7 @@ class ForkSafeLock:
 _all: WeakSet[ForkSafeLock] = WeakSet()
 
 
+@reset_in_child
 def _reset_all() -> None:
     for lock in _all:
         lock.reset()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_all)

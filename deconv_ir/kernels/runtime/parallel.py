@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deconv_ir.kernels.runtime.fork import reset_in_child
+
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -147,6 +149,7 @@ def single_threaded_blas() -> Iterator[bool]:
                 _set_blas_threads(_before)
 
 
+@reset_in_child
 def forget_threads() -> None:
     """In a forked child: neither the workers nor other callers came along."""
     global _lock, _workers, _holders
@@ -154,7 +157,3 @@ def forget_threads() -> None:
     if _holders:
         _set_blas_threads(_before)
     _holders = 0
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget_threads)
