@@ -92,7 +92,7 @@ class Kernel(abc.ABC):
         """Compute the outputs, the first into `out` where the operation `accepts_out`."""
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
-        """Plan runs with these shapes; see `Operation.bind`.  Cheap, and packs nothing."""
+        """Plan runs with these shapes; see `Operation.bind`.  Cheap: no weights are packed."""
         return LayerPlan(functools.partial(self, budget=budget))
 
     def tiled(self, operation: Operation) -> Kernel:

@@ -126,7 +126,10 @@ class _Prepared:
         output: Sequence[int],
         budget: ScratchpadBudget = UNLIMITED,
     ) -> KernelPlan:
-        """Plan runs with data of one shape, for the present number of threads; packs nothing.
+        """Plan runs with data of one shape, for the present number of threads.
+
+        Nothing is packed, except that a filter is read from its file again if it was released
+        before a first plan looked whether it is fit for Winograd.
 
         Parameters
         ----------
@@ -197,7 +200,7 @@ class KernelPlan:
         if "winograd" in details:
             name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["winograd"])
             name += "" if chosen.weight_bytes else ", weights transformed in each run"
-        text = f"{name}, scratchpad {chosen.scratch_bytes} B"
+        text = f"{name}, scratchpad {self.scratchpad_bytes} B"
         if not details:
             return text
         tile = "x".join(map(str, details["box"]))
@@ -206,13 +209,17 @@ class KernelPlan:
     @functools.cached_property
     def algorithm(self) -> AlgorithmCandidate:
         """The algorithm of runs; the budget is raised where no tile is small enough for it."""
-        if 0 in (*self.data, *self.output):
-            return AlgorithmCandidate(0.0, 0, 0)
         chosen = AlgorithmCandidate(0.0, 0, 0)
+        if 0 in (*self.data, *self.output):
+            return chosen
         if self._compiled is not None:
             chosen = self._compiled.algorithm
-            self._budget = self._compiled.budget
-        return self._with_numpy(chosen)
+        return self._with_numpy(chosen, self._numpy_bound)
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """Bytes of the scratchpad that a run takes."""
+        return self.algorithm.scratch_bytes
 
     @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
@@ -225,7 +232,8 @@ class KernelPlan:
         """
         if self._compiled is None or 0 in self.data:
             return (self.algorithm,)
-        return tuple(map(self._with_numpy, self._compiled.candidates))
+        bound = self._bound_numpy(self._budget)
+        return tuple(self._with_numpy(found, bound) for found in self._compiled.candidates)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -235,7 +243,7 @@ class KernelPlan:
     @property
     def whole(self) -> Whole | None:
         """What tiles of a run depend on; None: each element is summed by itself."""
-        if not self.algorithm.scratch_bytes or "winograd" not in self.details:
+        if not self.scratchpad_bytes or "winograd" not in self.details:
             return None
         spatial = len(self._pads)
         problem = self._kernel.problem
@@ -331,20 +339,24 @@ class KernelPlan:
     def _run_numpy(self, kernel: TiledKernel | NonFiniteOutputs, data: Array, out: Array) -> None:
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
-            kernel.run(self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out))
+            kernel.run(self._by_group(data), self._pads, self._numpy_bound, self._by_group(out))
 
-    def _with_numpy(self, chosen: AlgorithmCandidate) -> AlgorithmCandidate:
+    def _with_numpy(self, chosen: AlgorithmCandidate, bound: int) -> AlgorithmCandidate:
         """Count the scratchpad of the NumPy kernel where that computes all or a part."""
         kernel: TiledKernel | NonFiniteOutputs | None = self._kernel.non_finite
         if self._compiled is None:
             kernel = self._kernel.numpy_kernel()
         if kernel is None:
             return chosen
-        needed = kernel.scratch_bytes(self.data, self._pads, self.output[2:], self._numpy_bound())
+        needed = kernel.scratch_bytes(self.data, self._pads, self.output[2:], bound)
         return chosen._replace(scratch_bytes=max(chosen.scratch_bytes, needed))
 
+    @property
     def _numpy_bound(self) -> int:
-        return min(self._kernel.scratch_bytes, max(self._budget.scratch_bytes, _NUMPY_SCRATCH))
+        return self._bound_numpy(self._budget if self._compiled is None else self._compiled.budget)
+
+    def _bound_numpy(self, budget: ScratchpadBudget) -> int:
+        return min(self._kernel.scratch_bytes, max(budget.scratch_bytes, _NUMPY_SCRATCH))
 
     def _by_group(self, array: Array) -> Array:
         """Return ``[N, groups * channels, *X]`` as a view ``[N, groups, channels, *X]``."""

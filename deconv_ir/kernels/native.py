@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.copies import in_order
@@ -43,7 +44,7 @@ _JUDGED_THREADS = 2
 # Positions that a dilated kernel spans, beyond which larger tiles do make a layer faster.
 _MOST_REACH = 1 << 12
 # Bytes of a filter from which on C reads it from the file.
-_LARGE_BYTES = 256 << 10
+LARGE_BYTES = 256 << 10
 # Input channels, and share of nonzero weights, from which on folding sub-convolutions into channels
 # pays.
 _FEWEST_FOLDED_CHANNELS = 4
@@ -231,13 +232,13 @@ class CompiledKernel:
     def _large_file(self) -> tuple[int, int] | None:
         """Return descriptor and offset of the file that has the filter, if C reads it there."""
         lazy = self._lazy
-        return lazy.file if lazy is not None and lazy.nbytes >= _LARGE_BYTES else None
+        return lazy.file if lazy is not None and lazy.nbytes >= LARGE_BYTES else None
 
     def pack(self) -> None:
         """Read and pack the weights that are not packed, at first or since `release`."""
         with self._lock:
             lazy, threads = self._lazy, get_threads()
-            if lazy is None or self._kernel.is_filled:
+            if lazy is None or self.is_filled:
                 return
             # Where the file has become too short, reading part by part raises the error.
             file = self._large_file()
@@ -250,6 +251,11 @@ class CompiledKernel:
         if self._lazy is not None:
             with self._lock:
                 self._kernel.release()
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the whole filter is packed."""
+        return bool(self._kernel.is_filled)
 
     @property
     def finite(self) -> bool:
@@ -294,6 +300,16 @@ class CompiledKernel:
         return (value,) * self._lead + tuple(values)
 
 
+class _Chosen(NamedTuple):
+    """The choices of a plan."""
+
+    budget: ScratchpadBudget
+    settings: tuple[Any, ...]
+    """The arguments of C after the arrays."""
+    tiling: dict[str, Any]
+    """What C describes; empty where it cannot compute."""
+
+
 class CompiledPlan:
     """Runs of a compiled kernel with arrays of certain shapes, on the present number of threads."""
 
@@ -310,15 +326,36 @@ class CompiledPlan:
         self._data, self._pads, self._output = data, pads_begin, output
         self._scratch_bytes = scratch_bytes
         self._within_bounds = all(abs(pad) < _MOST_PAD for pad in pads_begin)
-        self.budget = budget
+        self._given = budget
         self._settings = self._settings_for(budget)
 
     def describe(self) -> dict[str, Any]:
-        """Return the tiling that `run` uses; `algorithm` may raise the budget first."""
-        if not self._within_bounds:
-            return {}
-        kernel = self._kernel
-        return self._describe(self._data[0], self._settings) | {"fold": kernel._fold}
+        """Return the tiling that `run` uses."""
+        return dict(self._chosen.tiling)
+
+    @property
+    def budget(self) -> ScratchpadBudget:
+        """The budget of runs: the one given, raised where no tile is small enough for it."""
+        return self._chosen.budget
+
+    @property
+    def algorithm(self) -> AlgorithmCandidate:
+        """The algorithm of runs."""
+        return _candidate(self._chosen.tiling)
+
+    @functools.cached_property
+    def _chosen(self) -> _Chosen:
+        """The budget, settings and tiling of all runs."""
+        budget, settings = self._given, self._settings
+        while True:
+            if not self._within_bounds:
+                return _Chosen(budget, settings, {})
+            tiling = self._describe(self._data[0], settings) | {"fold": self._kernel._fold}
+            needed = min(_candidate(tiling).scratch_bytes, self._scratch_bytes)
+            if budget.scratch_bytes >= needed:
+                return _Chosen(budget, settings, tiling)
+            budget = budget._replace(scratch_bytes=4 * budget.scratch_bytes)
+            settings = self._settings_for(budget)
 
     def _describe(self, batch: int, settings: tuple[Any, ...]) -> dict[str, Any]:
         kernel = self._kernel
@@ -329,25 +366,15 @@ class CompiledPlan:
             tiling = kernel._kernel.describe(*arguments)
         return tiling
 
-    @functools.cached_property
-    def algorithm(self) -> AlgorithmCandidate:
-        """The algorithm of runs; the budget is raised where no tile is small enough for it."""
-        while True:
-            chosen = _candidate(self.describe())
-            if self.budget.scratch_bytes >= min(chosen.scratch_bytes, self._scratch_bytes):
-                return chosen
-            self.budget = self.budget._replace(scratch_bytes=4 * self.budget.scratch_bytes)
-            self._settings = self._settings_for(self.budget)
-
     @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
-        """The algorithms for one image and this scratchpad, direct sums first."""
-        scratch = self.budget.scratch_bytes
+        """The algorithms for one image and the given scratchpad, direct sums first."""
+        scratch = self._given.scratch_bytes
         if not self._within_bounds:
             return (_candidate({}),)
         found: list[AlgorithmCandidate] = []
         for winograd_bytes in (scratch, 0):
-            budget = self.budget._replace(winograd_bytes=winograd_bytes, whole=None)
+            budget = self._given._replace(winograd_bytes=winograd_bytes, whole=None)
             tiling = self._describe(1, self._settings_for(budget, _JUDGED_THREADS))
             found.insert(0, _candidate(tiling))
             if "winograd" not in tiling:
@@ -363,22 +390,26 @@ class CompiledPlan:
             # A depthwise layer would read transposed data element by element.
             copied = in_order(data) if self._kernel.is_depthwise else None
             data = _in_whole_elements(data) if copied is None else copied
-            arrays, tried = (_plain(data), _plain(out), addend), self._settings
-            done = self._kernel._kernel.run(*arrays, *tried)
-            while done is None:
-                self._kernel.pack()
-                done = self._kernel._kernel.run(*arrays, *tried)
-            if done:
+            arrays = _plain(data), _plain(out), addend
+            # To describe the tiling takes longer than a small layer: most budgets need no raise.
+            if self._run(*arrays, *self._settings):
                 return True
-            # Where no tile was small enough, `algorithm` raises the budget.
-            fits = self.algorithm.scratch_bytes <= self._scratch_bytes
-            if fits and self._settings != tried:
-                return self.run(data, out, addend)
+            if self._settings != self._chosen.settings and self._run(
+                *arrays, *self._chosen.settings
+            ):
+                return True
         other = self._kernel.unfolded()
         if other is None:
             return False
         args = self._data, self._pads, self._output, self._scratch_bytes, self.budget
         return CompiledPlan(other, *args).run(data, out, addend)
+
+    def _run(self, *arguments: Any) -> bool:
+        done = self._kernel._kernel.run(*arguments)
+        while done is None:
+            self._kernel.pack()
+            done = self._kernel._kernel.run(*arguments)
+        return bool(done)
 
     def fix(
         self, data: Array, out: Array, addend: Array | None, otherwise: Callable[[], object]
@@ -387,7 +418,7 @@ class CompiledPlan:
         copied = self._kernel.is_depthwise or _in_whole_elements(data) is not data
         if not self._within_bounds or (copied and not data.flags.c_contiguous):
             return otherwise
-        arguments = (_plain(data), _plain(out), addend, *self._settings)
+        arguments = (_plain(data), _plain(out), addend, *self._chosen.settings)
         run = self._kernel._kernel.run
 
         def call() -> None:

@@ -45,7 +45,7 @@ def network(folder: Path, change: Callable[[np.ndarray], None]) -> Path:
         rng.normal(0, 0.03, (n, CHANNELS, 3, 3)).astype(np.float32)
         for n in (CHANNELS, CHANNELS, CHANNELS, 4)
     ]
-    assert filters[0].nbytes > native._LARGE_BYTES > filters[3].nbytes
+    assert filters[0].nbytes > native.LARGE_BYTES > filters[3].nbytes
     change(filters[1])
     for weights in (*filters[:3], filters[2], filters[3]):
         y = ir.layer("Convolution", [y, ir.const(weights)], SAME)
@@ -161,13 +161,13 @@ def test_what_a_packer_leaves_undone_is_packed_later(tmp_path: Path) -> None:
     """It is dropped, and lets go of the layer; a packer that has finished takes no more."""
     packer = background_packer()
     kernel = layer(tmp_path / "a", packer)
-    assert not kernel._kernel.is_filled
+    assert not kernel.is_filled
     del packer
     expected = layer(tmp_path / "b", None).unpacked()
     np.testing.assert_array_equal(kernel.unpacked(), expected)
     packer = background_packer()
     assert packer.finish() == 0
-    assert layer(tmp_path / "c", packer)._kernel.is_filled
+    assert layer(tmp_path / "c", packer).is_filled
 
 
 def test_one_thread_packs_at_once() -> None:
@@ -187,13 +187,13 @@ def test_a_forked_child_packs_again(tmp_path: Path) -> None:
         try:
             found = packer.finish()
             del packer
-            status = 0 if found == 2 and layer(tmp_path / "a", None)._kernel.is_filled else 1
+            status = 0 if found == 2 and layer(tmp_path / "a", None).is_filled else 1
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
     assert status == 0
     assert packer.finish() == 0
-    assert kernel._kernel.is_filled
+    assert kernel.is_filled
 
 
 def test_only_layers_are_packed() -> None:

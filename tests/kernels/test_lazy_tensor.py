@@ -85,7 +85,7 @@ def file_tensor(array, path, size=None):
 def test_packed_from_a_file(monkeypatch, tmp_path, kind, shape, groups, element):
     if compiled_module() is None:
         pytest.skip("the compiled kernel was not built here")
-    monkeypatch.setattr(native, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(native, "LARGE_BYTES", 0)
     filter_ = (RNG.standard_normal(shape) * 9).astype(element)
     tensor = file_tensor(filter_, tmp_path / "weights")
     kernel = kind(tensor, strides=(1, 2), dilations=(1, 1), groups=groups)
@@ -99,7 +99,7 @@ def test_packed_from_a_file(monkeypatch, tmp_path, kind, shape, groups, element)
 def test_a_file_that_is_too_short_or_not_finite(monkeypatch, tmp_path, kind):
     if compiled_module() is None:
         pytest.skip("the compiled kernel was not built here")
-    monkeypatch.setattr(native, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(native, "LARGE_BYTES", 0)
     filter_ = RNG.standard_normal((70, 500, 3, 3)).astype(np.float32)
     arguments = {"strides": (1, 1), "dilations": (1, 1)}
     tensor = file_tensor(filter_, tmp_path / "weights", -1)

@@ -278,4 +278,4 @@ def test_a_small_layer_needs_a_small_scratchpad(kind):
     kernel = kind(weights, strides=(1, 1), dilations=(1, 1), algorithm="numpy")
     channels = kernel.problem.channels_in
     plan = kernel.plan((1, channels, 8, 8), (1, 1), (8, 8))
-    assert 0 < plan.algorithm.scratch_bytes < 200_000
+    assert 0 < plan.scratchpad_bytes < 200_000

@@ -236,4 +236,24 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
         told = plan.details
         assert told["channels"] % told["channel_block"] == 0 or told["channels"] == shape[0]
         assert plan.algorithm.cycles < 20 * free
-        assert plan.algorithm.scratch_bytes <= max(scratch, 1 << 18)
+        assert plan.scratchpad_bytes <= max(scratch, 1 << 18)
+
+
+@pytest.mark.parametrize("order", ["algorithm first", "details first", "run first"])
+def test_what_a_plan_is_asked_does_not_change_it(order: str) -> None:
+    """The budget is raised once, whatever is asked first."""
+    kernel = Deconvolution(
+        np.ones((64, 32, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), algorithm="direct"
+    )
+    plan = kernel.plan((1, 64, 20, 20), (1, 1), (40, 40), ScratchpadBudget(1, 0))
+    asks = {
+        "algorithm": lambda: plan.algorithm,
+        "details": lambda: plan.details,
+        "run": lambda: plan.run(np.ones((1, 64, 20, 20), np.float32)),
+    }
+    asks[order.split()[0]]()
+    details, algorithm, candidates = plan.details, plan.algorithm, plan.candidates
+    assert plan.scratchpad_bytes == algorithm.scratch_bytes
+    assert (plan.details, plan.algorithm, plan.candidates) == (details, algorithm, candidates)
+    fresh = kernel.plan((1, 64, 20, 20), (1, 1), (40, 40), ScratchpadBudget(1, 0))
+    assert (fresh.details, fresh.algorithm, fresh.candidates) == (details, algorithm, candidates)
