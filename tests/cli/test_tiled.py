@@ -229,7 +229,7 @@ def test_two_passes(tmp_path: Path) -> None:
     assert code == 0, text
     assert np.allclose(np.load(tmp_path / "y.npy"), expected(tmp_path), rtol=0, atol=1e-6)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deconv_cli.tiled._budget", lambda *_: 50_000)
+        patch.setattr("deconv_cli.tiled.default_budget", lambda: 50_000)
         code, text = run(tmp_path, "--tile", "auto", output="z.npy")
         assert (code, "of memory" in text) == (2, True)
         code, text = run(tmp_path, "--tile", "auto", "--two-pass", output="z.npy")
@@ -250,16 +250,16 @@ def test_two_passes_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     np.save(tmp_path / "x.npy", data + 1000)
     results = []
     for budget, output in ((30_000, "y.npy"), (200_000, "z.npy")):
-        monkeypatch.setattr("deconv_cli.tiled._budget", lambda *_, n=budget: n)
+        monkeypatch.setattr("deconv_cli.tiled.default_budget", lambda n=budget: n)
         code, text = run(tmp_path, "--tile", "auto", "--two-pass", output=output)
         assert code == 0, text
         results.append(np.load(tmp_path / output))
     assert not np.array_equal(*results)  # of sums in another order
-    monkeypatch.setattr("deconv_cli.tiled._budget", lambda *_: 30_000)
+    monkeypatch.setattr("deconv_cli.tiled.default_budget", lambda: 30_000)
     with monkeypatch.context() as patch:
         interrupt(patch, 2)
         assert run(tmp_path, "--tile", "auto", "--two-pass", output="w.npy")[0] == 130
-    monkeypatch.setattr("deconv_cli.tiled._budget", lambda *_: 200_000)
+    monkeypatch.setattr("deconv_cli.tiled.default_budget", lambda: 200_000)
     code, text = run(tmp_path, "--tile", "auto", "--two-pass", "--resume", output="w.npy")
     assert (code, "2 of an earlier run" in text) == (0, True), text
     assert np.array_equal(np.load(tmp_path / "w.npy"), results[0])

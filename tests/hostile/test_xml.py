@@ -230,7 +230,7 @@ def test_lines_are_counted_without_a_list_of_them() -> None:
 @pytest.mark.parametrize("text", ["<net>\na\r\nb\n</net>", "\ufeff<net>\n\n</net>\n"])
 def test_positions_are_those_of_the_lines(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in (1, 2, 3, 7):
-        monkeypatch.setattr("deconv_ir.formats.openvino_xml.source._BLOCK", block)
+        monkeypatch.setattr("deconv_ir.formats.openvino_xml.source.BLOCK", block)
         source = Source(text.encode())
         lines = text.split("\n")
         for number, line in enumerate(lines, 1):

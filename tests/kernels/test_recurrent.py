@@ -46,7 +46,7 @@ def both(layer: Any, given: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return what the prepared kernel and NumPy's cell compute."""
     constants = [None] * (len(given) - 3) + given[-3:]
     kernel = layer.prepare(constants, Context())
-    assert isinstance(kernel._packed, recurrent.PackedCells)
+    assert isinstance(kernel.packed, recurrent.PackedCells)
     found = kernel([*given[:-3], None, None, None])
     with np.errstate(all="ignore"):
         expected = Recurrent.run_whole(layer, given[0], given[1:-4], given[-3:], 1 << 20)

@@ -39,7 +39,7 @@ _ENTITY: Final = r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(lt|gt|amp|quot|apos));"
 _NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _WHITE: Final = r"\r\n|[\t\n\r]"
 
-_BLOCK: Final = 1 << 14
+BLOCK: Final = 1 << 14
 
 _NAMES = "utf ascii iso8859 iso2022 cp mac koi8 big5 gb hz euc shift johab tis kz ptcp hp-roman"
 _CHARSETS: Final = tuple(_NAMES.split())
@@ -97,12 +97,12 @@ class Source:
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and the column, in characters, of an offset; both from 1."""
         text, counts = self.text, self._line_counts()
-        block = offset // _BLOCK
-        line = counts[block] + text.count("\n", block * _BLOCK, offset) + 1
-        start = text.rfind("\n", block * _BLOCK, offset) + 1
+        block = offset // BLOCK
+        line = counts[block] + text.count("\n", block * BLOCK, offset) + 1
+        start = text.rfind("\n", block * BLOCK, offset) + 1
         if not start and counts[block]:  # the line begins in an earlier block
             block = bisect_left(counts, counts[block])
-            start = text.rfind("\n", (block - 1) * _BLOCK, block * _BLOCK) + 1
+            start = text.rfind("\n", (block - 1) * BLOCK, block * BLOCK) + 1
         if line == 1 and text.startswith("\ufeff"):
             start += 1
         return line, offset - start + 1
@@ -111,7 +111,7 @@ class Source:
         """Return a line without its end."""
         counts = self._line_counts()
         block = bisect_left(counts, line - 1) - 1 if line > 1 else 0
-        start = block * _BLOCK
+        start = block * BLOCK
         for _ in range(line - 1 - counts[block]):
             start = self.text.index("\n", start) + 1
         end = self.text.find("\n", start)
@@ -124,8 +124,7 @@ class Source:
         """
         if self._lines is None:
             ends = (
-                self.text.count("\n", at, at + _BLOCK)
-                for at in range(0, len(self.text) + 1, _BLOCK)
+                self.text.count("\n", at, at + BLOCK) for at in range(0, len(self.text) + 1, BLOCK)
             )
             self._lines = [0, *accumulate(ends)]
         return self._lines

@@ -183,7 +183,7 @@ class _PackedSequence(Kernel):
     ) -> None:
         self._operation = operation
         self._context = context
-        self._packed = packed
+        self.packed = packed
         self._kept = kept
 
     def tiled(self, operation: Operation) -> Kernel:
@@ -193,14 +193,14 @@ class _PackedSequence(Kernel):
             return self
         part = slice(*operation.batch)
         kept = {n: array if n == "P" else array[part] for n, array in self._kept.items()}
-        return _PackedSequence(operation, self._context, self._packed, kept)
+        return _PackedSequence(operation, self._context, self.packed, kept)
 
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
     ) -> Arrays:
         from deconv_ir.kernels.recurrent import unpack
 
-        operation, packed = self._operation, self._packed
+        operation, packed = self._operation, self.packed
         named = dict(zip(operation.inputs, inputs, strict=False)) | self._kept
         check_peepholes(named)
         x = widen(named["X"])

@@ -148,7 +148,7 @@ def resampler(
     axes = [(axis - lead + 1, found) for axis, found in taps.items()]
     jobs = -(-count // cut.rows) * len(starts)
 
-    compiled = _compiled(how, data, output, axes, lead)
+    compiled = compiled_resampler(how, data, output, axes, lead)
 
     def run(array: Array, out: Array | None) -> Array:
         if not axes and out is None:
@@ -181,7 +181,7 @@ def resampler(
     return run
 
 
-def _compiled(
+def compiled_resampler(
     how: Settings,
     data: tuple[int, ...],
     output: Sequence[int],
