@@ -203,7 +203,7 @@ class KernelPlan:
         text = f"{name}, scratchpad {self.scratchpad_bytes} B"
         if not details:
             return text
-        tile = "x".join(map(str, details["box"]))
+        tile = "x".join(map(str, details["tile"]))
         return f"{text}, tiles of {tile} positions on {details['threads']} threads"
 
     @functools.cached_property

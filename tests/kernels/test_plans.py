@@ -61,7 +61,7 @@ def test_plans_grow_with_the_work(machine, layer, used, element):
         told = describe(kernel, data, (1,) * len(strides), output)
         each.append(told["cycles"] / n)
         # At least eight positions, as NEON has with 256 threads: no tile is little but its halo.
-        assert math.prod(told["box"]) * told["images"] >= 8
+        assert math.prod(told["tile"]) * told["images"] >= 8
         assert told["bytes"] * min(told["threads"], told["jobs"]) <= SCRATCH
     assert min(each) > 0
     # Many threads share the scratch bound, by smaller tiles, and the panels of few tiles are shared

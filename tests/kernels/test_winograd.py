@@ -289,7 +289,7 @@ def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, isa):
     kernel = ones((311, 164, 2, 2), (2, 2))
     told = describe(kernel, np.ones((2, 311, 52, 26), np.float32), (0, 0), (104, 52))
     block = told["width"]
-    rows, columns = told["box"][1:]
+    rows, columns = told["tile"][1:]
     heights = [min(rows, 52 - first) for first in range(0, 52, rows)]
     blocks = sum(-(-height * columns // block) for height in heights)
     # Tiles of other heights leave the last block of each nearly empty.

@@ -2,14 +2,13 @@
  *
  * Nothing here touches data.  The model has to rank tilings and algorithms rather than to predict
  * times.  All constants were fitted on two cores of a Zen 3 (AVX2); docs/performance-notes.md lists
- * the machines on which they were checked.  struct machine has what differs between processors.
+ * the machines on which they were checked.  struct machine describes the processor.
  */
 #include "cost_model.h"
 #include "direct/direct.h"
 #include "direct/output_vectors.h"
 
 #include <math.h>
-#include <string.h>
 
 /* -------------------------------------------------------- micro-kernels -- */
 
@@ -36,7 +35,7 @@ static double kernel_tap_cycles(const struct machine *machine, int rows, int col
 #define FROM_SECOND_LEVEL 24.0
 
 static double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
-    /* Other cores use the cache as well: half of it may still hold what the last run read. */
+    /* Other cores use the cache as well: half of it may still hold data of the last run. */
     const double kept = (double)machine->level3 / 2;
     return all_weights > kept                          ? FROM_MEMORY
            : all_weights > kept / 2                    ? FROM_MEMORY_AND_THIRD_LEVEL
@@ -103,53 +102,6 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
     return next < part ? next : part - 1;
 }
 
-/* -------------------------------------------------------- last searches -- */
-
-/* Networks repeat layers, and a run searches for what its plan has found. */
-#define KEPT_SEARCHES 24
-
-static struct {
-    struct search_key key;
-    union {
-        struct tiling direct;
-        struct wino_tiling winograd;
-    } tiling;
-} searches[KEPT_SEARCHES];
-static int next_search;
-
-void search_key_make(const struct kernel *k, const struct run *run,
-                     const struct wino_choice *choice, struct search_key *key) {
-    memset(key, 0, sizeof *key); /* it is compared byte by byte */
-    key->layer = k->layer;
-    key->run = *run;
-    /* These do not matter to tilings. */
-    key->run.image_step = key->run.channel_step = 0;
-    memset(key->run.step, 0, sizeof key->run.step);
-    memset(&key->run.whole, 0, sizeof key->run.whole);
-    key->run.winograd_bytes = key->run.transient = 0;
-    key->uses_winograd = choice != NULL;
-    if (choice) memcpy(&key->choice, choice, sizeof *choice);
-}
-
-static size_t tiling_size(const struct search_key *key) {
-    return key->uses_winograd ? sizeof(struct wino_tiling) : sizeof(struct tiling);
-}
-
-int search_find(const struct search_key *key, void *tiling) {
-    for (int i = 0; i < KEPT_SEARCHES; i++)
-        if (!memcmp(&searches[i].key, key, sizeof *key)) {
-            memcpy(tiling, &searches[i].tiling, tiling_size(key));
-            return 1;
-        }
-    return 0;
-}
-
-void search_keep(const struct search_key *key, const void *tiling) {
-    searches[next_search].key = *key;
-    memcpy(&searches[next_search].tiling, tiling, tiling_size(key));
-    next_search = (next_search + 1) % KEPT_SEARCHES;
-}
-
 /* ---------------------------------------------------------- direct sums -- */
 
 #define DIRECT_TILE 300.0         /* cycles of a tile beside all that follows */
@@ -197,21 +149,21 @@ int depthwise_by_rows(const struct kernel *k, const struct tiling *t, int64_t ro
 /* Cycles of the sums of one channel of a tile, and of copying them to the output as they are. */
 static double depthwise_cycles(const struct kernel *k, const struct plan *plan,
                                const struct tiling *t, double subs, double taps) {
-    const int64_t rows = t->box[1], count = t->box[2];
+    const int64_t rows = t->shape[1], count = t->shape[2];
     double plane;
     if (plan->axes[2].out_stride == 1 && depthwise_by_rows(k, t, rows, count, (int64_t)taps))
         plane = vectors_cycles(k, rows, count, taps);
     else
         plane = vectors_cycles(k, 1, (rows - 1) * t->pitch + count, taps) +
                 PARTED_ROW * (double)rows;
-    return DEPTHWISE_CHANNEL + subs * (double)t->box[0] * plane;
+    return DEPTHWISE_CHANNEL + subs * (double)t->shape[0] * plane;
 }
 
 /* Cycles of one channel of a tile, of as many as vectors hold, with all copies. */
 static double channel_vectors_cycles(const struct kernel *k, const struct plan *plan,
                                      const struct tiling *t, double subs, double taps) {
     const double data = (double)(t->extent[0] * t->extent[1] * t->extent[2] * plan->residues);
-    const double outs = subs * (double)(t->box[0] * t->box[1] * t->box[2]);
+    const double outs = subs * (double)(t->shape[0] * t->shape[1] * t->shape[2]);
     const double filled = (double)k->layer.groups / (double)round_up(k->layer.groups, t->vectors);
     return DEPTHWISE_CHANNEL / (double)t->vectors + subs * taps +
            (data * VECTORS_POSITION + outs * (VECTORS_POSITION + taps * VECTORS_TAP)) /
@@ -221,7 +173,7 @@ static double channel_vectors_cycles(const struct kernel *k, const struct plan *
 /* Cycles of the sums of a sub-convolution whose vectors hold output channels, and of writing it. */
 static double outputs_cycles(const struct kernel *k, const struct tiling *t, double taps,
                              double goes) {
-    const int64_t positions = t->images * t->box[0] * t->box[1] * t->box[2];
+    const int64_t positions = t->images * t->shape[0] * t->shape[1] * t->shape[2];
     const double tap =
         OUTPUTS_FACTOR * OUT_POSITIONS * OUT_VECTORS / k->layer.machine.multiply_adds;
     const double pieces = (double)divide_up(positions, OUT_POSITIONS);
@@ -242,13 +194,13 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     const double all_subs = subs[0] * subs[1] * subs[2];
     const double share = taken_share(plan, t);
     const double depth = share * taps[0] * taps[1] * taps[2] * (double)k->layer.channels_in;
-    const int64_t planes = t->images * t->box[0];
+    const int64_t planes = t->images * t->shape[0];
     const double goes = (double)divide_up(most(k->layer.channels_in, 1), t->channels);
     const double blocks = (double)t->blocks * k->packing.rows;
-    const int64_t positions = (t->box[1] - 1) * t->pitch + t->box[2];
+    const int64_t positions = (t->shape[1] - 1) * t->pitch + t->shape[2];
     double sums = t->compact
                       ? row_cycles(machine, k->kernels, k->packing.rows,
-                                   planes * t->box[1] * t->box[2], depth / goes)
+                                   planes * t->shape[1] * t->shape[2], depth / goes)
                       : (double)planes * (t->straight ? straight_cycles : row_cycles)(
                                              machine, k->kernels, k->packing.rows, positions,
                                              depth / goes);
@@ -264,12 +216,12 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
     double copies = rows * (COPIED_ROW / (double)(joined ? t->extent[1] : 1) +
                                   COPIED_ELEMENT * (double)t->pitch);
-    const double out_rows = blocks * subs[0] * subs[1] * (double)(planes * t->box[1]);
-    const double outs = out_rows * (double)t->box[2] * subs[2];
+    const double out_rows = blocks * subs[0] * subs[1] * (double)(planes * t->shape[1]);
+    const double outs = out_rows * (double)t->shape[2] * subs[2];
     double panel = 0, results;
     if (t->compact) {
-        panel = depth * all_subs * (double)(planes * t->box[1]) *
-                (PANEL_ROW + PANEL_ELEMENT * (double)t->box[2]);
+        panel = depth * all_subs * (double)(planes * t->shape[1]) *
+                (PANEL_ROW + PANEL_ELEMENT * (double)t->shape[2]);
         results = out_rows * PANEL_RESULT_ROW * subs[2] + outs * PANEL_RESULT;
     } else {
         results = out_rows * RESULT_ROW + outs * (a[2].out_stride > 2 ? SCATTERED_RESULT : RESULT);
@@ -294,7 +246,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
                        (double)(t->row_groups * t->blocks);
         for (int i = 0; i < AXES; i++) {
             whole *= (double)most(a[i].last - a[i].first, 1);
-            tiled *= (double)(most(t->grid[i], 1) * t->box[i]);
+            tiled *= (double)(most(t->grid[i], 1) * t->shape[i]);
         }
         tile *= whole / tiled;
     }
@@ -403,7 +355,7 @@ static double output_cycles(const struct wino_plan *plan, const struct wino_tili
     const double rows = (double)(p->layouts[0].count * a[2].stride);
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
     const double elements = rows * positions * outputs;
-    const double written = elements / (double)(plan->interleaved_lines * t->box[2]);
+    const double written = elements / (double)(plan->interleaved_lines * t->shape[2]);
     const int64_t lines = plan->interleaved_lines;
     const double line = lines == 1 || lines == 2 || lines == 4 ? OUTPUT_LINE
                                                                : OUTPUT_LINE + SCATTERED_LINE;
@@ -422,10 +374,10 @@ static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const double values = (double)(p->origins * p->points) * (double)t->positions;
-    const double box_x = (double)t->box[2], width = (double)t->width;
+    const double tile_x = (double)t->shape[2], width = (double)t->width;
     if (p->points == 1) {
-        const int whole = t->box[1] == 1 || t->box[2] == plan->windows[2];
-        return values * FLAT_VALUE + (whole ? 0 : values / box_x * FLAT_ROW) +
+        const int whole = t->shape[1] == 1 || t->shape[2] == plan->windows[2];
+        return values * FLAT_VALUE + (whole ? 0 : values / tile_x * FLAT_ROW) +
                values / width * FLAT_BLOCK;
     }
     const double filled = (double)k->layer.channels_in /
@@ -440,7 +392,7 @@ static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
     if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * AXIS_VALUE;
     return by_length / filled * data +
            (double)(t->images * t->block_size) / (double)k->kernels->lanes * GATHERED_VALUE +
-           values / box_x * WINDOW_ROW + values / width * far;
+           values / tile_x * WINDOW_ROW + values / width * far;
 }
 
 double wino_cycles(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
@@ -457,10 +409,10 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
     double full = 1, some_rows = 1, padded = 1;
     if (t->jobs > t->threads) {
         full = (double)run->batch / (double)(t->image_groups * t->images);
-        padded = full * (double)wino_count_blocks(plan, t, t->box[1]) /
+        padded = full * (double)wino_count_blocks(plan, t, t->shape[1]) /
                  (double)(t->blocks * t->grid[0] * t->grid[1] * t->grid[2]);
         for (int i = 0; i < AXES; i++)
-            full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
+            full *= (double)plan->windows[i] / (double)(t->grid[i] * t->shape[i]);
         some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
     }
     const double fill = full * volume * input_cycles(k, plan, t, by_length) *

@@ -1,4 +1,4 @@
-/* Cycles of tilings, and the search for those that take the fewest. */
+/* Predicted cycles of tilings, and the search for the fastest ones. */
 #ifndef DECONV_COST_MODEL_H
 #define DECONV_COST_MODEL_H
 
@@ -7,6 +7,15 @@
 
 /* Cycles of a barrier: until all threads know that panels are filled. */
 #define BARRIER_CYCLES 9000
+
+/* Layers whose data are one position: see direct/one_position.c. */
+#define ONE_POSITION_JOB_CYCLES 5000.0     /* of a job; fewer do not pay for dealing it out */
+#define ONE_POSITION_THREAD_CYCLES 10000.0 /* of all jobs, beyond which a further thread pays */
+/* With one tap and more images than this, tiles are faster: images are positions of a panel. */
+#define ONE_POSITION_IMAGES 4
+
+/* With fewer input or output channels, Winograd is not considered unless it is forced. */
+#define WINO_FEWEST_CHANNELS 8
 
 /* Predicted cycles of a run with direct sums, and with Winograd; the two can be compared. */
 double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
@@ -32,19 +41,6 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);
 /* Search with the threads of a run, and with fewer where scratch is short. */
 double search_threads(const struct run *run, tiling_search search, void *context);
-/* The inputs of a search; `choice` is all zeros in a search for direct sums. */
-struct search_key {
-    struct layer layer;
-    struct run run;
-    struct wino_choice choice;
-    int64_t uses_winograd;
-};
-void search_key_make(const struct kernel *k, const struct run *run,
-                     const struct wino_choice *choice, struct search_key *key);
-/* Take the tiling, struct tiling or struct wino_tiling, that one of the last searches found for a
- * key; returns whether there is one.  The interpreter lock guards them. */
-int search_find(const struct search_key *key, void *tiling);
-void search_keep(const struct search_key *key, const void *tiling);
 
 /* The next smaller extent of a tile for a search: one part more at first, several beyond `fine`
  * parts. */

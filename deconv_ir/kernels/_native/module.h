@@ -8,7 +8,7 @@
 
 #include "native.h"
 
-/* Get contiguous buffers, of which those in the bit set `written` are to be written.  All are to be
+/* Get contiguous buffers; those in the bit set `written` are to be written.  All are to be
  * released afterwards, and are zeros before.  Returns whether it got them. */
 int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *buffers);
 /* As parallel_run(), without the interpreter lock; sets an exception where it fails. */

@@ -1,8 +1,8 @@
 /* Declarations that the files of the compiled kernels share.
  *
- * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one phase q see the
- * same kernel taps at the same distances: they are a dense correlation over v, the sub-convolution
- * q (`sub` in names).  A tile is a box of v for some images and one group.
+ * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one remainder q, often
+ * called a phase, see the same kernel taps at the same distances: they are a dense correlation over
+ * v, the sub-convolution q (`sub` in names).  A tile is a block of v for some images and one group.
  *
  * A convolution is one sub-convolution.  Its data are split by their position modulo the stride,
  * the `residue`, when they are copied.
@@ -52,7 +52,7 @@ struct epilogue {
     float immediates[2];
     float scale, offset; /* of the function's result, where `scales` */
     int scales;
-    /* Bytes from sums in the output to what micro-kernels add to them before; 0: nothing. */
+    /* Bytes from sums in the output to the values that micro-kernels add to them; 0: none. */
     intptr_t addend;
 };
 
@@ -80,7 +80,7 @@ struct addition {
  *     sums[row][position] (+)= sum over k < depth of
  *                              weights[k][row] * data[offsets[k] + position]
  *
- * begins: whether these are the first terms; else the sums go on from what is there.
+ * begins: whether these are the first terms; else they are added to `sums`.
  * bias: one value a row, added last, or NULL; where sums begin with it, one value a position.
  * finish: the epilogue, or NULL. */
 #define BEGINS_WITH_BIAS 2
@@ -144,7 +144,7 @@ struct microkernels {
     void (*copy_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count, void *out,
                        int64_t out_pitch);
     /* Copy the even elements of rows, `count` of them, and the odd ones, `pairs` (as many or one
-     * fewer), to `odds` elements behind. */
+     * fewer), `odds` elements after those. */
     void (*split_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count,
                         int64_t pairs, void *out, int64_t out_pitch, int64_t odds);
     /* For f32, else NULL: element i of at most `lanes` channels, which are `step` elements apart,
@@ -181,7 +181,7 @@ struct microkernels {
                       int64_t ahead, char *out);
 };
 
-/* Add to complete results what belongs to those that begin at `to`. */
+/* Add to complete results the elements that belong to those that begin at `to`. */
 static inline void add_to(const struct addition *a, const char *to, void *row, int64_t count) {
     a->kernels->add(&a->epilogue, to + a->epilogue.addend, row, count);
 }
@@ -207,7 +207,7 @@ extern const struct microkernels *const kernels_avx2[ACCUMULATORS];
 extern const struct microkernels *const kernels_avx512[ACCUMULATORS];
 #endif
 
-/* What has a definition for each instruction set, as name_avx2. */
+/* Choose the definition for an instruction set, such as name_avx2. */
 #ifdef DECONV_X86
 #define BY_ISA(isa, name)                                                                     \
     ((isa) == ISA_AVX512 ? name##_avx512 : (isa) == ISA_AVX2 ? name##_avx2 : name##_baseline)
@@ -379,7 +379,7 @@ struct tiling {
     int outputs;        /* vectors hold output channels: see output_vectors.c */
     int compact;        /* copy every sub-convolution's data into a panel without gaps */
     int64_t images;     /* images of a tile */
-    int64_t box[AXES];  /* v of a tile */
+    int64_t shape[AXES]; /* of a tile, in v */
     int64_t threads;    /* number of threads */
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
@@ -440,7 +440,7 @@ int run_is_interrupted(void);
 void begin_unlocked(void);
 void end_unlocked(void);
 
-/* Returns 0, or what parallel_run() does. */
+/* Returns as parallel_run(). */
 int execute(const struct kernel *k, const struct run *run, const struct plan *plan,
             const void *data, void *out);
 

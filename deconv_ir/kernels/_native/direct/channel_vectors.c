@@ -5,6 +5,11 @@
  *     for each sub-convolution, some rows at a time:
  *       sum their taps, in order, then bias and activation, and scatter them to the output
  *
+ * The GEMM of a sub-convolution, one for each lane of a vector:
+ *   M  1: the output channel
+ *   K  taps of the sub-convolution
+ *   N  positions v of some rows of the tile, a few at a time
+ *
  * The same sums as channel by channel, bit by bit.
  */
 #include "direct/channel_vectors.h"
@@ -24,7 +29,7 @@ struct gathered {
 static struct stretch seen_along(const struct context *c, const struct tile *tile, int axis) {
     const struct axis *a = &c->plan->axes[axis];
     const int64_t first = tile->first[axis] + a->low;
-    const int64_t last = tile->first[axis] + tile->box[axis] + a->high;
+    const int64_t last = tile->first[axis] + tile->shape[axis] + a->high;
     return stretch_make(first * a->in_stride, last * a->in_stride, a->data);
 }
 
@@ -103,7 +108,7 @@ static void sum_plane(const struct context *c, const struct tile *tile, const st
                       const struct sub *sub, int64_t z) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const int64_t lanes = c->kernels->lanes, count = tile->box[2];
+    const int64_t lanes = c->kernels->lanes, count = tile->shape[2];
     const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]);
     const int64_t some = least(ys, divide_up(lanes, count));
     const int64_t pitch = a[1].out_stride * c->run->extent;
@@ -139,10 +144,10 @@ int takes_channel_vectors(const struct kernel *k, const struct run *run, const s
     const int64_t lanes = k->kernels->lanes;
     int64_t positions = plan->residues;
     for (int i = 0; i < AXES; i++) {
-        if (t->compact || t->box[i] < a[i].last - a[i].first) return 0;
-        positions *= t->box[i] + a[i].high - a[i].low;
+        if (t->compact || t->shape[i] < a[i].last - a[i].first) return 0;
+        positions *= t->shape[i] + a[i].high - a[i].low;
     }
-    if (t->box[2] >= lanes || positions * lanes * k->kernels->size > NEAR_BYTES) return 0;
+    if (t->shape[2] >= lanes || positions * lanes * k->kernels->size > NEAR_BYTES) return 0;
     /* Most lanes of all vectors are used. */
     return k->kernels->sum_vectors && k->layer.channels_in == 1 && k->layer.channels_out == 1 &&
            4 * k->layer.groups >= 3 * round_up(k->layer.groups, lanes) &&

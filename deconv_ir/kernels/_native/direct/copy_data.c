@@ -32,14 +32,14 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
     const struct stretch z = seen->along[0], y = seen->along[1], x = seen->along[2];
     const int64_t *residue = seen->residue;
     const int64_t *step = c->run->step, x_step = axes[2].in_stride * step[2];
-    const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
-    const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
+    const int64_t planes = tile->shape[0] + axes[0].high - axes[0].low;
+    const int64_t rows = tile->shape[1] + axes[1].high - axes[1].low;
     const int64_t pitch = t->pitch * size, count = x.count * size, gap = pitch - count;
     const int64_t row_step = axes[1].in_stride * step[1] * in_size;
     const int plain = x_step == 1 && size == in_size;
     /* Rows without zeros between them, on either side, are one. */
     const int joined = plain && count == pitch && row_step == pitch;
-    /* The rows that have data; none when there is no position in a row. */
+    /* The rows that have data; none when a row has no position. */
     const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
     /* Taken taps see no rows before `skipped`, and none from `end` on. */
     const int64_t skipped = least(tile->low[1] - axes[1].low, least(first, rows));

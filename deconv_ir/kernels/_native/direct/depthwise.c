@@ -4,8 +4,13 @@
  *     copy its data of the tile, with zeros around them
  *     for each sub-convolution: sum its taps at all positions, in order, then bias and activation
  *
- * The same sums as those of other layers, bit by bit; what these share with more channels, tables
- * and tiles, is found once for all channels of a job.
+ * The GEMM of a sub-convolution of one channel, a product of a vector and a matrix:
+ *   M  1: the output channel
+ *   K  taps of the sub-convolution
+ *   N  positions v of the tile, in vectors; a tap is a constant distance in the data
+ *
+ * The same sums as those of other layers, bit by bit.  Tables and tiles are made once for all
+ * channels of a job.
  */
 #include "cost_model.h"
 #include "direct/direct.h"
@@ -24,13 +29,13 @@ static struct plain_sub plain_sub_of(const struct context *c, const struct tile 
                                      int64_t qy) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const int64_t count = tile->box[2];
+    const int64_t count = tile->shape[2];
     struct plain_sub plain = {.sub = sub_of(c, tile, qz, qy, 0), .first_group = tile->group,
                               .zs = positions_along(tile, &a[0], 0, qz),
                               .ys = positions_along(tile, &a[1], 1, qy),
                               .out_pitch = a[1].out_stride * c->run->extent};
     const int64_t all = (plain.ys - 1) * t->pitch + count;
-    plain.straight = depthwise_by_rows(c->k, t, tile->box[1], count, c->plan->depth);
+    plain.straight = depthwise_by_rows(c->k, t, tile->shape[1], count, c->plan->depth);
     plain.rows = (struct channel_rows){plain.sub.taps, plain.sub.offsets,
                                        plain.straight ? plain.ys : 1,
                                        plain.straight ? count : all, t->pitch,
@@ -44,9 +49,9 @@ static void sum_plain(const struct context *c, const struct tile *tile,
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const struct microkernels *kernels = c->kernels;
-    const int64_t size = kernels->size, count = tile->box[2], out_pitch = plain->out_pitch;
+    const int64_t size = kernels->size, count = tile->shape[2], out_pitch = plain->out_pitch;
     const int64_t ys = plain->ys, *q = plain->sub.q;
-    /* Functions want long rows, without what lies between them. */
+    /* Functions want long rows, without the gaps between them. */
     const struct epilogue *epilogue = &c->k->epilogue, none = {.activation = ACT_NONE};
     const struct addition *addition = c->run->addition;
     const int later = addition || epilogue->activation == ACT_FUNCTION;
@@ -115,7 +120,7 @@ static struct parts parts_of(const struct context *c, const struct tile *tile) {
     return parts;
 }
 
-/* Clear the elements before, between and behind the rows of a residue; `columns` hold data. */
+/* Clear the elements before, between and after the rows of a residue; `columns` hold data. */
 static void clear_around(const struct tiling *t, const struct part *part,
                          const struct stretch *columns, int64_t size, char *to) {
     char *done = to, *const end = to + (t->extent[0] * t->plane + t->extent[2]) * size;

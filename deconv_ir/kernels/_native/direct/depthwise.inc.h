@@ -62,21 +62,21 @@ INLINE void NAME(sum_shared)(const int kernel, const int stride, const int heigh
     VEC sum[DEPTHWISE_VECTORS];
 #pragma GCC unroll 8
     for (int v = 0; v < height * width; v++) sum[v] = (VEC){0};
-    /* The data of the taps of the first rows, `stride` of them: those of others are rows behind. */
+    /* The data of the taps of the first rows, `stride` of them: others lie rows further on. */
     const ELEMENT *taps[2 * 5];
 #pragma GCC unroll 10
     for (int k = 0; k < stride * kernel; k++) taps[k] = data + rows->offsets[k];
-    int64_t behind = 0;
+    int64_t further = 0;
 #pragma GCC unroll 20
     for (int y = 0; y < (height - 1) * stride + kernel; y++) {
-        if (y > 0 && y % stride == 0) behind += rows->pitch;
+        if (y > 0 && y % stride == 0) further += rows->pitch;
 #pragma GCC unroll 5
         for (int x = 0; x < kernel; x++) {
             const ELEMENT *at = taps[y % stride * kernel + x];
             VEC in[2];
 #pragma GCC unroll 2
             for (int c = 0; c < width; c++) {
-                in[c] = LOAD(at + (c < width - 1 ? behind : behind + last));
+                in[c] = LOAD(at + (c < width - 1 ? further : further + last));
                 HOLD(in[c]);
             }
 #pragma GCC unroll 8

@@ -31,7 +31,7 @@ struct taken {
 /* The tile that a job computes. */
 struct tile {
     int64_t group, first_image, images, first_block, blocks;
-    int64_t first[AXES], box[AXES]; /* v */
+    int64_t first[AXES], shape[AXES]; /* v */
     int64_t low[AXES], high[AXES];  /* smallest and largest offset of a tap that is taken */
     int leaves_out;                 /* whether it takes only the taps in `taken` */
     struct taken taken;
@@ -39,7 +39,7 @@ struct tile {
     int32_t *offsets;
 };
 
-/* A sub-convolution: its phases, its taps, and where its weights are. */
+/* A sub-convolution: its index q on each axis, its taps, and where its weights are. */
 struct sub {
     int64_t q[AXES];
     const int32_t *offsets;
@@ -75,14 +75,14 @@ static inline int64_t subs_along(const struct axis *a) { return least(a->out_str
 /* Positions of a tile at which sub-convolution q has outputs. */
 static inline int64_t positions_along(const struct tile *tile, const struct axis *a, int axis,
                                       int64_t q) {
-    return least(tile->box[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
+    return least(tile->shape[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
 }
 
 /* The part of a residue of the data that a tile sees. */
 static inline struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
                                         int64_t residue) {
     const struct axis *a = &c->plan->axes[axis];
-    return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->box[axis] + a->high,
+    return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->shape[axis] + a->high,
                         divide_up(a->data - residue, a->in_stride));
 }
 
@@ -157,7 +157,7 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
                 int64_t channels, const struct sub *sub, const char *sums, int64_t row_stride,
                 int64_t pitch);
 /* Write the rows of a panel, which hold one sub-convolution of the last axis. */
-void write_panel(const struct context *c, const struct tile *tile, const int64_t box[AXES],
+void write_panel(const struct context *c, const struct tile *tile, const int64_t shape[AXES],
                  int64_t block, const struct sub *sub, const char *sums, int64_t row_stride);
 
 #endif

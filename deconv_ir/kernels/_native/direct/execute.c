@@ -1,4 +1,10 @@
-/* Direct sums, one tile after the other: copy data in, multiply, interleave results out. */
+/* Direct sums, one tile after the other: copy data in, multiply, interleave results out.
+ *
+ * The GEMM of a tile and a sub-convolution, which direct/sums.c cuts further:
+ *   M  output channels of a group, `blocks` blocks of rows at a time
+ *   K  input channels x taps of the sub-convolution, `channels` input channels at a time
+ *   N  positions v of the tile: [image][z][y][x], with gaps between rows unless it is compact
+ */
 #include "direct/channel_vectors.h"
 #include "direct/direct.h"
 #include "direct/output_vectors.h"
@@ -14,11 +20,11 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
         const struct axis *axis = &c->plan->axes[a];
         const int64_t at = job % t->grid[a], all = axis->last - axis->first;
         /* Rows are dealt out evenly, so that threads end together; positions in whole vectors. */
-        const int64_t first = a < AXES - 1 ? at * all / t->grid[a] : at * t->box[a];
+        const int64_t first = a < AXES - 1 ? at * all / t->grid[a] : at * t->shape[a];
         const int64_t last = a < AXES - 1 ? (at + 1) * all / t->grid[a]
-                                          : least(all, first + t->box[a]);
+                                          : least(all, first + t->shape[a]);
         tile.first[a] = axis->first + first;
-        tile.box[a] = last - first;
+        tile.shape[a] = last - first;
         job /= t->grid[a];
     }
     tile.first_image = job % t->image_groups * t->images;
@@ -45,11 +51,11 @@ static const char *data_in_place(const struct context *c, const struct tile *til
                       tile->first[2]) * c->kernels->size;
 }
 
-/* Copy plain data: those that are read in place as far as they fill no vector, since behind the
+/* Copy plain data: those that are read in place as far as they fill no vector, since after the
  * last of them there may be no memory. */
 static void copy_plain(const struct context *c, const struct tile *tile, const struct go *go) {
     const int64_t size = c->kernels->size, step = c->run->channel_step * size;
-    const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->box[2];
+    const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->shape[2];
     const int64_t copied = c->in_place ? count % c->kernels->lanes : count;
     const char *from = data_in_place(c, tile, go->first) + (count - copied) * size;
     for (int64_t channel = 0; channel < go->count && copied > 0; channel++)
@@ -98,7 +104,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
-    const int64_t positions = t->images * t->box[0] * t->line;
+    const int64_t positions = t->images * t->shape[0] * t->line;
     const int64_t block_size = lines * c->packing->rows * positions;
     const int whole = go->begins && go->ends;
     /* At its end the output may have less of this sub-convolution. */
@@ -110,7 +116,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
         .subs = subs,
         .first_block = tile->first_block + b,
         .blocks = least(t->together, tile->blocks - b),
-        .positions = (ys - 1) * t->pitch + tile->box[2],
+        .positions = (ys - 1) * t->pitch + tile->shape[2],
         .channel_step = t->channel_stride,
         .row_stride = positions,
         .block_stride = block_size,
@@ -129,7 +135,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
             for (int64_t z = 0; z < zs; z++) {
                 sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
                 sweep.sums = sums + (qx * sweep.sub_stride +
-                                     (image * t->box[0] + z) * t->line) * size;
+                                     (image * t->shape[0] + z) * t->line) * size;
                 if (t->straight)
                     sum_straight(c, tile, go, &sweep,
                                  out_row(c, tile, image,
@@ -155,18 +161,18 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
                    sums + i * block_size * size, positions, sweep.sub_stride);
 }
 
-/* Copy what a sub-convolution sees into a panel [channel and tap][position] without gaps. */
+/* Copy the data that a sub-convolution sees into a panel without gaps, [channel, tap][position]. */
 static void fill_panel(const struct context *c, const struct tile *tile,
-                       const int64_t box[AXES], const struct go *go, const struct sub *sub) {
+                       const int64_t shape[AXES], const struct go *go, const struct sub *sub) {
     const struct tiling *t = &c->plan->tiling;
-    const int64_t size = c->kernels->size, length = box[2] * size;
+    const int64_t size = c->kernels->size, length = shape[2] * size;
     for (int64_t k = 0; k < go->count * sub->taps; k++) {
         const char *from = tile->data + sub->offsets[k] * size;
         char *to = tile->panel + k * t->panel * size;
         for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < box[0]; z++, to += box[1] * length)
+            for (int64_t z = 0; z < shape[0]; z++, to += shape[1] * length)
                 c->kernels->copy_rows(from + (image * t->image_stride + z * t->plane) * size,
-                                      t->pitch * size, box[1], length, 0, 0, to);
+                                      t->pitch * size, shape[1], length, 0, 0, to);
     }
 }
 
@@ -179,16 +185,16 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
     const int whole = go->begins && go->ends;
     for (int64_t qx = 0; qx < lines; qx++) {
         const struct sub sub = sub_of(c, tile, qz, qy, qx);
-        int64_t box[AXES];
-        for (int i = 0; i < AXES; i++) box[i] = positions_along(tile, &a[i], i, sub.q[i]);
-        if (box[0] <= 0 || box[1] <= 0 || box[2] <= 0) continue;
-        fill_panel(c, tile, box, go, &sub);
+        int64_t shape[AXES];
+        for (int i = 0; i < AXES; i++) shape[i] = positions_along(tile, &a[i], i, sub.q[i]);
+        if (shape[0] <= 0 || shape[1] <= 0 || shape[2] <= 0) continue;
+        fill_panel(c, tile, shape, go, &sub);
         struct sweep sweep = {
             .subs = &sub,
             .sub_count = 1,
             .data = tile->panel,
             .offsets = panel_offsets,
-            .positions = tile->images * box[0] * box[1] * box[2],
+            .positions = tile->images * shape[0] * shape[1] * shape[2],
             .channel_step = sub.taps * t->panel,
             .channel_bytes = sub.taps * c->kernels->columns[c->packing->rows] *
                              c->kernels->lanes * size,
@@ -205,7 +211,7 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
             sum_blocks(c, tile, go, &sweep);
             activate_blocks(c, go, &sweep);
             for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
-                write_panel(c, tile, box, sweep.first_block + i, &sub,
+                write_panel(c, tile, shape, sweep.first_block + i, &sub,
                             sweep.sums + i * block_size * size, t->panel);
         }
     }

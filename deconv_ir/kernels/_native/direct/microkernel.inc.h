@@ -55,7 +55,7 @@ typedef ELEMENT NAME(loose)
 #endif
 
 #if IS_FLOAT
-/* Apply an operation of elementwise programs, and what it is scaled by, to vectors of f32. */
+/* Apply an operation of elementwise programs, and its scale, to vectors of f32. */
 static void NAME(apply_to_vectors)(const struct epilogue *e, float *line, int64_t count) {
     e->function((const float *const[]){line, line, line}, e->immediates, count, line);
     const float scale = e->scale, offset = e->offset;
@@ -117,7 +117,7 @@ static void NAME(add)(const struct epilogue *e, const void *others_, void *row, 
     if (e->activation != ACT_NONE && !is_relu) NAME(activate)(e, row, count);
 }
 
-/* Store a block of sums with their bias, what lies `addend` bytes behind it, and a ReLU. */
+/* Store a block of sums with their bias, the values `addend` bytes after it, and a ReLU. */
 INLINE void NAME(store_block)(const int rows, const int columns, const int is_relu, const int adds,
                               const VEC *sum, ELEMENT *restrict sums, int64_t row_stride,
                               const ELEMENT *bias, intptr_t addend) {
@@ -143,7 +143,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
     VEC sum[MAX_ROWS * MAX_COLUMNS];
     const ELEMENT *const first = begins == BEGINS_WITH_BIAS ? bias : NULL;
     if (first) bias = NULL;
-    /* Goes on from what is in `sums`: where the depth is cut makes no difference to a bit. */
+    /* Goes on from `sums`: where the depth is cut makes no difference to a bit. */
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
@@ -236,7 +236,7 @@ static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, 
 #pragma GCC unroll 4
     for (int64_t k = 0; k < depth; k++, weights += rows) {
         __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
-        /* Those of the next tap lie behind the last row. */
+        /* Those of the next tap lie after the last row. */
         sum += (NAME(row_vec))*(const NAME(loose_rows) *)weights *
                (data[offsets[k]] - (NAME(row_vec)){0});
     }
@@ -300,7 +300,7 @@ INLINE void NAME(row_blocks)(const int blocks, int rows, int64_t depth,
             sum[b] += (NAME(row_vec))*(const NAME(loose_rows) *)(weights + b * step) * one;
         }
     }
-    /* What is behind the last row of a block is overwritten by the next. */
+    /* Elements after the last row of a block are overwritten by the next. */
 #pragma GCC unroll 8
     for (int b = 0; b < blocks; b++) *(NAME(loose_rows) *)(sums + b * rows) = sum[b];
 }
@@ -492,7 +492,7 @@ static void NAME(load)(enum element from, const void *in, int64_t stride, int64_
     if (stride == 2 && NATIVE(from)) {
         const ELEMENT *pairs = in;
         int64_t i = 0;
-        /* The last vector would read behind the last element. */
+        /* The last vector would read beyond the last element. */
         for (; i + LANES < count; i += LANES)
             STORE(out + i, EVEN_LANES(LOAD(pairs + 2 * i), LOAD(pairs + 2 * i + LANES)));
         for (; i < count; i++) out[i] = pairs[2 * i];

@@ -1,11 +1,15 @@
 /* Layers whose data are one position, such as the first layer of many generators, and
- * squeeze-and-excite: each tap leads to one result at most, and each result is one product per
- * channel.
+ * squeeze-and-excite: each tap leads to one result at most, which has one term per channel.
  *
  *   for each image and sub-convolution, and each block of rows of a job:
  *     sum the input channels of all taps side by side, as the weights lie, or of all blocks where
  *     there is one tap, then bias and activation
  *     bring each tap's rows to its position
+ *
+ * The GEMM of a sub-convolution of one image, a product of a matrix and a vector:
+ *   M  output channels of a group x taps of the sub-convolution, in blocks of rows
+ *   K  input channels
+ *   N  1: the position
  *
  * The sums have the same bits as those of tiles.
  */
@@ -13,11 +17,6 @@
 #include "direct/direct.h"
 
 #include <string.h>
-
-#define JOB_CYCLES 5000.0
-#define THREAD_CYCLES 10000.0 /* of all jobs, beyond which a further thread pays */
-/* With one tap and more images than this, tiles are faster: images are positions of a panel. */
-#define FEW_IMAGES 4
 
 /* The position of the output that a tap of an axis leads to, or -1. */
 static int64_t landing(const struct axis *a, int64_t q, int64_t tap) {
@@ -152,13 +151,13 @@ int plan_one_position(const struct kernel *k, const struct run *run, struct plan
     const int64_t lanes = k->kernels->lanes, size = k->kernels->size, depth = plan->depth;
     if (run->data[0] * run->data[1] * run->data[2] != 1 || layer->folded > 1 || run->batch < 1 ||
         layer->channels_in < 1 || layer->channels_out < 2 || depth < 1 ||
-        (depth == 1 && run->batch > FEW_IMAGES))
+        (depth == 1 && run->batch > ONE_POSITION_IMAGES))
         return 0;
-    struct tiling t = {.one_position = 1, .images = 1, .box = {1, 1, 1}, .vectors = 1, .groups = 1,
-                       .channels = layer->channels_in, .image_groups = 1};
+    struct tiling t = {.one_position = 1, .images = 1, .shape = {1, 1, 1}, .vectors = 1,
+                       .groups = 1, .channels = layer->channels_in, .image_groups = 1};
     const double block = (double)run->batch * one_position_cycles(k);
     const int64_t blocks = most(k->packing.blocks, 1);
-    t.blocks = most(1, (int64_t)(JOB_CYCLES / block));
+    t.blocks = most(1, (int64_t)(ONE_POSITION_JOB_CYCLES / block));
     if (depth == 1) t.blocks = round_up(t.blocks, MAX_ROWS);
     t.blocks = least(t.blocks, blocks);
     const int64_t sums = k->packing.rows * (depth == 1 ? t.blocks : depth);
@@ -170,7 +169,7 @@ int plan_one_position(const struct kernel *k, const struct run *run, struct plan
     t.row_groups = divide_up(blocks, t.blocks);
     t.jobs = t.row_groups * layer->groups;
     const double all = block * (double)(blocks * layer->groups);
-    t.threads = least(run->threads, 1 + (int64_t)(all / THREAD_CYCLES));
+    t.threads = least(run->threads, 1 + (int64_t)(all / ONE_POSITION_THREAD_CYCLES));
     t.threads = most(1, least(t.threads, run->scratch_bytes / t.bytes));
     t.cycles = scheduled_cycles(block * (double)t.blocks, t.jobs, t.threads);
     plan->tiling = t;

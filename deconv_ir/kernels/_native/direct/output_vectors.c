@@ -5,6 +5,11 @@
  *       for each OUT_POSITIONS of them: sum these taps of OUT_VECTORS vectors
  *   bias and activation, and scatter the vectors to the output
  *
+ * The GEMM of a sub-convolution, with rows and columns exchanged:
+ *   M  positions that see data with the same taps, OUT_POSITIONS at a time
+ *   K  input channels x these taps, `channels` of a tiling at a time
+ *   N  output channels of a group, in OUT_VECTORS vectors
+ *
  * The same sums as with vectors of positions, bit by bit.
  */
 #include "direct/output_vectors.h"
@@ -21,7 +26,7 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
     /* All sub-convolutions have as many positions. */
     for (int i = 0; i < AXES; i++)
         if (a[i].output % a[i].out_stride) return 0;
-    /* The last tile has what blocks remain: as many as fill vectors, too. */
+    /* The last tile has the remaining blocks: as many as fill vectors, too. */
     const int64_t weights = k->packing.group_size * k->kernels->size;
     const int whole = t->blocks % OUT_BLOCKS == 0 && k->packing.blocks % OUT_BLOCKS == 0 &&
                       k->layer.channels_out == k->packing.blocks * k->kernels->rows;
@@ -53,7 +58,7 @@ static int64_t end_of_same(const struct context *c, const struct tile *tile, int
     const struct axis *a = &c->plan->axes[axis];
     int64_t count, end = begin + 1;
     const struct tap_place *taps = taps_of(a, q, &count);
-    for (; end < tile->box[axis]; end++)
+    for (; end < tile->shape[axis]; end++)
         for (int64_t i = 0; i < count; i++)
             if (sees(a, &taps[i], tile->first[axis] + end) !=
                 sees(a, &taps[i], tile->first[axis] + begin))
@@ -119,17 +124,17 @@ static void sum_positions(const struct context *c, const struct tile *tile, cons
     const float *bias = go->ends ? c->k->bias : NULL;
     if (bias) bias += tile->group * c->layer->channels_out + block * rows;
     int32_t offsets[NEAR_TAPS], places_of_weights[NEAR_TAPS];
-    struct out_sums what = {go->count * sub->taps, sub->offsets, NULL, step, pitch, go->begins,
+    struct out_sums out = {go->count * sub->taps, sub->offsets, NULL, step, pitch, go->begins,
                             weights};
     if (count < sub->taps) {
-        what.depth = 0;
-        what.offsets = offsets;
-        what.weights = places_of_weights;
+        out.depth = 0;
+        out.offsets = offsets;
+        out.weights = places_of_weights;
         for (int64_t channel = 0; channel < go->count; channel++)
             for (int64_t i = 0; i < count; i++) {
                 const int64_t k = channel * sub->taps + taps[i];
-                offsets[what.depth] = sub->offsets[k];
-                places_of_weights[what.depth++] = (int32_t)(k * rows);
+                offsets[out.depth] = sub->offsets[k];
+                places_of_weights[out.depth++] = (int32_t)(k * rows);
             }
     }
     struct out_place places[OUT_POSITIONS];
@@ -138,20 +143,20 @@ static void sum_positions(const struct context *c, const struct tile *tile, cons
         for (int64_t z = part->begin[0]; z < part->end[0]; z++)
             for (int64_t y = part->begin[1]; y < part->end[1]; y++)
                 for (int64_t x = part->begin[2]; x < part->end[2]; x++) {
-                    const int64_t row = (image * tile->box[0] + z) * tile->box[1] + y;
+                    const int64_t row = (image * tile->shape[0] + z) * tile->shape[1] + y;
                     places[filled++] = (struct out_place){
                         data + image * t->image_stride + z * t->plane + y * t->pitch + x,
-                        sums + (row * tile->box[2] + x) * stride};
+                        sums + (row * tile->shape[2] + x) * stride};
                     if (filled < OUT_POSITIONS) continue;
-                    what.ahead = take_ahead(ahead, what.depth * rows, weights);
-                    c->kernels->sum_outputs(&what, places, weights, bias);
+                    out.ahead = take_ahead(ahead, out.depth * rows, weights);
+                    c->kernels->sum_outputs(&out, places, weights, bias);
                     filled = 0;
                 }
     if (!filled) return;
-    what.ahead = take_ahead(ahead, what.depth * rows, weights);
-    /* The first stands for those that are missing. */
+    out.ahead = take_ahead(ahead, out.depth * rows, weights);
+    /* The first is repeated in place of those that are missing. */
     for (; filled < OUT_POSITIONS; filled++) places[filled] = places[0];
-    c->kernels->sum_outputs(&what, places, weights, bias);
+    c->kernels->sum_outputs(&out, places, weights, bias);
 }
 
 /* Sum all positions of a tile over some channels, leaving out taps that see only zeros, or with all
@@ -161,12 +166,12 @@ static int64_t sum_part(const struct context *c, const struct tile *tile, const 
                         float *sums, int64_t pitch, struct ahead *ahead) {
     struct stretches s;
     int64_t cost = 0, taps[NEAR_TAPS];
-    for (s.begin[0] = 0; s.begin[0] < tile->box[0]; s.begin[0] = s.end[0]) {
-        s.end[0] = all ? tile->box[0] : end_of_same(c, tile, 0, sub->q[0], s.begin[0]);
-        for (s.begin[1] = 0; s.begin[1] < tile->box[1]; s.begin[1] = s.end[1]) {
-            s.end[1] = all ? tile->box[1] : end_of_same(c, tile, 1, sub->q[1], s.begin[1]);
-            for (s.begin[2] = 0; s.begin[2] < tile->box[2]; s.begin[2] = s.end[2]) {
-                s.end[2] = all ? tile->box[2] : end_of_same(c, tile, 2, sub->q[2], s.begin[2]);
+    for (s.begin[0] = 0; s.begin[0] < tile->shape[0]; s.begin[0] = s.end[0]) {
+        s.end[0] = all ? tile->shape[0] : end_of_same(c, tile, 0, sub->q[0], s.begin[0]);
+        for (s.begin[1] = 0; s.begin[1] < tile->shape[1]; s.begin[1] = s.end[1]) {
+            s.end[1] = all ? tile->shape[1] : end_of_same(c, tile, 1, sub->q[1], s.begin[1]);
+            for (s.begin[2] = 0; s.begin[2] < tile->shape[2]; s.begin[2] = s.end[2]) {
+                s.end[2] = all ? tile->shape[2] : end_of_same(c, tile, 2, sub->q[2], s.begin[2]);
                 const int64_t taken = all ? sub->taps : find_taps(c, tile, sub, &s, taps);
                 int64_t count = tile->images;
                 for (int i = 0; i < AXES; i++) count *= s.end[i] - s.begin[i];
@@ -185,17 +190,17 @@ static void write_vector(const struct context *c, const struct tile *tile, int64
                          int64_t qz, int64_t qy, float *sums) {
     const struct axis *a = c->plan->axes;
     const int64_t lanes = c->kernels->lanes, extent = c->run->extent;
-    const int64_t width = tile->box[2] * a[2].out_stride;
-    const int64_t planes = tile->images * tile->box[0];
+    const int64_t width = tile->shape[2] * a[2].out_stride;
+    const int64_t planes = tile->images * tile->shape[0];
     const int64_t step = c->run->output[0] * c->run->output[1] * extent;
-    const int64_t runs = width == extent && a[1].out_stride == 1 ? 1 : tile->box[1];
-    const int64_t count = tile->box[1] * width / runs;
+    const int64_t runs = width == extent && a[1].out_stride == 1 ? 1 : tile->shape[1];
+    const int64_t count = tile->shape[1] * width / runs;
     c->kernels->activate(&c->k->epilogue, sums, planes * runs * count * lanes);
     for (int64_t i = 0; i < planes * runs; i++, sums += count * lanes) {
         const int64_t plane = i / runs;
-        const int64_t oz = (tile->first[0] + plane % tile->box[0]) * a[0].out_stride + qz;
+        const int64_t oz = (tile->first[0] + plane % tile->shape[0]) * a[0].out_stride + qz;
         const int64_t oy = (tile->first[1] + i % runs) * a[1].out_stride + qy;
-        float *to = (float *)(void *)out_row(c, tile, plane / tile->box[0], channel, oz, oy) +
+        float *to = (float *)(void *)out_row(c, tile, plane / tile->shape[0], channel, oz, oy) +
                     tile->first[2] * a[2].out_stride;
         c->kernels->scatter_channels(sums, step, lanes, count, to);
         add_rows(c, (char *)to, step * c->kernels->size, lanes, count);
@@ -208,12 +213,12 @@ void run_output_vectors(const struct context *c, const struct tile *tile, const 
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
     const int64_t lines = c->plan->axes[2].out_stride;
     const int64_t block = tile->first_block + b;
-    const int64_t count = tile->images * tile->box[0] * tile->box[1] * tile->box[2];
+    const int64_t count = tile->images * tile->shape[0] * tile->shape[1] * tile->shape[2];
     const int64_t pitch = count * lines * lanes;
     float *sums = (float *)(void *)tile->sums;
     if (!go->begins || !go->ends)
         sums += ((qz * subs_along(&c->plan->axes[1]) + qy) * t->blocks + b) * rows * lines *
-                t->images * t->box[0] * t->line;
+                t->images * t->shape[0] * t->line;
     for (int64_t qx = 0; qx < lines; qx++) {
         const struct sub sub = sub_of(c, tile, qz, qy, qx);
         const int64_t channel_bytes = OUT_BLOCKS * rows * most(sub.taps, 1) * c->kernels->size;

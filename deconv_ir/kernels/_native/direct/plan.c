@@ -7,6 +7,7 @@
 #include "direct/channel_vectors.h"
 #include "direct/direct.h"
 #include "direct/output_vectors.h"
+#include "runtime/searches.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,13 +86,13 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
 
 /* -------------------------------------------------------------- tiling -- */
 
-/* The number of positions with data that a box reads along an axis, and the most zeros before and
- * after them. */
-static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *before,
+/* The number of elements of the data that `positions` of a tile read along an axis, and the most
+ * zeros before and after them. */
+static void reach(const struct axis *a, int64_t positions, int64_t *valid, int64_t *before,
                   int64_t *after) {
     const int64_t extent = divide_up(a->data, a->in_stride);
-    const int64_t span = box + a->high - a->low;
-    if (box >= a->last - a->first) {
+    const int64_t span = positions + a->high - a->low;
+    if (positions >= a->last - a->first) {
         const int64_t begin = a->first + a->low, end = a->last + a->high;
         *before = least(most(0, -begin), span);
         /* The last residues may be one shorter than the first. */
@@ -103,21 +104,21 @@ static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *be
     }
 }
 
-/* The layout of the data block for a box, and the scratch that it needs. */
+/* The layout of the data block of a tile, and the scratch that it needs. */
 static void size_tile(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     const struct axis *axes = plan->axes;
     const int64_t size = k->kernels->size, lanes = k->kernels->lanes;
     const int64_t line_elements = CACHE_LINE / size;
     int64_t valid, before, after;
-    for (int a = 0; a < AXES; a++) t->extent[a] = t->box[a] + axes[a].high - axes[a].low;
-    reach(&axes[2], t->box[2], &valid, &before, &after);
+    for (int a = 0; a < AXES; a++) t->extent[a] = t->shape[a] + axes[a].high - axes[a].low;
+    reach(&axes[2], t->shape[2], &valid, &before, &after);
     /* The zeros after a row are the zeros before the next. */
-    t->pitch = most(t->box[2], valid + most(before, after));
+    t->pitch = most(t->shape[2], valid + most(before, after));
     /* Channel by channel, vectors of long rows lie within cache lines: see run_depthwise().  Rows
-     * that are interleaved are summed as one, with what lies between them. */
+     * that are interleaved are summed as one, with the gaps between them. */
     const int by_channel = k->layer.channels_in == 1 && k->layer.channels_out == 1 && !t->compact;
     const int by_rows = by_channel && axes[2].out_stride == 1;
-    const int64_t unit = by_rows && t->vectors == 1 && t->box[2] >= lanes ? lanes : 1;
+    const int64_t unit = by_rows && t->vectors == 1 && t->shape[2] >= lanes ? lanes : 1;
     t->pitch = round_up(t->pitch, unit);
     t->plane = t->extent[1] * t->pitch;
     t->image_stride = round_up(t->extent[0] * t->plane + t->extent[2], unit);
@@ -129,14 +130,14 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     const int64_t lines =
         divide_up(plan->residues * t->residue_stride + slack, line_elements) | 1;
     t->channel_stride = lines * line_elements;
-    const int64_t rows = t->images * t->box[0] * t->box[1];
-    t->line = round_up((t->box[1] - 1) * t->pitch + t->box[2] + lanes, lanes);
-    t->panel = (divide_up(rows * t->box[2] + slack, line_elements) | 1) * line_elements;
+    const int64_t rows = t->images * t->shape[0] * t->shape[1];
+    t->line = round_up((t->shape[1] - 1) * t->pitch + t->shape[2] + lanes, lanes);
+    t->panel = (divide_up(rows * t->shape[2] + slack, line_elements) | 1) * line_elements;
     t->data_bytes = round_up(t->channels * t->channel_stride * size, CACHE_LINE);
     const int64_t lines_of_subs = least(axes[2].out_stride, most(axes[2].output, 1));
     t->panel_bytes =
         t->compact ? round_up(t->channels * plan->depth * t->panel * size, CACHE_LINE) : 0;
-    const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
+    const int64_t positions = t->compact ? t->panel : t->images * t->shape[0] * t->line;
     const int64_t block_bytes =
         (t->compact ? 1 : lines_of_subs) * k->packing.rows * positions * size;
     t->together = least(t->blocks, most(k->layer.machine.level2 / block_bytes, 1));
@@ -151,11 +152,11 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     }
     t->sums_bytes = round_up(kept * block_bytes, CACHE_LINE);
     t->row_bytes =
-        round_up(axes[2].out_stride * k->layer.folded * (t->box[2] + 1) * size, CACHE_LINE);
+        round_up(axes[2].out_stride * k->layer.folded * (t->shape[2] + 1) * size, CACHE_LINE);
     if (t->vectors > 1) {
         t->data_bytes *= t->vectors;
         t->panel_bytes = round_up(channel_vectors_bytes(k, plan, t), CACHE_LINE);
-        t->sums_bytes = round_up((t->box[2] + 2 * lanes) * t->vectors * size, CACHE_LINE);
+        t->sums_bytes = round_up((t->shape[2] + 2 * lanes) * t->vectors * size, CACHE_LINE);
     }
     taken_sizes(k, plan, t);
     t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes + t->weights_bytes +
@@ -168,7 +169,7 @@ static void count_jobs(const struct kernel *k, const struct run *run, const stru
     t->row_groups = divide_up(k->packing.blocks, t->blocks);
     t->jobs = t->image_groups * t->row_groups;
     for (int a = 0; a < AXES; a++) {
-        t->grid[a] = divide_up(plan->axes[a].last - plan->axes[a].first, t->box[a]);
+        t->grid[a] = divide_up(plan->axes[a].last - plan->axes[a].first, t->shape[a]);
         t->jobs *= t->grid[a];
     }
     t->groups = t->depthwise ? depthwise_groups(k, run, plan, t, t->jobs * k->layer.groups) : 1;
@@ -197,10 +198,10 @@ static void choose_way(const struct search *s, struct tiling *t) {
     const struct axis *a = s->plan->axes;
     const int plain = !t->compact && rows_are_plain(s->k, s->run, s->plan);
     t->depthwise = !t->compact && layer->channels_in == 1 && layer->channels_out == 1 &&
-                   (plain || t->box[1] * t->box[2] <= SMALL_PLANE);
+                   (plain || t->shape[1] * t->shape[2] <= SMALL_PLANE);
     t->straight = plain && !t->depthwise && a[1].out_stride == 1 &&
-                  (t->box[2] == a[2].output || a[1].output == 1) &&
-                  t->pitch == (a[1].output == 1 ? t->box[2] : a[2].output);
+                  (t->shape[2] == a[2].output || a[1].output == 1) &&
+                  t->pitch == (a[1].output == 1 ? t->shape[2] : a[2].output);
 }
 
 /* Keep a tiling if it is the best that fits. */
@@ -231,9 +232,9 @@ static void consider(struct search *s, struct tiling t) {
     if (t.outputs) keep_best(s, t);
 }
 
-/* Consider a box with as many input channels at a time as the cache holds,
- * and with all or some blocks of rows to a job. */
-static void consider_box(struct search *s, struct tiling t) {
+/* Consider tiles of a shape with as many input channels at a time as the cache holds, and with all
+ * or some blocks of rows per job. */
+static void consider_shape(struct search *s, struct tiling t) {
     const int64_t channels = most(s->k->layer.channels_in, 1), step = s->k->packing.channel_block;
     t.channels = channels;
     t.blocks = most(s->k->packing.blocks, 1);
@@ -262,17 +263,17 @@ static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
     return next < part ? next : part > lanes ? round_up(part, lanes) - lanes : 0;
 }
 
-/* Consider a box as it is, and as a compact panel where its rows are whole and short. */
-static void consider_shapes(struct search *s, struct tiling t, int64_t whole, int64_t block) {
-    const int panels = t.box[2] == whole && whole <= 2 * block && s->k->layer.folded == 1;
+/* Consider tiles of a shape as they are, and as compact panels if rows are whole and short. */
+static void consider_layouts(struct search *s, struct tiling t, int64_t whole, int64_t block) {
+    const int panels = t.shape[2] == whole && whole <= 2 * block && s->k->layer.folded == 1;
     for (t.images = 1; t.images <= (panels ? s->run->batch : 1); t.images *= 2) {
-        const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
+        const int64_t positions = t.images * t.shape[0] * t.shape[1] * t.shape[2];
         if (t.images > 1 && positions > 32 * block) break;
         t.compact = 0;
         /* A few rows of many positions each, or many of few. */
-        if (t.box[2] == whole || t.box[1] <= 8) consider_box(s, t);
+        if (t.shape[2] == whole || t.shape[1] <= 8) consider_shape(s, t);
         t.compact = 1;
-        if (panels) consider_box(s, t);
+        if (panels) consider_shape(s, t);
     }
 }
 
@@ -288,13 +289,13 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     const int64_t block = (int64_t)s->k->kernels->columns[s->k->packing.rows] * lanes;
     int64_t whole[AXES];
     for (int a = 0; a < AXES; a++) whole[a] = most(axes[a].last - axes[a].first, 1);
-    for (t.box[0] = whole[0]; t.box[0] > 0; t.box[0] /= 2)
-        for (t.box[1] = whole[1]; t.box[1] > 0; t.box[1] = next_part(whole[1], t.box[1], 8))
-            for (t.box[2] = whole[2]; t.box[2] > 0;
-                 t.box[2] = next_row_part(whole[2], t.box[2], lanes)) {
-                consider_shapes(s, t, whole[2], block);
-                /* Narrower boxes are only for want of scratch. */
-                if (t.box[2] <= 2 * block && s->cycles >= 0) break;
+    for (t.shape[0] = whole[0]; t.shape[0] > 0; t.shape[0] /= 2)
+        for (t.shape[1] = whole[1]; t.shape[1] > 0; t.shape[1] = next_part(whole[1], t.shape[1], 8))
+            for (t.shape[2] = whole[2]; t.shape[2] > 0;
+                 t.shape[2] = next_row_part(whole[2], t.shape[2], lanes)) {
+                consider_layouts(s, t, whole[2], block);
+                /* Narrower tiles are needed only if scratch is short. */
+                if (t.shape[2] <= 2 * block && s->cycles >= 0) break;
             }
     return s->cycles;
 }
@@ -309,7 +310,7 @@ static void smallest_tile(const struct kernel *k, const struct run *run, const s
     const int64_t most_bytes = most(run->scratch_bytes, run->thread_bytes);
     const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, 1}};
     for (int i = 0; i < 3; i++) {
-        *t = (struct tiling){.images = 1, .box = {1, 1, tried[i][0]}, .threads = 1,
+        *t = (struct tiling){.images = 1, .shape = {1, 1, tried[i][0]}, .threads = 1,
                              .channels = tried[i][1], .blocks = 1};
         if (k->layer.folded > 1) t->blocks = k->packing.blocks;
         size_tile(k, plan, t);

@@ -1,6 +1,6 @@
 /* Direct sums: blocks of rows of sub-convolutions, over the channels of a tile.
  *
- * The GEMM of a sub-convolution, of which nothing but the data of a tile is laid out:
+ * The GEMM of a sub-convolution; only the data of a tile are copied for it:
  *   M  output channels of a group, in blocks of the micro-kernel's rows
  *   K  input channels x taps of the sub-convolution, `step` channels at a time
  *   N  positions v of the tile, in vectors; a tap is a constant distance in the data

@@ -40,21 +40,21 @@ int plan_leaves_out(const struct kernel *k, const struct plan *plan) {
 }
 
 /* The share of the pairs of a tap and a tile of an axis in which the tap meets data. */
-static double axis_share(const struct axis *a, int64_t box) {
-    const int64_t taps = a->pattern_first[1], tiles = divide_up(a->last - a->first, box);
+static double axis_share(const struct axis *a, int64_t positions) {
+    const int64_t taps = a->pattern_first[1], tiles = divide_up(a->last - a->first, positions);
     double pairs = 0;
     for (int64_t t = 0; t < taps; t++) {
         const struct range seen = seen_from(a, &a->places[t], a->first, a->last);
         if (seen.begin < seen.end)
-            pairs += (double)(divide_up(seen.end - a->first, box) -
-                              (seen.begin - a->first) / box);
+            pairs += (double)(divide_up(seen.end - a->first, positions) -
+                              (seen.begin - a->first) / positions);
     }
     return taps && tiles ? pairs / ((double)taps * (double)tiles) : 1;
 }
 
 double taken_share(const struct plan *plan, const struct tiling *t) {
     if (!plan->leaves_out || t->depthwise) return 1;
-    return axis_share(&plan->axes[0], t->box[0]) * axis_share(&plan->axes[1], t->box[1]);
+    return axis_share(&plan->axes[0], t->shape[0]) * axis_share(&plan->axes[1], t->shape[1]);
 }
 
 void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *t) {
@@ -70,10 +70,10 @@ void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling 
 }
 
 /* The taps of an axis that a tile takes: the first that sees data to the last. */
-static struct range take_axis(const struct axis *a, int64_t first, int64_t box) {
+static struct range take_axis(const struct axis *a, int64_t first, int64_t positions) {
     struct range taken = {0, 0};
     for (int64_t t = 0; t < a->pattern_first[1]; t++) {
-        const struct range seen = seen_from(a, &a->places[t], first, first + box);
+        const struct range seen = seen_from(a, &a->places[t], first, first + positions);
         if (seen.begin >= seen.end) continue;
         if (taken.begin == taken.end) taken.begin = t;
         taken.end = t + 1;
@@ -103,7 +103,7 @@ void take_taps(const struct context *c, struct tile *tile) {
     tile->leaves_out = 0;
     if (!c->plan->leaves_out || t->depthwise) return;
     for (int i = 0; i < AXES - 1; i++) {
-        taken[i] = take_axis(&a[i], tile->first[i], tile->box[i]);
+        taken[i] = take_axis(&a[i], tile->first[i], tile->shape[i]);
         tile->leaves_out |= taken[i].end - taken[i].begin < taps[i];
     }
     if (!tile->leaves_out) return;

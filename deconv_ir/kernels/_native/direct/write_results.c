@@ -23,7 +23,7 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
     const int64_t size = c->kernels->size, out_size = element_size(element);
     const int64_t stride = a[2].out_stride * c->layer->folded, extent = c->run->extent;
     const int64_t begin = tile->first[2] * stride - c->run->crop, skipped = most(0, -begin);
-    const int64_t count = least(begin + tile->box[2] * stride, extent) - begin;
+    const int64_t count = least(begin + tile->shape[2] * stride, extent) - begin;
     const int64_t out_pitch = a[1].out_stride * extent * out_size;
     const int64_t channel_pitch = a[0].output * a[1].output * extent * out_size;
     const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]), ahead = least(ROWS_AHEAD, ys);
@@ -39,7 +39,7 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
                                     tile->first[1] * a[1].out_stride + sub->q[1]) +
                             (begin + skipped) * out_size;
                 const char *line =
-                    sums + (i * row_stride + (image * t->box[0] + z) * t->line) * size;
+                    sums + (i * row_stride + (image * t->shape[0] + z) * t->line) * size;
                 for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
                     if (c->streamed)
                         fetch_ends(out, y + ahead < ys ? ahead * out_pitch : channel_pitch,
@@ -55,20 +55,20 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
             }
 }
 
-void write_panel(const struct context *c, const struct tile *tile, const int64_t box[AXES],
+void write_panel(const struct context *c, const struct tile *tile, const int64_t shape[AXES],
                  int64_t block, const struct sub *sub, const char *sums, int64_t row_stride) {
     const int rows = packing_rows(c->packing, block);
     const struct axis *a = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
-    const int64_t stride = a[2].out_stride, count = box[2];
+    const int64_t stride = a[2].out_stride, count = shape[2];
     const int64_t begin = tile->first[2] * stride + sub->q[2];
     const struct addition *addition = c->run->addition;
     for (int row = 0; row < rows; row++) {
         const char *in = sums + row * row_stride * size;
         for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < box[0]; z++)
-                for (int64_t y = 0; y < box[1]; y++, in += count * size) {
+            for (int64_t z = 0; z < shape[0]; z++)
+                for (int64_t y = 0; y < shape[1]; y++, in += count * size) {
                     const int64_t oz = (tile->first[0] + z) * a[0].out_stride + sub->q[0];
                     const int64_t oy = (tile->first[1] + y) * a[1].out_stride + sub->q[1];
                     char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,

@@ -120,7 +120,7 @@ int kernel_is_empty(const Kernel *self) {
     return !self->users && !self->filled && self->k.packing.group_size;
 }
 
-/* fill(buffer, first, swapped, threads): pack the next rows of the filter, or begin anew with the
+/* fill(buffer, first, swapped, threads): pack the next rows of the filter, or begin again with the
  * first; all of them where its first two axes are swapped. */
 static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
@@ -378,7 +378,7 @@ static void set_steps(const Kernel *self, struct run *run) {
         run->image_step = 0;
 }
 
-/* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict, or None where that
+/* How a run with data of this shape, [batch, Z, Y, X], is computed: a dict, or None where that
  * depends on weights that are not packed.  Packs nothing. */
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
@@ -401,7 +401,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     PyObject *result = Py_BuildValue(
         "{s:i,s:i,s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
         t->compact, "depthwise", t->depthwise, "output_vectors", t->outputs, "rows",
-        self->k.packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
+        self->k.packing.rows, "images", t->images, "tile", t->shape[0], t->shape[1], t->shape[2],
         "channels", t->channels, "channel_block", self->k.packing.channel_block, "blocks",
         t->blocks, "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes",
         (long long)0, "weight_bytes", (long long)0, "cycles", t->cycles);
@@ -415,8 +415,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
-            shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
-            w->box[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
+            shared->winograd.windows[2], "images", w->images, "tile", w->shape[0], w->shape[1],
+            w->shape[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
             w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills,
             "together", w->together, "piece", w->piece, "width", w->width, "weight_bytes",
             wino_weight_bytes(&self->k, &shared->form->packing), "packed",
@@ -500,7 +500,7 @@ static PyMethodDef kernel_methods[] = {
      "winograd_bytes, transient, extent, crop, data_of_whole, pads_begin_of_whole, "
      "output_of_whole) -> bool, or None where rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
-     "describe(shape, ...) -> dict: what run would do, or None where rows of the filter are not "
+     "describe(shape, ...) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
     {NULL, NULL, 0, NULL},

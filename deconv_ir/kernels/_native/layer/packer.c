@@ -1,7 +1,7 @@
 /* Reads and packs the filters of layers on threads of its own, while Python plans.
  *
  * These threads take filters from a list, as the caller does at the end.  The interpreter lock
- * guards the layers: what is found out about their weights is kept in the list until then.
+ * guards the layers: findings about their weights are kept in the list until then.
  */
 #include "layer/layer.h"
 
@@ -15,7 +15,7 @@
 #define MOST_PACKERS 3
 #define LOOK_NANOSECONDS 20000000
 
-/* What is to be done when all filters are packed. */
+/* The steps that remain when all filters are packed. */
 enum outcome { AS_PLANNED, PLAN_AGAIN, PACK_AGAIN };
 
 struct filter {
@@ -98,7 +98,7 @@ static void end_threads(Packer *self) {
     self->threads = 0;
 }
 
-/* Let a layer know what was found out about its weights. */
+/* Tell a layer the findings about its weights. */
 static enum outcome settle(const struct filter *f) {
     Kernel *kernel = f->kernel;
     if (f->found) return PACK_AGAIN;
@@ -112,7 +112,7 @@ static enum outcome settle(const struct filter *f) {
     return PLAN_AGAIN;
 }
 
-/* Let go of all layers. */
+/* Release all layers. */
 static void release_filters(Packer *self) {
     for (int64_t i = 0; i < self->count; i++) {
         self->filters[i].kernel->pending = 0;

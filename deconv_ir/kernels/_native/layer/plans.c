@@ -1,5 +1,7 @@
-/* Which algorithm a run takes, and the plans and transformed weights that runs share. */
+/* The choice of a run's algorithm, and the plans and transformed weights that runs share. */
 #include "layer/layer.h"
+
+#include "cost_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +21,6 @@ void plan_release(struct shared_plan *shared) {
         free(shared);
     }
 }
-
-#define FEWEST_CHANNELS 8
 
 /* The batch for which an algorithm is chosen; with weights made in each run, it is one image. */
 #define JUDGED_BATCH 4
@@ -43,7 +43,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
                          self->k.packing.subs[1].count * self->k.packing.subs[2].count;
     if (!may_use_winograd(self)) return 1;
     /* With few channels, the transforms never pay. */
-    if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
+    if (!forced && least(layer->channels_in, rows) < WINO_FEWEST_CHANNELS) return 1;
     /* With one position of data, Winograd saves no products. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
     double cycles;

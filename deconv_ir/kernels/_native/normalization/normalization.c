@@ -72,7 +72,7 @@ static int take_buffers(PyObject *const *given, int count, int isa, Py_buffer *b
 }
 
 /* standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads): rows of
- * so many elements; scale and bias, or None, change after every `inner` elements. */
+ * `row` elements; scale and bias, or None, change after every `inner` elements. */
 PyObject *module_standardize(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, failed = -1;

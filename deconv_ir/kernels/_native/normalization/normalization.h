@@ -15,7 +15,7 @@ struct row_functions {
     void (*standardize)(const float *row, int64_t count, const float how[4], int divides,
                         float *out);
     /* exp(x) / sum(exp(x)), or its logarithm, of `columns` neighbouring lists whose elements are
-     * `step` apart, and of up to SOFTMAX_ROWS lists one behind the other.  Sums are made in f64,
+     * `step` apart, and of up to SOFTMAX_ROWS lists one after the other.  Sums are made in f64,
      * in the order of the elements: a list has the same bits in both.  `out` may be `data`. */
     void (*softmax_columns)(const float *data, int64_t count, int64_t step, int64_t columns,
                             int logarithm, float *out);

@@ -1,4 +1,4 @@
-/* Sums, standardisation and softmax of rows for one instruction set; included behind
+/* Sums, standardisation and softmax of rows for one instruction set; included after
  * pointwise/functions.inc.h. */
 #define SUMS 4
 #define SUMMED_BLOCK 4096 /* elements whose sum is kept in f32 */
@@ -65,7 +65,7 @@ INLINE void NAME(store_some)(float *to, VF values, int64_t count) {
     else memcpy(to, &values, (size_t)count * sizeof *to);
 }
 
-/* What is divided by, or subtracted where a logarithm is wanted. */
+/* The divisor, or the subtrahend if a logarithm is wanted. */
 INLINE float NAME(softmax_total)(double total, int logarithm) {
     return (float)(logarithm ? __builtin_log(total) : total);
 }

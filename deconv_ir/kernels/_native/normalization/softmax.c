@@ -10,7 +10,7 @@ struct softmax {
     const struct row_functions *functions;
     const float *data;
     float *out;
-    int64_t outer, count, inner; /* extents before, along and behind the axis */
+    int64_t outer, count, inner; /* extents before, along and after the axis */
     int64_t at_once, jobs;       /* lists of a job; jobs of an outer index, or of all rows */
     int logarithm;
 };

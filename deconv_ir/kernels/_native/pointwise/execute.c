@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Blocks of a job: constants are spread over their registers once a job. */
+/* Blocks of a job: constants are broadcast to their registers once per job. */
 #define JOB_BLOCKS 16
 /* Elements that are worth a thread of their own. */
 #define LEAST_SHARED 16384
@@ -76,12 +76,12 @@ static inline void next_run(struct cursor *c, const struct pointwise_arrays *a, 
     }
 }
 
-/* Elements of a run that are spread at once. */
+/* Elements of a run to which a value is broadcast at once. */
 #define SHORT_RUN 16
 
-/* Spread f32 over the short runs of a block: one vector, of which the next run overwrites what is
- * too much.  Return the elements that are done: all but the last runs. */
-static int64_t spread_short(const struct pointwise_arrays *a, int input, int64_t count,
+/* Broadcast f32 to the short runs of a block: a whole vector each, whose excess the next run
+ * overwrites.  Return the number of elements that are done: all but the last runs. */
+static int64_t broadcast_short(const struct pointwise_arrays *a, int input, int64_t count,
                             struct cursor *c, float *out) {
     const int64_t extent = a->shape[a->dims - 1];
     int64_t done = 0;
@@ -95,10 +95,10 @@ static int64_t spread_short(const struct pointwise_arrays *a, int input, int64_t
     return done;
 }
 
-/* Return the elements of a block of an input: where they lie, or in `into`.  `spread_from` is what
- * the register is filled with, or NULL. */
+/* Return the elements of a block of an input: where they lie, or in `into`.  `broadcast_from` is
+ * the element that fills the register, or NULL. */
 static const float *fetch(const struct pointwise_run *run, int input, int64_t begin,
-                          int64_t count, int whole, float *into, const char **spread_from) {
+                          int64_t count, int whole, float *into, const char **broadcast_from) {
     const struct pointwise_arrays *a = run->arrays;
     const enum pointwise_element element = run->program->input_elements[input];
     const int64_t size = pointwise_size(element), last = a->dims - 1;
@@ -115,20 +115,20 @@ static const float *fetch(const struct pointwise_run *run, int input, int64_t be
         const char *in = a->inputs[input] + c.offset * size;
         if (step == 1 && element == PW_F32 && whole) return (const float *)(const void *)in;
         if (step != 0) load(run->program->kernels, element, in, step, count, into);
-        else if (*spread_from != in) {
-            functions->spread(element_at(element, in), POINTWISE_BLOCK, into);
-            *spread_from = in;
+        else if (*broadcast_from != in) {
+            functions->broadcast(element_at(element, in), POINTWISE_BLOCK, into);
+            *broadcast_from = in;
         }
         return into;
     }
-    *spread_from = NULL;
+    *broadcast_from = NULL;
     int64_t done = 0;
     if (step == 0 && element == PW_F32 && extent <= SHORT_RUN)
-        done = spread_short(a, input, count, &c, into);
+        done = broadcast_short(a, input, count, &c, into);
     while (done < count) {
         const int64_t length = least(count - done, extent - c.index[last]);
         const char *in = a->inputs[input] + c.offset * size;
-        if (step == 0) functions->spread(element_at(element, in), length, into + done);
+        if (step == 0) functions->broadcast(element_at(element, in), length, into + done);
         else load(run->program->kernels, element, in, step, length, into + done);
         done += length;
         if (done < count) {
@@ -141,13 +141,13 @@ static const float *fetch(const struct pointwise_run *run, int input, int64_t be
 }
 
 static void do_block(const struct pointwise_run *run, int64_t begin, int64_t count, reg *registers,
-                     const char **spread_from) {
+                     const char **broadcast_from) {
     const struct pointwise_program *p = run->program;
     const int64_t lanes = p->functions->lanes, padded = round_up(count, lanes);
     const int whole = padded == count;
     const float *values[MOST_REGISTERS];
     for (int i = 0; i < p->inputs; i++)
-        values[i] = fetch(run, i, begin, count, whole, registers[i], &spread_from[i]);
+        values[i] = fetch(run, i, begin, count, whole, registers[i], &broadcast_from[i]);
     for (int i = p->inputs; i < p->registers; i++) values[i] = registers[i];
     char *const out = run->arrays->out + begin * pointwise_size(p->output_element);
     const int direct = whole && p->output_element == PW_F32;
@@ -168,13 +168,13 @@ static void do_job(void *context, int64_t job, void *scratch) {
     const struct pointwise_run *run = context;
     const struct pointwise_program *p = run->program;
     reg *registers = scratch;
-    const char *spread_from[MOST_INPUTS] = {NULL};
+    const char *broadcast_from[MOST_INPUTS] = {NULL};
     for (int i = 0; i < p->constants; i++)
-        p->functions->spread(p->constant_values[i], POINTWISE_BLOCK, registers[p->inputs + i]);
+        p->functions->broadcast(p->constant_values[i], POINTWISE_BLOCK, registers[p->inputs + i]);
     const int64_t all = run->arrays->count, first = job * JOB_BLOCKS * POINTWISE_BLOCK;
     const int64_t end = least(all, first + JOB_BLOCKS * POINTWISE_BLOCK);
     for (int64_t at = first; at < end; at += POINTWISE_BLOCK)
-        do_block(run, at, least(POINTWISE_BLOCK, end - at), registers, spread_from);
+        do_block(run, at, least(POINTWISE_BLOCK, end - at), registers, broadcast_from);
 }
 
 static int lies_alike(const struct pointwise_arrays *a, int input) {

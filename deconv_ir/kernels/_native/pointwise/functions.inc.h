@@ -311,7 +311,7 @@ FUNCTION(to_f16, NAME(through_half)(A))
 FUNCTION(to_bf16, NAME(through_bfloat)(A))
 
 /* Write a value many times; the last vector may overlap the one before. */
-static void NAME(spread)(float value, int64_t count, float *out) {
+static void NAME(broadcast)(float value, int64_t count, float *out) {
     for (int64_t i = 0; i < count && count < LANES; i++) out[i] = value;
     for (int64_t i = 0; i < count && count >= LANES; i += LANES)
         STORE(out + least(i, count - LANES), ALL(value));
@@ -320,7 +320,7 @@ static void NAME(spread)(float value, int64_t count, float *out) {
 #define X(name, operands, immediates) [PW_##name] = NAME(do_##name),
 const struct pointwise_functions NAME(functions) = {
     .lanes = LANES,
-    .spread = NAME(spread),
+    .broadcast = NAME(broadcast),
     .table = {POINTWISE_OPERATIONS(X)},
 };
 #undef X

@@ -48,7 +48,7 @@ enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
 
 struct pointwise_functions {
     int lanes;
-    void (*spread)(float value, int64_t count, float *out);
+    void (*broadcast)(float value, int64_t count, float *out);
     pointwise_function table[PW_OPERATIONS];
 };
 
@@ -69,7 +69,7 @@ struct pointwise_instruction {
     float immediates[MOST_IMMEDIATES];
 };
 
-/* Registers: the inputs, the constants, then what the instructions compute; the last instruction
+/* Registers: the inputs, the constants, then the results of the instructions; the last instruction
  * computes the output. */
 struct pointwise_program {
     const struct pointwise_functions *functions;
@@ -94,7 +94,7 @@ static inline int64_t pointwise_size(enum pointwise_element element) {
     return sizes[element];
 }
 
-/* Returns 0, or what parallel_run() does. */
+/* Returns as parallel_run(). */
 int pointwise_execute(const struct pointwise_program *program,
                       const struct pointwise_arrays *arrays, int64_t threads);
 

@@ -1,8 +1,10 @@
 /* Products of matrices, and of stacks of them, in f32, with the micro-kernels of direct sums.
  *
- * sums[M][N] = a[M][K] b[K][N].  Groups of rows of a are packed [K][rows] for each job; b is packed
- * in panels of a few vectors of columns, [panel][K][columns], once where it is constant, else for
- * each job.  A sum adds its K terms one after the other, whatever the shapes and the threads.
+ * The GEMM of a job, sums[M][N] = a[M][K] b[K][N]:
+ *   M  rows of a, in groups of the micro-kernel's rows: packed [K][rows] for each job
+ *   K  terms, MOST_DEPTH at a time, which a sum adds in order, whatever the shapes and the threads
+ *   N  columns of b, in panels of a few vectors: packed [panel][K][columns], once if b is constant,
+ *      else for each job
  */
 #include "products/products.h"
 
@@ -129,7 +131,7 @@ static void fetch_part(const float *panel, int64_t elements, int64_t from, int64
         __builtin_prefetch(panel + i * line, 0, 2);
 }
 
-/* Sum some rows, which are packed, in a panel of columns; `next`: what is read next, or NULL. */
+/* Sum some rows, which are packed, in a panel of columns; `next`: the panel read next, or NULL. */
 static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t panel,
                       const float *data, const float *next, const float *a, float *out) {
     const int64_t lanes = p->kernels->lanes, depth = least(MOST_DEPTH, p->k - k);

@@ -175,7 +175,7 @@ static int fill_in(struct recurrence *r, const Py_buffer *b, int is_gru) {
 }
 
 /* recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards,
- * threads): what struct recurrence says, in f32 and contiguous. */
+ * threads): the arrays of struct recurrence, in f32 and contiguous. */
 PyObject *module_recur(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, is_gru, failed = -1;

@@ -29,7 +29,7 @@ struct moment {
     const float *weights;    /* of the block */
     const float *inner;      /* GRU: the bias within the reset, of the block */
     const float *before;     /* hidden state of all units */
-    const float *projected;  /* what X brings to the block's gates; `gates * pitch` apart */
+    const float *projected;  /* X's share in the block's gates; `gates * pitch` apart */
     const float *old;        /* GRU: the block's hidden state; `pitch` apart, as are: */
     float *cell, *hidden;    /* LSTM: the block's cell state; its next hidden state */
 };

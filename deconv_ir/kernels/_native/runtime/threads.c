@@ -54,7 +54,7 @@ struct pool {
     int workers, placed; /* started; of these, kept off `caller` */
     atomic_int caller;   /* the core of the last caller */
     int64_t clocks[MOST_WORKERS]; /* how long each had run when the caller last looked */
-    /* Idle workers poll these, which share no cache line with what others write. */
+    /* Idle workers poll these, which share no cache line with fields that others write. */
     atomic_llong generation __attribute__((aligned(2 * CACHE_LINE)));
     atomic_int open; /* whether the present run is not over yet */
     /* The present run. */
@@ -126,7 +126,7 @@ void *allocate_huge(int64_t bytes) {
     return block;
 }
 
-/* Scratch behind the shared bytes. */
+/* Scratch after the shared bytes. */
 static void *scratch_of_thread(int64_t bytes) {
     if (shared_bytes + bytes <= kept_bytes) return (char *)kept + shared_bytes;
     void *block = allocate_huge(bytes);
@@ -193,7 +193,7 @@ static void fetch_workers(void) {
     }
 }
 
-/* Whether the caller and a worker, one of which is this thread, have one core. */
+/* Whether the caller and a worker, either of them this thread, run on one core. */
 static int shares_core(void) {
     return looked ? pool.placed < pool.workers : sched_getcpu() == pool.caller;
 }

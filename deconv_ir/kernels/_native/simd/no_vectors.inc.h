@@ -1,4 +1,4 @@
-/* Ends what pointwise/functions.inc.h defines for the vector code behind it. */
+/* Undefines the macros of pointwise/functions.inc.h, after the vector code that uses them. */
 #undef LANES
 #undef NAME
 #undef INLINE

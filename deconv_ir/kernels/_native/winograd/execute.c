@@ -21,8 +21,8 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     for (int i = AXES - 1; i >= 0; i--) {
         const int64_t at = rest % t->grid[i];
         out->first[i] = wino_tile_begin(plan, t, i, at);
-        out->box[i] = wino_tile_begin(plan, t, i, at + 1) - out->first[i];
-        out->positions *= out->box[i];
+        out->shape[i] = wino_tile_begin(plan, t, i, at + 1) - out->first[i];
+        out->positions *= out->shape[i];
         rest /= t->grid[i];
     }
     out->first_image = rest % t->image_groups * t->images;
@@ -51,7 +51,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
      * windows of an axis where shifts differ. */
     const int64_t count = plan->interleaved_lines, extent = c->run->output[2];
-    out->groups = out->box[2] + plan->interleaved_high;
+    out->groups = out->shape[2] + plan->interleaved_high;
     out->begin = plan->interleaved_base + count * out->first[2];
     out->before = most(0, -out->begin);
     out->elements = least(count * out->groups, extent - out->begin) - out->before;
@@ -61,7 +61,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
 /* ------------------------------------------------------------- products -- */
 
 /* Sum some rows over the channels of all parts, for some blocks of positions at one point; goes on
- * from what is in `sums`, or begins. */
+ * from `sums`, or begins. */
 static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                      int64_t channels, const float *panel, const float *weights, float *sums,
                      int64_t line, int begins, const float *bias) {
@@ -180,18 +180,19 @@ static void write_plane(const struct context *c, const struct tile *tile,
     const struct wino_axis *a = plan->packing->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = element_size(element), extent = c->run->output[1];
-    const int64_t box_x = tile->box[2], box_y = tile->box[1];
-    const int64_t lattice_step = a[2].dilation * box_y * box_x;
-    const int64_t together = plan->tiling.rows_together, row_size = box_x * plan->interleaved_lines;
+    const int64_t tile_x = tile->shape[2], tile_y = tile->shape[1];
+    const int64_t lattice_step = a[2].dilation * tile_y * tile_x;
+    const int64_t together = plan->tiling.rows_together;
+    const int64_t row_size = tile_x * plan->interleaved_lines;
     const int64_t pitch = a[1].step * a[1].stride * c->run->output[2] * size;
     const int64_t channel_pitch = c->run->output[0] * extent * c->run->output[2] * size;
-    const int64_t ahead = least(ROWS_AHEAD, box_y);
+    const int64_t ahead = least(ROWS_AHEAD, tile_y);
     for (int64_t sublattice = 0; sublattice < a[1].dilation; sublattice++) {
         const int64_t lattice_at = (iz * a[1].dilation + sublattice) * lattice_step;
-        for (int64_t first = 0; first < box_y; first += together) {
-            const int64_t some = least(together, box_y - first);
-            c->transforms->interleave(lines, lattice_at + first * box_x, plan->interleaved_lines,
-                                 together > 1 ? some * box_x : tile->groups, tile->row);
+        for (int64_t first = 0; first < tile_y; first += together) {
+            const int64_t some = least(together, tile_y - first);
+            c->transforms->interleave(lines, lattice_at + first * tile_x, plan->interleaved_lines,
+                                 together > 1 ? some * tile_x : tile->groups, tile->row);
             for (int64_t i = 0; i < some; i++) {
                 const int64_t y =
                     wino_output(&a[1], qy, tile->first[1] + first + i, sublattice, j);
@@ -200,12 +201,12 @@ static void write_plane(const struct context *c, const struct tile *tile,
                 char *row = plane + (y * c->run->output[2] + tile->begin) * size;
                 if (c->run->addition) add_to(c->run->addition, row, from, tile->elements);
                 if (!c->streamed) {
-                    fetch_results(row, first + i + ahead < box_y ? ahead * pitch : channel_pitch,
+                    fetch_results(row, first + i + ahead < tile_y ? ahead * pitch : channel_pitch,
                                   tile->elements * size);
                     c->kernels->store(element, from, tile->elements, row);
                     continue;
                 }
-                fetch_ends(row, first + i + ahead < box_y ? ahead * pitch : channel_pitch,
+                fetch_ends(row, first + i + ahead < tile_y ? ahead * pitch : channel_pitch,
                            tile->elements * size);
                 c->kernels->stream((const char *)from, tile->elements * size, row);
             }
@@ -224,7 +225,7 @@ static void write_unit(const struct context *c, const struct tile *tile, int64_t
     const int64_t channels = c->layer->groups * c->layer->channels_out;
     const int64_t channel = tile->group * c->layer->channels_out + unit / p->subs;
     const int64_t qz = unit % p->subs / a[1].stride, qy = unit % a[1].stride;
-    const int64_t box_xy = tile->box[1] * tile->box[2];
+    const int64_t tile_xy = tile->shape[1] * tile->shape[2];
     const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
     const float *lines[MOST_INTERLEAVED];
     if (tile->elements <= 0) return;
@@ -233,13 +234,13 @@ static void write_unit(const struct context *c, const struct tile *tile, int64_t
         for (int64_t i = 0; i < plan->interleaved_lines; i++) {
             const struct wino_line *w = &plan->interleaved[i];
             lines[i] = outputs[w->sub * all + j * a[2].outputs + w->output] +
-                       w->sublattice * box_xy - w->shift;
+                       w->sublattice * tile_xy - w->shift;
         }
         int64_t iz = 0;
         for (int64_t image = 0; image < tile->images; image++) {
             const int64_t volume = (tile->first_image + image) * channels + channel;
             for (int64_t sublattice = 0; sublattice < a[0].dilation; sublattice++)
-                for (int64_t wz = 0; wz < tile->box[0]; wz++, iz++) {
+                for (int64_t wz = 0; wz < tile->shape[0]; wz++, iz++) {
                     const int64_t z = wino_output(&a[0], qz, tile->first[0] + wz, sublattice, jz);
                     if (z < 0 || z >= extent[0]) continue;
                     char *plane = c->out +

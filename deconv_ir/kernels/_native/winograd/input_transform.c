@@ -14,7 +14,7 @@ struct stretch wino_stretch(const struct context *c, const struct tile *tile, in
     const struct wino_plan *plan = c->plan;
     const int64_t step = plan->packing->axes[axis].step;
     const int64_t first = step * tile->first[axis] + plan->low[axis];
-    return stretch_make(first, first + step * (tile->box[axis] - 1) + plan->reach[axis],
+    return stretch_make(first, first + step * (tile->shape[axis] - 1) + plan->reach[axis],
                         c->run->data[axis]);
 }
 
@@ -40,7 +40,7 @@ static const char *data_end(const struct context *c) {
 
 /* ------------------------------------------ several points: vectors of channels -- */
 
-/* Copy what a tile sees of a vector of channels of one image into its block, which is
+/* Copy the data that a tile sees of a vector of channels of an image into its block, which is
  * [z][y][x modulo dilation][x / dilation][channel], and raise the levels.
  * Positions without data hold zeros, which are never overwritten. */
 static void load_block(const struct context *c, const struct tile *tile, int64_t image,
@@ -163,7 +163,7 @@ static void transform_windows(const struct context *c, const struct tile *tile,
                     }
                     if (met > 0)
                         c->transforms->input_transform(a[2].kind, from, a[2].outputs * lanes, to,
-                                          tile->box[2], met);
+                                          tile->shape[2], met);
                 }
             }
         }
@@ -176,8 +176,8 @@ static void transform_block(const struct context *c, const struct tile *tile,
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
     const int64_t lanes = c->kernels->lanes, all_z = a[0].points * t->plane;
-    for (int64_t wz = 0; wz < a[0].dilation * tile->box[0]; wz++) {
-        const int64_t at_z = wz / tile->box[0] + wz % tile->box[0] * a[0].step;
+    for (int64_t wz = 0; wz < a[0].dilation * tile->shape[0]; wz++) {
+        const int64_t at_z = wz / tile->shape[0] + wz % tile->shape[0] * a[0].step;
         for (int64_t oz = 0; oz < a[0].origins && a[0].points > 1; oz++) {
             const float *from[MOST_POINTS];
             float *to[MOST_POINTS];
@@ -190,7 +190,7 @@ static void transform_block(const struct context *c, const struct tile *tile,
                                            a[0].points);
         }
         for (int64_t lattice = 0; lattice < a[1].dilation * a[2].dilation; lattice++)
-            for (int64_t wy = 0; wy < tile->box[1]; wy++) {
+            for (int64_t wy = 0; wy < tile->shape[1]; wy++) {
                 const int64_t at_y = lattice / a[2].dilation + wy * a[1].step;
                 for (int64_t oz = 0; oz < a[0].origins; oz++) {
                     const float *planes =
@@ -199,9 +199,9 @@ static void transform_block(const struct context *c, const struct tile *tile,
                     transform_windows(c, tile, planes, oz, at_y, lattice % a[2].dilation,
                                       tile->ready + f->ready * lanes);
                 }
-                f->ready += tile->box[2];
+                f->ready += tile->shape[2];
                 /* There stays room for the next row, and to fill the last vector. */
-                if (f->ready + tile->box[2] + lanes > t->ready_step / lanes) flush(c, tile, f);
+                if (f->ready + tile->shape[2] + lanes > t->ready_step / lanes) flush(c, tile, f);
             }
     }
 }
@@ -231,25 +231,25 @@ static void copy_rows(const struct context *c, const struct tile *tile, const ch
                       const int64_t *origin, float *to) {
     const struct run *run = c->run;
     const enum element element = (enum element)c->layer->element;
-    const int64_t size = element_size(element), *box = tile->box;
+    const int64_t size = element_size(element), *shape = tile->shape;
     struct stretch s[AXES];
     for (int a = 0; a < AXES; a++) {
         const int64_t at = tile->first[a] + c->plan->low[a] + c->plan->origin[a][origin[a]];
-        s[a] = stretch_make(at, at + box[a], run->data[a]);
+        s[a] = stretch_make(at, at + shape[a], run->data[a]);
         from += s[a].begin * run->step[a] * size;
     }
     /* Whole rows that follow each other are one. */
     int64_t rows = s[1].count, row = s[2].count;
-    if (row == box[2] && run->step[2] == 1 && run->step[1] == box[2]) {
+    if (row == shape[2] && run->step[2] == 1 && run->step[1] == shape[2]) {
         row *= rows;
         rows = most(0, least(rows, 1));
     }
-    to += (s[0].before * box[1] + s[1].before) * box[2] + s[2].before;
-    for (int64_t z = 0; z < s[0].count; z++, to += box[1] * box[2])
+    to += (s[0].before * shape[1] + s[1].before) * shape[2] + s[2].before;
+    for (int64_t z = 0; z < s[0].count; z++, to += shape[1] * shape[2])
         for (int64_t y = 0; y < rows; y++) {
             const char *at = from + (z * run->step[0] + y * run->step[1]) * size;
             if (run->step[2] == 1) fetch_row(at, run->channel_step * size, row * size);
-            c->kernels->load(element, at, run->step[2], row, to + y * box[2]);
+            c->kernels->load(element, at, run->step[2], row, to + y * shape[2]);
         }
 }
 

@@ -3,6 +3,7 @@
  * Like direct/plan.c, this touches no data.
  */
 #include "cost_model.h"
+#include "runtime/searches.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ static void windows_cut(const struct run *run, struct wino_plan *plan) {
 /* Positions of a tile that is not at an edge. */
 static int64_t count_positions(const struct wino_plan *plan, const struct wino_tiling *t) {
     int64_t positions = t->images;
-    for (int i = 0; i < AXES; i++) positions *= t->box[i] * plan->packing->axes[i].dilation;
+    for (int i = 0; i < AXES; i++) positions *= t->shape[i] * plan->packing->axes[i].dilation;
     return positions;
 }
 
@@ -90,18 +91,18 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     t->line = (divide_up(t->padded + lanes, line) | 1) * line;
     t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
     for (int i = 0; i < AXES; i++)
-        t->extent[i] = a[i].step * (t->box[i] - 1) + plan->reach[i];
+        t->extent[i] = a[i].step * (t->shape[i] - 1) + plan->reach[i];
     t->pitch = divide_up(t->extent[2], a[2].dilation);
     t->row = a[2].dilation * t->pitch * lanes;
     t->plane = t->extent[1] * t->row;
     t->block_size = t->z_size = t->y_size = t->ready_size = t->loaded_size = t->flat_size = 0;
     if (p->points > 1) {
-        const int64_t some = most(1, lanes / t->box[2]);
+        const int64_t some = most(1, lanes / t->shape[2]);
         t->block_size = round_up(t->extent[0] * t->plane, line);
         if (a[0].points > 1)
             t->z_size = round_up(a[0].origins * a[0].points * t->plane, line);
         t->y_size = round_up(a[1].points * t->pitch * lanes, line);
-        t->ready_step = (some * t->box[2] + 2 * lanes) * lanes;
+        t->ready_step = (some * t->shape[2] + 2 * lanes) * lanes;
         t->ready_size = round_up(p->origins * p->points * t->ready_step, line);
         t->loaded_step = round_up(t->extent[2] + slack, line);
         t->loaded_size = (lanes + 1) * t->loaded_step;
@@ -123,9 +124,10 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
                    outputs * a[2].stride) * t->line;
     /* Rows follow each other without gaps, unless their lines are of different windows. */
-    const int64_t row_lines = plan->interleaved_lines * t->box[2];
+    const int64_t row_lines = plan->interleaved_lines * t->shape[2];
     t->rows_together =
-        plan->interleaved_high ? 1 : most(1, least(t->box[1], MOST_ELEMENTS / most(row_lines, 1)));
+        plan->interleaved_high ? 1
+                               : most(1, least(t->shape[1], MOST_ELEMENTS / most(row_lines, 1)));
     t->row_size = round_up(t->rows_together * row_lines +
                                plan->interleaved_lines * (plan->interleaved_high + lanes),
                            line);
@@ -147,7 +149,7 @@ static void count_jobs(const struct kernel *k, const struct run *run,
     t->row_groups = divide_up(plan->packing->chunks, t->chunks);
     t->places = k->layer.groups * t->image_groups;
     for (int a = 0; a < AXES; a++) {
-        t->grid[a] = divide_up(plan->windows[a], t->box[a]);
+        t->grid[a] = divide_up(plan->windows[a], t->shape[a]);
         t->places *= t->grid[a];
     }
     t->jobs = t->places * t->row_groups;
@@ -162,7 +164,7 @@ int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling
     for (int64_t edge = 0; edge < 1 << AXES; edge++) {
         int64_t positions = dilation, tiles = 1;
         for (int i = 0; i < AXES; i++) {
-            const int64_t part = i == 1 ? height : t->box[i];
+            const int64_t part = i == 1 ? height : t->shape[i];
             positions *= edge >> i & 1 ? w[i] % part : part;
             tiles *= edge >> i & 1 ? 1 : w[i] / part;
         }
@@ -173,7 +175,7 @@ int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling
 
 /* Blocks of positions of all rows of tiles along the second axis. */
 static int64_t blocks_along(const struct wino_plan *plan, const struct wino_tiling *t) {
-    const int64_t row = t->positions / t->box[1];
+    const int64_t row = t->positions / t->shape[1];
     int64_t blocks = 0, end;
     for (int64_t at = 0, first = 0; at < t->grid[1]; at++, first = end) {
         end = wino_tile_begin(plan, t, 1, at + 1);
@@ -268,10 +270,10 @@ static void consider_widths(struct search *s, struct wino_tiling t) {
 /* Positions of a tile beyond which nothing is gained. */
 #define MOST_POSITIONS 2048
 
-/* Consider a tiling by boxes, and by as many images of whole ones as may be. */
-static void consider_box(struct search *s, struct wino_tiling t) {
+/* Consider tiles of a shape; tiles of whole images may have several images. */
+static void consider_shape(struct search *s, struct wino_tiling t) {
     const int64_t *w = s->plan->windows;
-    const int whole = t.box[0] == w[0] && t.box[1] == w[1] && t.box[2] == w[2];
+    const int whole = t.shape[0] == w[0] && t.shape[1] == w[1] && t.shape[2] == w[2];
     for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
         if (t.images > 1 && (!whole || count_positions(s->plan, &t) > MOST_POSITIONS)) break;
         consider_widths(s, t);
@@ -281,12 +283,12 @@ static void consider_box(struct search *s, struct wino_tiling t) {
 /* The height above `low`, up to that of the tiling, that leaves the fewest positions of blocks
  * empty. */
 static int64_t fitting_height(const struct search *s, struct wino_tiling t, int64_t low) {
-    int64_t best = t.box[1], fewest = 0;
+    int64_t best = t.shape[1], fewest = 0;
     t.images = 1;
     t.width = PANEL_COLUMNS * s->k->kernels->lanes;
-    for (int64_t height = t.box[1]; height > low; height--) {
+    for (int64_t height = t.shape[1]; height > low; height--) {
         const int64_t blocks = wino_count_blocks(s->plan, &t, height);
-        if (height < t.box[1] && blocks >= fewest) continue;
+        if (height < t.shape[1] && blocks >= fewest) continue;
         best = height;
         fewest = blocks;
     }
@@ -300,19 +302,19 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     s->cycles = -1;
     s->threads = threads;
     s->scratch_bytes = scratch_bytes;
-    for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = next_part(w[0], t.box[0], 4))
+    for (t.shape[0] = w[0]; t.shape[0] > 0; t.shape[0] = next_part(w[0], t.shape[0], 4))
         for (int64_t height = w[1], next; height > 0; height = next) {
             next = next_part(w[1], height, 4);
-            for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = next_part(w[2], t.box[2], 4)) {
+            for (t.shape[2] = w[2]; t.shape[2] > 0; t.shape[2] = next_part(w[2], t.shape[2], 4)) {
                 /* Lines that belong to different positions make whole rows only. */
-                if (t.box[2] < w[2] &&
-                    (s->plan->interleaved_high > 0 || t.box[2] < s->k->kernels->lanes))
+                if (t.shape[2] < w[2] &&
+                    (s->plan->interleaved_high > 0 || t.shape[2] < s->k->kernels->lanes))
                     break;
-                t.box[1] = height;
+                t.shape[1] = height;
                 if (count_positions(s->plan, &t) > MOST_POSITIONS) continue;
-                consider_box(s, t);
-                t.box[1] = fitting_height(s, t, next);
-                if (t.box[1] < height) consider_box(s, t);
+                consider_shape(s, t);
+                t.shape[1] = fitting_height(s, t, next);
+                if (t.shape[1] < height) consider_shape(s, t);
             }
         }
     return s->cycles;

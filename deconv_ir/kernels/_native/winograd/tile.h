@@ -22,7 +22,7 @@ struct context {
 struct tile {
     const struct context *c;
     int64_t group, first_image, images, first_chunk, chunks;
-    int64_t first[AXES], box[AXES]; /* windows */
+    int64_t first[AXES], shape[AXES]; /* windows */
     int64_t positions, blocks;      /* blocks of positions of a product */
     float *block, *z, *y, *ready, *loaded, *flat, *panel, *sums, *zeros; /* scratch */
     float *out, *row, *weights; /* scratch */
@@ -54,7 +54,7 @@ void wino_channels_of(const struct context *c, const struct tile *tile, const in
                       int64_t *first, int64_t *last);
 
 /* Find the windows of a tile whose data are too uneven, huge or not finite, after its results are
- * written; results that see only zeros are written anew.  `fills` are the levels that are to be
+ * written; results that see only zeros are written again.  `fills` are the levels that are to be
  * joined, `count` of them. */
 void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
                       int64_t count);

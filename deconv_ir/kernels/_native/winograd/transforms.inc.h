@@ -206,20 +206,20 @@ INLINE void NAME(values_of_axis)(const enum wino_size kind, const WIDE *taps, WI
 static void NAME(values)(const enum wino_size *kind, const int *count, const int *first,
                          WIDE *values) {
     WIDE next[MOST_VALUES];
-    int before = 1, behind = count[0] * count[1] * count[2];
+    int before = 1, after = count[0] * count[1] * count[2];
     for (int a = 0; a < AXES; a++) {
         const int points = kind[a] == F_1_1 ? 1 : kind[a] == F_2_2 ? 3 : 4;
-        behind /= count[a];
+        after /= count[a];
         if (points == 1) continue;
         for (int i = 0; i < before; i++)
-            for (int j = 0; j < behind; j++) {
+            for (int j = 0; j < after; j++) {
                 WIDE taps[3] = {{0}};
                 for (int t = 0; t < count[a]; t++)
-                    taps[first[a] + t] = values[(i * count[a] + t) * behind + j];
-                NAME(values_of_axis)(kind[a], taps, next + i * points * behind + j, behind);
+                    taps[first[a] + t] = values[(i * count[a] + t) * after + j];
+                NAME(values_of_axis)(kind[a], taps, next + i * points * after + j, after);
             }
         before *= points;
-        memcpy(values, next, (size_t)(before * behind) * sizeof *values);
+        memcpy(values, next, (size_t)(before * after) * sizeof *values);
     }
 }
 

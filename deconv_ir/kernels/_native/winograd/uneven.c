@@ -2,7 +2,7 @@
  *
  * A transform adds and subtracts the data of a window: its rounding errors are those of the
  * largest of them, in outputs of the window that see smaller ones only.  docs/numerics.md has the
- * bound.  What is decided here, and every sum, depends on the data of one window alone, not on
+ * bound.  Each decision, and every sum, depends on the data of one window alone, not on
  * tiles or threads.
  */
 #include "winograd/tile.h"
@@ -30,16 +30,16 @@ static inline int is_uneven(int32_t largest, int32_t level) {
 struct place wino_place_of(const struct context *c, const struct tile *tile, int64_t position) {
     const struct wino_axis *a = c->plan->packing->axes;
     struct place place;
-    place.window[2] = position % tile->box[2];
-    position /= tile->box[2];
-    place.window[1] = position % tile->box[1];
-    position /= tile->box[1];
+    place.window[2] = position % tile->shape[2];
+    position /= tile->shape[2];
+    place.window[1] = position % tile->shape[1];
+    position /= tile->shape[1];
     place.sublattice[2] = position % a[2].dilation;
     position /= a[2].dilation;
     place.sublattice[1] = position % a[1].dilation;
     position /= a[1].dilation;
-    place.window[0] = position % tile->box[0];
-    position /= tile->box[0];
+    place.window[0] = position % tile->shape[0];
+    position /= tile->shape[0];
     place.sublattice[0] = position % a[0].dilation;
     place.image = position / a[0].dilation;
     return place;
@@ -50,11 +50,11 @@ static int64_t position_of(const struct context *c, const struct tile *tile,
                            const struct place *place) {
     const struct wino_axis *a = c->plan->packing->axes;
     int64_t position = place->image * a[0].dilation + place->sublattice[0];
-    position = position * tile->box[0] + place->window[0];
+    position = position * tile->shape[0] + place->window[0];
     position = position * a[1].dilation + place->sublattice[1];
     position = position * a[2].dilation + place->sublattice[2];
-    position = position * tile->box[1] + place->window[1];
-    return position * tile->box[2] + place->window[2];
+    position = position * tile->shape[1] + place->window[1];
+    return position * tile->shape[2] + place->window[2];
 }
 
 /* Levels of a row that are compared together: a bit for each. */
@@ -235,7 +235,7 @@ static void find_low(struct search *s) {
 static void look_along(struct search *s, int64_t image, int64_t z, int64_t y) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     const int64_t *extent = s->c->plan->tiling.extent;
-    const int64_t count = s->tile->box[2] * axes[2].step;
+    const int64_t count = s->tile->shape[2] * axes[2].step;
     const int32_t *row[MOST_ROWS];
     const uint64_t *low[MOST_ROWS];
     const int64_t taps = axes[2].sub[s->sub[2]].taps, dilation = axes[2].dilation;
@@ -287,8 +287,8 @@ static void look_everywhere(struct search *s) {
             s->tap[i] = s->c->plan->origin[i][a[i].sub[s->sub[i]].alignment] +
                         a[i].sub[s->sub[i]].first * a[i].dilation;
         for (int64_t image = 0; image < s->tile->images; image++)
-            for (int64_t z = 0; z < s->tile->box[0] * a[0].step; z++)
-                for (int64_t y = 0; y < s->tile->box[1] * a[1].step; y++)
+            for (int64_t z = 0; z < s->tile->shape[0] * a[0].step; z++)
+                for (int64_t y = 0; y < s->tile->shape[1] * a[1].step; y++)
                     look_along(s, image, z, y);
     }
 }

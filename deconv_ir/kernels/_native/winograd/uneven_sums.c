@@ -32,7 +32,7 @@ int64_t wino_direct_size(const struct microkernels *kernels, const struct wino_p
     return width * (2 * wide + narrow) + CACHE_LINE; /* pointers and offsets are two floats */
 }
 
-/* The sub-convolution of a piece, and room for what it needs. */
+/* The sub-convolution of a piece, and its scratch. */
 static struct piece piece_make(const struct tile *tile, int64_t sub, void *scratch) {
     const struct context *c = tile->c;
     const struct wino_axis *a = c->plan->packing->axes;

@@ -4,6 +4,9 @@
  * Networks" (2016).  F(m, t) makes m neighbouring sums of t taps out of
  * m + t - 1 products: of the data's and the weights' values at as many points.
  * docs/kernels.md has the formulas and how a layer is cut.
+ *
+ * A window is an input tile of F(m, r): m + r - 1 samples along each axis, from which m outputs are
+ * computed.  A tile, as elsewhere, is the part of a run that a job computes: a block of windows.
  */
 #ifndef DECONV_WINOGRAD_H
 #define DECONV_WINOGRAD_H
@@ -41,7 +44,7 @@ enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, WINO_SIZES };
 
 struct wino_shape {
     int points, outputs, taps;
-    double weights[MOST_POINTS][3]; /* [point][tap]: what a tap adds to a point */
+    double weights[MOST_POINTS][3]; /* [point][tap]: the factor of a tap at a point */
 };
 extern const struct wino_shape wino_shapes[WINO_SIZES];
 
@@ -81,7 +84,7 @@ struct transforms {
                 int64_t width, float *panel, int64_t step);
     /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
     void (*tile_line)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
-    /* Interleave what `lines` hold from position `at` on: count * lines elements, and as
+    /* Interleave lines from position `at` on: count * lines elements, and as
      * many more as make whole vectors of positions. */
     void (*interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                   float *out);
@@ -117,7 +120,7 @@ struct wino_axis {
     int64_t origins;    /* windows of all alignments, or of all parts */
     int64_t origin[MOST_AXIS_SUBS]; /* [alignment], or [part] */
     struct {
-        int64_t packed;    /* the packed sub-convolution, of which this one's weights are */
+        int64_t packed;    /* the packed sub-convolution with this one's weights */
         int64_t alignment, shift;
         int taps, first;   /* which of F(m, r)'s taps it has */
         unsigned uses;     /* bit set of points at which it has weights */
@@ -158,11 +161,11 @@ struct wino_packing {
     /* [group][chunk][alignment][point][block of rows][part][channel][row] */
     float *weights; /* NULL where they are transient */
     float *bias;   /* where there is one point: [group][chunk][alignment][row] */
-    float *scales; /* [group][channel]: what levels are scaled by */
+    float *scales; /* [group][channel]: the factors of levels */
 };
 
 struct wino_tiling {
-    int64_t images, box[AXES], chunks; /* of a job */
+    int64_t images, shape[AXES], chunks; /* of a job; shape: in windows */
     int64_t threads; /* number of threads */
     int64_t grid[AXES], image_groups, row_groups, jobs;
     int even; /* whether tiles along the second axis have as many windows each */
@@ -215,11 +218,11 @@ struct wino_plan {
 int64_t wino_taps(const struct packing *direct, int axis);
 /* Whether Winograd can compute a layer at all. */
 int wino_supports(const struct kernel *k);
-/* The first window of a tile along an axis; of the tile behind the last, the end of all windows. */
+/* The first window of a tile along an axis; of the tile after the last, the end of all windows. */
 static inline int64_t wino_tile_begin(const struct wino_plan *plan, const struct wino_tiling *t,
                                       int axis, int64_t at) {
     const int64_t all = plan->windows[axis];
-    return axis == 1 && t->even ? at * all / t->grid[1] : least(at * t->box[axis], all);
+    return axis == 1 && t->even ? at * all / t->grid[1] : least(at * t->shape[axis], all);
 }
 
 /* Count the blocks of positions of all tiles of an image, where a tile has `height` windows along
