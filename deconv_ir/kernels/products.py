@@ -35,11 +35,6 @@ _LEAST_ROWS, _LEAST_COMPILED = 8, 1 << 15
 # Elements of a matrix that is packed.
 _LEAST_PACKED = 1 << 10
 _MOST_STACKED = 8
-# As in products.c: rows, terms and columns that a thread packs at once, and lanes of a vector.
-_ROWS, _DEPTH, _COLUMNS, _LANES = 240, 256, 64, 16
-# As in attention.c: bytes of the weights of a job, where they leave it so many vectors of queries,
-# and the keys whose mask is copied at once.
-_MOST_WEIGHT_BYTES, _LEAST_VECTORS, _MASKED_KEYS = 1 << 20, 3, 32
 
 _IDENTITY = Activation()
 
@@ -88,22 +83,28 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     module = compiled_module()
     if module is None or matrix.dtype != np.float32 or matrix.size < _LEAST_PACKED:
         return None
-    if 4 * (-matrix.shape[1] % _LANES) > matrix.shape[1]:
+    lanes = module.PRODUCT_LANES
+    if 4 * (-matrix.shape[1] % lanes) > matrix.shape[1]:
         return None
     isa = INSTRUCTION_SETS.index(instruction_set())
     matrix = matrix if matrix.flags.aligned else matrix.copy()
     k, n = matrix.shape
-    packed = np.empty(k * -(-n // _LANES) * _LANES, np.float32)
+    packed = np.empty(k * -(-n // lanes) * lanes, np.float32)
     module.pack_columns(isa, matrix, packed)
     return PackedMatrix(packed, (k, n), isa)
 
 
 def scratch_bytes(rows: int, depth: int, columns: int) -> int:
-    """Return the bytes that a compiled product of such extents takes at most."""
-    if depth * columns * max(rows, _LEAST_ROWS) < _LEAST_COMPILED:
+    """Return the bytes that a compiled product of such extents takes at most.
+
+    0: it is not compiled.
+    """
+    module = compiled_module()
+    if module is None or depth * columns * max(rows, _LEAST_ROWS) < _LEAST_COMPILED:
         return 0
-    packed = min(rows + _LANES, _ROWS) + _COLUMNS + _LANES
-    return get_threads() * min(depth, _DEPTH) * packed * 4
+    lanes: int = module.PRODUCT_LANES
+    packed: int = min(rows + lanes, module.PRODUCT_ROWS) + module.PRODUCT_COLUMNS + lanes
+    return get_threads() * min(depth, module.PRODUCT_DEPTH) * packed * 4
 
 
 def _is_compiled(a: Array, b: Array) -> bool:
@@ -196,12 +197,13 @@ def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | No
 
     `depth` is the last extent of queries and keys, `width` that of values.
     """
-    if compiled_module() is None or not _is_worth(queries, depth, keys):
+    module = compiled_module()
+    if module is None or not _is_worth(queries, depth, keys):
         return None
-    panel = _LEAST_VECTORS * _LANES
-    fitting = max(panel, min(_ROWS, _MOST_WEIGHT_BYTES // (4 * max(1, keys))))
-    at_once = min(fitting, queries) + panel
-    masked = 4 * _MASKED_KEYS * (at_once + _LANES)
+    panel = module.ATTENTION_VECTORS * module.PRODUCT_LANES
+    weights = module.ATTENTION_WEIGHT_BYTES // (4 * max(1, keys))
+    at_once = min(max(panel, min(module.PRODUCT_ROWS, weights)), queries) + panel
+    masked = 4 * module.ATTENTION_MASKED_KEYS * (at_once + module.PRODUCT_LANES)
     packed = (scratch_bytes(keys, depth, queries), scratch_bytes(queries, keys, width))
     return get_threads() * (4 * (keys + 1) * at_once + masked) + max(packed)
 

@@ -1,5 +1,7 @@
-/* The Python module: its types and functions, and how they let go of the interpreter lock. */
+/* The Python module: its types and functions, and how they release the interpreter lock. */
 #include "module.h"
+
+#include "products/products.h"
 
 /* The state of a thread that computes without the interpreter lock. */
 static _Thread_local PyThreadState *unlocked;
@@ -124,7 +126,27 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 29 };
+enum { INTERFACE = 30 };
+
+/* INTERFACE, and the constants from which products.py computes the scratch of products. */
+static int add_constants(PyObject *module) {
+    static const struct {
+        const char *name;
+        long value;
+    } constants[] = {
+        {"INTERFACE", INTERFACE},
+        {"PRODUCT_ROWS", MOST_ROWS},
+        {"PRODUCT_DEPTH", MOST_DEPTH},
+        {"PRODUCT_LANES", MOST_PRODUCT_LANES},
+        {"PRODUCT_COLUMNS", MOST_PANEL * MOST_PRODUCT_LANES},
+        {"ATTENTION_WEIGHT_BYTES", MOST_WEIGHT_BYTES},
+        {"ATTENTION_VECTORS", LEAST_VECTORS},
+        {"ATTENTION_MASKED_KEYS", MASKED_KEYS},
+    };
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+        if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value)) return -1;
+    return 0;
+}
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);
@@ -134,7 +156,7 @@ static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
 }
 
 static int module_exec(PyObject *module) {
-    if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;
+    if (add_constants(module)) return -1;
     PyObject *operations = pointwise_operations();
     const int failed = !operations || PyModule_AddObjectRef(module, "OPERATIONS", operations);
     Py_XDECREF(operations);

@@ -9,9 +9,6 @@
 #include "normalization/normalization.h"
 #include "products/products.h"
 
-#define MOST_WEIGHT_BYTES (1 << 20) /* of a job, where that leaves it some vectors of queries */
-#define LEAST_VECTORS 3
-#define MASKED_KEYS 32 /* whose mask is copied at once */
 #define JOBS_OF_THREAD 3 /* of queries, where matrices are few */
 
 struct attention {
@@ -112,7 +109,7 @@ static int take(struct attention *t, const Py_buffer *buffers, int isa) {
     return take_kernels(scores, isa) && take_kernels(mixed, isa);
 }
 
-/* Take what is added to the scores, of their shape. */
+/* Take the mask, which has the shape of the scores. */
 static int take_mask(struct attention *t, const Py_buffer *mask) {
     const int stacked = t->scores.stacked;
     int good = mask->ndim == stacked + 2 && take_matrices(mask, &t->mask);

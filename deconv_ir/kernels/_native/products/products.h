@@ -1,4 +1,4 @@
-/* Products of matrices, block by block: what multiply() and attend() share. */
+/* Products of matrices, block by block; multiply() and attend() share them. */
 #ifndef DECONV_PRODUCTS_H
 #define DECONV_PRODUCTS_H
 
@@ -8,6 +8,12 @@
 #define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
 #define MOST_DEPTH 256 /* terms that are packed at once */
 #define MOST_PANEL 4   /* vectors of columns of a panel */
+#define MOST_PRODUCT_LANES (CACHE_LINE / (int)sizeof(float)) /* of any instruction set */
+/* Of attention: bytes of the weights of a job, if that leaves it LEAST_VECTORS vectors of queries,
+ * and keys whose mask is copied at once. */
+#define MOST_WEIGHT_BYTES (1 << 20)
+#define LEAST_VECTORS 3
+#define MASKED_KEYS 32
 
 /* Matrices in memory: elements from one row, column and matrix to the next. */
 struct matrices {
@@ -25,7 +31,7 @@ struct product {
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
     int64_t m, n, k, step, vectors, panels; /* step: from one row of `out` to the next */
-    int padded; /* whether rows of `out` have room for whole vectors */
+    int padded; /* whether rows of `out` hold whole vectors */
     int64_t row_jobs, column_jobs, panels_at_once;
     int64_t pieces, pieces_at_once; /* of a copy */
     int64_t packed_a, packed_b; /* elements of scratch */
@@ -37,7 +43,7 @@ struct pack_places {
     float *a, *b, *gathered;
 };
 
-/* Take what depends on the instruction set and on n.  Returns whether it can be used. */
+/* Set the fields that depend on the instruction set and on n.  Returns whether it can be used. */
 int take_kernels(struct product *p, int isa);
 
 /* Change the number of columns, for the same kernels. */
@@ -59,10 +65,10 @@ const float *matrix_at(const struct product *p, const struct matrices *all, int6
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
                 int64_t first_panel, int64_t last_panel, struct pack_places to, float *out);
 
-/* Count the scratch of a thread for so many rows at once.  Returns the bytes of all three. */
+/* Count the scratch of a thread for `rows` rows at once.  Returns the bytes of all three. */
 int64_t count_packed(struct product *p, int64_t rows);
 
-/* Divide memory among what count_packed() has counted. */
+/* Divide memory among the buffers that count_packed() has counted. */
 struct pack_places places_at(const struct product *p, float *scratch);
 
 #endif
