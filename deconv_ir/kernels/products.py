@@ -104,7 +104,8 @@ def scratch_bytes(rows: int, depth: int, columns: int) -> int:
         return 0
     lanes: int = module.PRODUCT_LANES
     packed: int = min(rows + lanes, module.PRODUCT_ROWS) + module.PRODUCT_COLUMNS + lanes
-    return get_threads() * min(depth, module.PRODUCT_DEPTH) * packed * 4
+    terms: int = min(depth, module.PRODUCT_DEPTH)
+    return get_threads() * terms * packed * 4
 
 
 def _is_compiled(a: Array, b: Array) -> bool:
@@ -200,10 +201,10 @@ def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | No
     module = compiled_module()
     if module is None or not _is_worth(queries, depth, keys):
         return None
-    panel = module.ATTENTION_VECTORS * module.PRODUCT_LANES
-    weights = module.ATTENTION_WEIGHT_BYTES // (4 * max(1, keys))
-    at_once = min(max(panel, min(module.PRODUCT_ROWS, weights)), queries) + panel
-    masked = 4 * module.ATTENTION_MASKED_KEYS * (at_once + module.PRODUCT_LANES)
+    panel: int = module.ATTENTION_VECTORS * module.PRODUCT_LANES
+    weights: int = module.ATTENTION_WEIGHT_BYTES // (4 * max(1, keys))
+    at_once: int = min(max(panel, min(module.PRODUCT_ROWS, weights)), queries) + panel
+    masked: int = 4 * module.ATTENTION_MASKED_KEYS * (at_once + module.PRODUCT_LANES)
     packed = (scratch_bytes(keys, depth, queries), scratch_bytes(queries, keys, width))
     return get_threads() * (4 * (keys + 1) * at_once + masked) + max(packed)
 

@@ -451,7 +451,7 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
     }
 }
 
-/* Interleave two lines with non-temporal stores, if they make whole cache lines; returns whether. */
+/* Interleave two lines with non-temporal stores, if they fill whole cache lines; return whether. */
 static int NAME(stream_pairs)(const void *lines, int64_t pitch, int64_t count, void *out_) {
 #ifdef STREAM
     const ELEMENT *in = lines;

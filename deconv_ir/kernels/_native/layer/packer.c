@@ -15,7 +15,7 @@
 #define MOST_PACKERS 3
 #define LOOK_NANOSECONDS 20000000
 
-/* The steps that remain when all filters are packed. */
+/* How Python goes on when all filters are packed. */
 enum outcome { AS_PLANNED, PLAN_AGAIN, PACK_AGAIN };
 
 struct filter {
