@@ -1,4 +1,4 @@
-"""Draw docs/kernels.svg: how a transposed convolution falls apart into phases.
+"""Draw docs/kernels.svg: how a transposed convolution falls apart into sub-convolutions.
 
 python bench/figure.py docs/kernels.svg
 """
@@ -32,11 +32,11 @@ def main() -> None:
         box(2 * x + 1, 3, f"x{x}" if inside else "0", "#dddddd" if inside else "white")
     for v in range(output // STRIDE):
         for q in range(STRIDE):
-            place = STRIDE * v + q
-            phase = (q + PAD) % STRIDE
+            y = STRIDE * v + q
+            first = (q + PAD) % STRIDE
             box(2 * v + 1 + 0.0, 1.6 - 0.7 * q, f"v{v}", COLOURS[q] + "66")
-            box(place, -0.6, f"y{place}", COLOURS[q] + "66")
-            for k in range(phase, KERNEL, STRIDE):
+            box(y, -0.6, f"y{y}", COLOURS[q] + "66")
+            for k in range(first, KERNEL, STRIDE):
                 x = v + (q + PAD - k) // STRIDE
                 axis.plot(
                     [2 * x + 1, 2 * v + 1],
@@ -46,9 +46,9 @@ def main() -> None:
                     zorder=0,
                 )
     axis.text(-2.2, 3, "data, zeros\naround them", ha="right", va="center")
-    axis.text(-2.2, 1.6, "phase q = 0\ntaps k = 1, 3", ha="right", va="center")
-    axis.text(-2.2, 0.9, "phase q = 1\ntaps k = 0, 2", ha="right", va="center")
-    axis.text(-2.2, -0.6, "output,\nphases interleaved", ha="right", va="center")
+    axis.text(-2.2, 1.6, "sub-convolution q = 0\ntaps k = 1, 3", ha="right", va="center")
+    axis.text(-2.2, 0.9, "sub-convolution q = 1\ntaps k = 0, 2", ha="right", va="center")
+    axis.text(-2.2, -0.6, "output,\nsub-convolutions\ninterleaved", ha="right", va="center")
     axis.set_xlim(-6, 2 * DATA + 2)
     axis.set_ylim(-1.1, 3.5)
     axis.axis("off")

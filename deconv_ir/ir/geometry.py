@@ -303,10 +303,11 @@ def interior_taps(axis: Axis, kernel: int) -> tuple[int, int, int]:
     >>> interior_taps(Axis(stride=2), 3)  # odd outputs sum one element, even ones two
     (1, 2, 0)
     """
-    phases = axis.stride // math.gcd(axis.stride, axis.dilation)
-    reached = min(kernel, phases)
-    fewest = kernel // phases if reached == axis.stride else 0
-    return fewest, -(-kernel // phases), axis.stride - reached
+    # Taps k and k + period reach the same sub-convolution.
+    period = axis.stride // math.gcd(axis.stride, axis.dilation)
+    reached = min(kernel, period)
+    fewest = kernel // period if reached == axis.stride else 0
+    return fewest, -(-kernel // period), axis.stride - reached
 
 
 def tap_counts(
@@ -325,8 +326,8 @@ def tap_counts(
     """
     stride, dilation = axis.stride, axis.dilation
     common = math.gcd(stride, dilation)
-    phases = stride // common
-    inverse = pow(dilation // common, -1, phases)
+    period = stride // common
+    inverse = pow(dilation // common, -1, period)
     counts = []
     for y in outputs:
         t = y + pad_begin
@@ -335,8 +336,8 @@ def tap_counts(
         if t % common or last < first or data < 1:
             counts.append(0)
             continue
-        k = t // common * inverse % phases  # k, k + phases, ... reach t
-        counts.append((last - k) // phases - (first - 1 - k) // phases)
+        k = t // common * inverse % period  # k, k + period, ... reach t
+        counts.append((last - k) // period - (first - 1 - k) // period)
     return tuple(counts)
 
 

@@ -1,6 +1,6 @@
 """The loop oracle: the definition of a transposed convolution, written down.
 
-It shares nothing with the fast kernels, not even the words for phases, so
+It shares nothing with the fast kernels, not even the words for sub-convolutions, so
 that it can judge them.
 """
 

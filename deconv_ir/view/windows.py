@@ -95,7 +95,7 @@ def taps_of(window: Window) -> Taps:
     axis = Axis(window.stride, window.dilation)
     shown = range(min(window.output, MAX_TAPS))
     counts = tap_counts(axis, window.data, window.kernel, window.pad_begin, shown)
-    # With data on all sides, an output sums what its phase of the stride is given.
+    # With data on all sides, an output sums all taps of its sub-convolution.
     reach = effective_kernel(window.kernel, window.dilation)
     wide = reach // window.stride + 2
     inner = tap_counts(axis, 2 * wide + 2, window.kernel, 0, range(reach, reach + window.stride))

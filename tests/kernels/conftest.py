@@ -86,7 +86,7 @@ class Case:
     def largest(self) -> Any:
         """Bound what Winograd multiplies and sums for each output channel.
 
-        Its products mix the data of a window and the weights of a phase, so that
+        Its products mix the data of a window and the weights of a sub-convolution, so that
         an error is relative to the largest of them, not to those that an output
         is made of.
         """

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels import Convolution, Deconvolution, naive
 from deconv_ir.kernels.native import choose_fold
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -22,9 +23,8 @@ pytestmark = pytest.mark.skipif(
 ISAS = compiled_module().isas() if compiled_module() else []
 EPSILON = float(np.finfo(np.float32).eps)
 
-Array = Any
 
-# Kind, data, filter, stride, dilation, pad, output: two taps a phase, three, and more.
+# Kind, data, filter, stride, dilation, pad, output: two taps a sub-convolution, three, and more.
 LAYERS: dict[str, tuple[Any, ...]] = {
     "k4s2": (Deconvolution, (2, 16, 20, 23), (16, 12, 4, 4), 2, 1, 1, (40, 46)),
     "k3s1": (Deconvolution, (1, 24, 21, 30), (24, 16, 3, 3), 1, 1, 1, (21, 30)),
@@ -149,7 +149,7 @@ WEIGHTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
 
 
 def largest_around(sums: Array, step: int, far: tuple[int, ...]) -> Array:
-    """Return the largest sum among the outputs of the same phase that are at most `far` away."""
+    """Return the largest sum of the same sub-convolution that is at most `far` away."""
     for axis, most in enumerate(far, 2):
         padding = [(0, 0)] * sums.ndim
         padding[axis] = (most * step, most * step)
@@ -403,7 +403,7 @@ def test_scaled_channels_leave_the_error_as_it_is(
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 @pytest.mark.parametrize("element", ["float32", "float64"])
-def test_infinities_meet_no_zeros_of_folded_phases(value: float, element: str) -> None:
+def test_infinities_meet_no_zeros_of_folded_sub_convolutions(value: float, element: str) -> None:
     """Where kernel and stride leave zeros in the folded filter, other results keep their bits."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((2, 24, 9, 11)).astype(element)

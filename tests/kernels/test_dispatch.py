@@ -36,7 +36,7 @@ F32, F16, I8 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int8)
         (problem(), F32, True, Algorithm.COMPILED),
         (problem(), F16, True, Algorithm.COMPILED),
         (problem(), I8, True, Algorithm.COMPILED),
-        # four axes, or more phases than tables are worth
+        # four axes, or more sub-convolutions than tables are worth
         (problem((1,) * 4, (1,) * 4), F32, True, Algorithm.NUMPY),
         (problem((3, 3), (1000, 1000)), F32, True, Algorithm.NUMPY),
         # without a compiler

@@ -1,4 +1,4 @@
-"""Layers with few output channels: phases of the last axis become channels."""
+"""Layers with few output channels: sub-convolutions of the last axis become channels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ needs_compiled = pytest.mark.skipif(
         (3, 2, 1, 16, 1, 1),  # two rows, three of four useful
         (5, 4, 1, 16, 1, 1),  # 5 of 8
         (8, 4, 2, 16, 1, 1),  # dilated
-        (3, 1, 1, 16, 1, 1),  # one phase
+        (3, 1, 1, 16, 1, 1),  # one sub-convolution
         (4, 2, 1, 1, 1, 1),  # depthwise
         (4, 2, 1, 64, 3, 1),  # enough rows
         (14, 7, 1, 16, 2, 1),  # 14 rows make no equal blocks
@@ -40,7 +40,7 @@ def test_choice(kernel, stride, dilation, channels_in, channels_out, expected):
 
 
 def test_folded_filter():
-    # Taps 0 to 4 of stride 2: shifts of phase 0 are taps 0, 2, 4; of phase 1 taps 1, 3.
+    # Taps 0 to 4 of stride 2: shifts of sub-convolution 0 are taps 0, 2, 4; those of 1 are 1, 3.
     weights = np.arange(1.0, 11.0).reshape(1, 2, 5)
     problem = Problem(1, 1, 2, (5,), (2,), (1,))
     folded = fold_filter(problem, weights)

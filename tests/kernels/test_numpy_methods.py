@@ -9,7 +9,7 @@ from deconv_ir import kernels
 from deconv_ir.kernels import Convolution, Deconvolution, naive
 from deconv_ir.kernels.numpy.method import choose_method
 from deconv_ir.kernels.numpy.subconvolution import spans, sub_convolutions
-from deconv_ir.kernels.numpy.tile import choose_tiles
+from deconv_ir.kernels.numpy.tiled import choose_tiles
 from deconv_ir.kernels.problem import Problem
 
 METHODS = ["im2col", "gemm_col2im"]
@@ -48,15 +48,15 @@ def test_choice_of_method(layer, dtype, forward, expected):
 def test_sub_convolutions_of_kernel_3_stride_2():
     # full[2u] = x[u] w0 + x[u - 1] w2, full[2u + 1] = x[u] w1
     even, odd = (s.axes[0] for s in sub_convolutions(problem(3, 2, 1, 1, axes=1)))
-    assert (even.phases, even.kernel, even.start, even.step) == ((0,), ((2, 0),), -1, 1)
-    assert (odd.phases, odd.kernel, odd.start) == ((1,), ((1,),), 0)
+    assert (even.remainders, even.kernel, even.start, even.step) == ((0,), ((2, 0),), -1, 1)
+    assert (odd.remainders, odd.kernel, odd.start) == ((1,), ((1,),), 0)
 
 
 def test_sub_convolutions_of_dilated_taps():
     # Taps at 0, 3, 6 with stride 2: 0 and 6 are even, three positions u apart.
     parts = sub_convolutions(problem(3, 2, 1, 1, dilation=3, axes=1))
     axes = [part.axes[0] for part in parts]
-    assert [(a.phases, a.kernel, a.start, a.step) for a in axes] == [
+    assert [(a.remainders, a.kernel, a.start, a.step) for a in axes] == [
         ((0,), ((2, 0),), -3, 3),
         ((1,), ((1,),), -1, 3),
     ]
@@ -72,9 +72,9 @@ def test_positions_that_see_data(forward):
         computed = set()
         for part in sub_convolutions(layer):
             (axis,) = part.axes
-            for phase in axis.phases:
-                first, last = span.clip(phase, *span.reached(axis))
-                computed |= {span.stride * u + phase - span.pad for u in range(first, last)}
+            for remainder in axis.remainders:
+                first, last = span.clip(remainder, *span.reached(axis))
+                computed |= {span.stride * u + remainder - span.pad for u in range(first, last)}
         assert computed <= set(range(y))
         for out in set(range(y)) - computed:
             for tap in range(k + 1):

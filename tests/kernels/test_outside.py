@@ -1,4 +1,4 @@
-"""Results that no tap brings data to, and phases that the output has fewer positions of."""
+"""Results that no tap brings data to, and sub-convolutions with fewer positions in the output."""
 
 from __future__ import annotations
 
@@ -20,10 +20,17 @@ LAYERS = {
     "of one row": ((1, 8, 1, 12), (8, 12, 2, 2), (2, 2), 1, (0, 0), (3, 25)),
     "kernel < stride": ((1, 4, 6, 6), (4, 7, 2, 2), (3, 3), 1, (0, 0), (19, 20)),
     "far before and behind": ((2, 6, 5, 9), (6, 9, 4, 4), (2, 2), 1, (-5, -9), (31, 47)),
-    "phases as channels": ((1, 5, 6, 11), (5, 1, 4, 4), (2, 2), 1, (-3, -7), (22, 60)),
-    "less of the last phases": ((2, 12, 8, 13), (12, 5, 5, 5), (2, 2), 1, (2, 2), (15, 25)),
+    "sub-convolutions as channels": ((1, 5, 6, 11), (5, 1, 4, 4), (2, 2), 1, (-3, -7), (22, 60)),
+    "less of the last sub-convolutions": (
+        (2, 12, 8, 13),
+        (12, 5, 5, 5),
+        (2, 2),
+        1,
+        (2, 2),
+        (15, 25),
+    ),
     "tiny planes": ((8, 40, 3, 3), (40, 16, 5, 5), (3, 3), 1, (2, 2), (7, 8)),
-    "one position of a phase": (
+    "one position of a sub-convolution": (
         (4, 20, 1, 2, 2),
         (20, 6, 3, 3, 3),
         (2, 2, 2),
@@ -32,7 +39,7 @@ LAYERS = {
         (1, 3, 3),
     ),
     "stride 1": ((2, 4, 6, 15), (4, 6, 3, 3), (1, 1), 1, (1, 1), (12, 22)),
-    "phases of other windows": ((1, 15, 7), (15, 38, 3), (2,), 3, (-3,), (30,)),
+    "sub-convolutions of other windows": ((1, 15, 7), (15, 38, 3), (2,), 3, (-3,), (30,)),
 }
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 # Data, filter, strides, pads, output: few jobs of several pieces each.
 LAYERS = {
     "chunks of rows": ((3, 24, 9, 9), (24, 90, 3, 3), (1, 1), (1, 1), (9, 9)),
-    "phases": ((3, 6, 17, 19), (6, 4, 6, 6), (3, 3), (2, 1), (49, 56)),
+    "sub-convolutions": ((3, 6, 17, 19), (6, 4, 6, 6), (3, 3), (2, 1), (49, 56)),
     "three axes": ((2, 5, 5, 6, 7), (5, 7, 4, 4, 4), (2, 2, 2), (1, 1, 1), (10, 12, 14)),
     "tiny planes": ((9, 40, 4, 4), (40, 30, 4, 4), (2, 2), (1, 1), (8, 8)),
     "kernel = stride": ((3, 140, 6, 7), (140, 20, 2, 2), (2, 2), (0, 0), (12, 14)),

@@ -50,25 +50,25 @@ def ones(shape, strides, dilations=None, groups=1, algorithm="winograd", kind=De
     return kind(weights, strides=strides, dilations=dilations, groups=groups, algorithm=algorithm)
 
 
-# F(m, t) has t taps: as many as a phase has at most, ceil(kernel / stride), or, where an axis
-# is one phase of more than three, as many as each of its parts.
+# F(m, t) has t taps: as many as a sub-convolution has at most, ceil(kernel / stride), or, where an
+# axis is one sub-convolution of more than three, as many as each of its parts.
 @pytest.mark.parametrize(
     ("kernel", "strides", "dilations", "taps"),
     [
         ((4, 4), (2, 2), (1, 1), (2, 2)),
         ((3, 3), (1, 1), (1, 1), (3, 3)),
         ((3, 3), (1, 1), (2, 3), (3, 3)),
-        ((3, 3), (2, 2), (1, 1), (2, 2)),  # phases of two taps and of one
+        ((3, 3), (2, 2), (1, 1), (2, 2)),  # sub-convolutions of two taps and of one
         ((5, 9), (2, 4), (1, 1), (3, 3)),
         ((16, 2), (8, 2), (1, 1), (2, 1)),
         ((2, 2), (2, 2), (1, 1), (1, 1)),  # kernel = stride: a product without transforms
         ((4, 4), (2, 2), (3, 3), (2, 2)),
-        ((3, 3), (2, 2), (2, 1), None),  # a phase without taps
+        ((3, 3), (2, 2), (2, 1), None),  # a sub-convolution without taps
         ((1, 3), (2, 1), (1, 1), None),
         ((4, 9), (2, 1), (1, 1), (2, 3)),  # nine taps, three parts of 3
         ((4, 12), (1, 1), (1, 2), (2, 3)),  # 2 and 2; four parts of 3
         ((3, 13), (1, 1), (1, 1), None),  # too many parts
-        ((4, 9), (2, 2), (1, 1), None),  # five taps and four: these are not one phase
+        ((4, 9), (2, 2), (1, 1), None),  # five taps and four: these are not one sub-convolution
         ((4, 4), (2, 2), (17, 1), None),  # taps far apart
     ],
 )
@@ -114,7 +114,8 @@ def test_choice_by_cost(monkeypatch, data, shape, strides, pads, expected):
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("element", ["float32", "float16", "bfloat16"])
 def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
-    # Per axis: kernel, stride, dilation; 1 to 3 taps a phase, equal or not, or one phase of more.
+    # Per axis: kernel, stride, dilation; sub-convolutions of 1 to 3 taps, equal or not, or one of
+    # more.
     shapes = [
         (2, 1, 1),
         (3, 1, 2),
@@ -369,7 +370,11 @@ def test_weights_serve_all_extents_and_pads(draw_case):
         ((4, 4), (1, 1), True),
         ((40, 41), (1, 1), True),
         ((9, 9), (3, -5), True),
-        ((9, 9), (0, 1), True),  # other phases come first: these have weights of their own
+        (
+            (9, 9),
+            (0, 1),
+            True,
+        ),  # other sub-convolutions come first: these have weights of their own
         ((9, 9), (1, 3), True),
     ]:
         case.data = rng.standard_normal((2, case.data.shape[1], *extents), dtype=np.float32)

@@ -22,18 +22,17 @@ import numpy as np
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation
-from deconv_ir.kernels.numpy.subconvolution import Axes
-from deconv_ir.kernels.numpy.tile import Extents
+from deconv_ir.kernels.numpy.subconvolution import Axes, Extents
 from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
 
 class _Distance(NamedTuple):
-    """The taps of one distance: their first row, and how many phases they reach, an axis each."""
+    """The taps of one distance: their first row, and the sub-convolutions reached per axis."""
 
     first: int
-    phases: tuple[int, ...]
+    reached: tuple[int, ...]
 
 
 class GemmCol2im(TiledKernel):
@@ -65,7 +64,7 @@ class GemmCol2im(TiledKernel):
             for axis, d in zip(per_axis, problem.dilations, strict=True)
         ]
         self.taps, self.reach = rows, [shifts[-1] for shifts in self.shifts]
-        self.phases = tuple(tuple(range(n)) for n in self.distances[0].phases)
+        self.remainders = tuple(tuple(range(n)) for n in self.distances[0].reached)
         by_tap = np.concatenate(columns, axis=3).transpose(0, 2, 3, 1)
         shape = (problem.groups, problem.channels_out * rows, problem.channels_in)
         self.packed = np.ascontiguousarray(by_tap, self.accumulator).reshape(shape)
@@ -84,10 +83,10 @@ class GemmCol2im(TiledKernel):
     def parts(self, axes: Axes) -> list[Part]:
         """Return all sub-convolutions as one part."""
         ranges = tuple(
-            axis.seen(phases, 0, axis.data + reach if axis.data else 0)
-            for axis, phases, reach in zip(axes, self.phases, self.reach, strict=True)
+            axis.seen(remainders, 0, axis.data + reach if axis.data else 0)
+            for axis, remainders, reach in zip(axes, self.remainders, self.reach, strict=True)
         )
-        return [Part(self.phases, ranges, self.problem.channels_in * self.problem.taps)]
+        return [Part(self.remainders, ranges, self.problem.channels_in * self.problem.taps)]
 
     def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
         """Return the bytes of data, which may be copied, of products and of sums."""
@@ -113,7 +112,7 @@ class GemmCol2im(TiledKernel):
         products = scratchpad.take(shape, self.accumulator)
         multiply_stacks(self.packed[tile.groups, rows], matrix, products)
         by_tap = products.reshape(*stack, self.taps, *extents)
-        counts = tuple(map(len, self.phases))
+        counts = tuple(map(len, self.remainders))
         if len(self.distances) == 1 and extents == size:
             return by_tap.reshape(*stack, *counts, *extents)
         sums = scratchpad.take((*stack, *counts, *size), self.accumulator)
@@ -122,15 +121,15 @@ class GemmCol2im(TiledKernel):
             for axis in zip(self.shifts, tile.begin, tile.end, low, high, strict=True)
         ]
         for distance, overlap in zip(self.distances, itertools.product(*overlaps), strict=True):
-            rows = slice(distance.first, distance.first + math.prod(distance.phases))
-            column = by_tap[:, :, :, rows].reshape(*stack, *distance.phases, *extents)
+            rows = slice(distance.first, distance.first + math.prod(distance.reached))
+            column = by_tap[:, :, :, rows].reshape(*stack, *distance.reached, *extents)
             source = pick(column, ..., *(there for _, there in overlap))
             here = (here for here, _ in overlap)
-            target = pick(sums, ..., *map(slice, distance.phases), *here)
+            target = pick(sums, ..., *map(slice, distance.reached), *here)
             if distance.first:
                 target += source
             else:
-                # The first distance reaches all phases.
+                # The first distance reaches all sub-convolutions.
                 if source.size < sums.size:
                     sums[...] = 0
                 target[...] = source

@@ -26,11 +26,11 @@ from deconv_ir.kernels.numpy.integer import IntegerGemm
 from deconv_ir.kernels.numpy.subconvolution import (
     Axes,
     AxisSpan,
+    Extents,
     SubAxis,
     SubConvolutions,
     sub_convolutions,
 )
-from deconv_ir.kernels.numpy.tile import Extents
 from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
@@ -59,12 +59,12 @@ class Im2col(TiledKernel):
         self.packed = [self._pack(weights, part) for part in self.sub_convolutions]
 
     def _pack(self, weights: Array, part: SubConvolutions) -> Array:
-        """Return ``[group, out and phase, tap and in]``; of integers ``[limb, ...]``."""
+        """Return ``[group, out and sub-convolution, tap and in]``; integers ``[limb, ...]``."""
         for axis, taps in enumerate(part.axes):
-            # [g, in, out, phase of axis 0, tap of axis 0, phase of axis 1, ...]
+            # [g, in, out, remainder of axis 0, tap of axis 0, remainder of axis 1, ...]
             weights = weights.take(taps.kernel, axis=3 + 2 * axis)
-        phases = [3 + 2 * axis for axis in range(len(part.axes))]
-        ordered = weights.transpose(0, 2, *phases, *(a + 1 for a in phases), 1)
+        of_remainders = [3 + 2 * axis for axis in range(len(part.axes))]
+        ordered = weights.transpose(0, 2, *of_remainders, *(a + 1 for a in of_remainders), 1)
         groups, depth, outs = weights.shape[:3]
         matrix = np.ascontiguousarray(ordered).reshape(
             groups, outs * part.number, part.taps * depth
@@ -82,7 +82,7 @@ class Im2col(TiledKernel):
         """Return the sub-convolutions; those that read the same inputs share a panel."""
         return [
             Part(
-                tuple(axis.phases for axis in sub.axes),
+                tuple(axis.remainders for axis in sub.axes),
                 tuple(span.reached(axis) for span, axis in zip(axes, sub.axes, strict=True)),
                 self.problem.channels_in * sub.taps * sub.number,
             )
@@ -120,8 +120,8 @@ class Im2col(TiledKernel):
             self.integers.multiply(filters, self.integers.operands(panel), sums)
         else:
             multiply_stacks(filters, panel, sums)
-        phases = (len(axis.phases) for axis in sub.axes)
-        return sums.reshape(len(data), groups, outs, *phases, *size)
+        counts = (len(axis.remainders) for axis in sub.axes)
+        return sums.reshape(len(data), groups, outs, *counts, *size)
 
     def _gather(
         self, windows: list[_Windows], size: tuple[int, ...], data: Array, scratchpad: Scratchpad

@@ -10,12 +10,11 @@ import numpy as np
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.numpy.subconvolution import AxisSpan
-from deconv_ir.kernels.numpy.tile import Tile
+from deconv_ir.kernels.numpy.subconvolution import AxisSpan, Tile
 from deconv_ir.kernels.problem import pick
 
-Phases = tuple[tuple[int, ...], ...]
-"""Phases of the sub-convolutions in question, an axis each."""
+Remainders = tuple[tuple[int, ...], ...]
+"""Remainders r of some sub-convolutions, per axis."""
 
 
 class Interleaver(NamedTuple):
@@ -37,18 +36,18 @@ class Interleaver(NamedTuple):
         sums = np.zeros((*self.out.shape[1:3], *(1 for _ in self.spans)), dtype)
         self._finish(sums, slice(None), slice(None), self.out)
 
-    def write(self, images: slice, tile: Tile, phases: Phases, sums: Array) -> None:
-        """Write the sums of a tile, ``[N, group, out, *phase, *u]``, which may be changed.
+    def write(self, images: slice, tile: Tile, remainders: Remainders, sums: Array) -> None:
+        """Write the sums of a tile, ``[N, group, out, *r, *u]``, which may be changed.
 
-        All combinations of the phases are written.
+        The sub-convolutions of all combinations of the remainders are written.
         """
         axes = len(self.spans)
-        # Each position beside its phases: [N, group, out, u, phase, u, phase, ...].
+        # Each position u is followed by its remainder r: [N, group, out, u, r, u, r, ...].
         order = [0, 1, 2, *(a for i in range(axes) for a in (3 + axes + i, 3 + i))]
         ordered = sums.transpose(order)
         target = self.out[images, tile.groups, tile.outs]
-        for pieces in _pieces(self.spans, phases, tile.begin, tile.end):
-            index = [s for piece in pieces for s in (piece.positions, piece.phases)]
+        for pieces in _pieces(self.spans, remainders, tile.begin, tile.end):
+            index = [s for piece in pieces for s in (piece.positions, piece.remainders)]
             source = pick(ordered, ..., *index)
             place = pick(target, ..., *(piece.outputs for piece in pieces))
             # Splitting axes makes a view, however the output lies in memory.
@@ -74,47 +73,50 @@ class Interleaver(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Results of one axis that can be copied at once, counted in the tile and its phases."""
+    """Results of one axis that can be copied at once, counted in the tile and in its remainders."""
 
     positions: slice
-    phases: slice
+    remainders: slice
     outputs: slice
-    """Where they go; of several phases, one output after the other."""
+    """Where they go; of several sub-convolutions, one output after the other."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _pieces(
-    spans: tuple[AxisSpan, ...], phases: Phases, begin: tuple[int, ...], end: tuple[int, ...]
+    spans: tuple[AxisSpan, ...],
+    remainders: Remainders,
+    begin: tuple[int, ...],
+    end: tuple[int, ...],
 ) -> list[tuple[_Piece, ...]]:
     per_axis = [
         _pieces_of_axis(*axis, last=i == len(spans) - 1)
-        for i, axis in enumerate(zip(spans, phases, begin, end, strict=True))
+        for i, axis in enumerate(zip(spans, remainders, begin, end, strict=True))
     ]
     return list(itertools.product(*per_axis))
 
 
 def _pieces_of_axis(
-    span: AxisSpan, phases: tuple[int, ...], begin: int, end: int, *, last: bool
+    span: AxisSpan, remainders: tuple[int, ...], begin: int, end: int, *, last: bool
 ) -> list[_Piece]:
     """Return all results of one axis that the output sees.
 
-    Where all phases are there, they are written together, so that whole rows of
+    Where all sub-convolutions are there, they are written together, so that whole rows of
     the output follow each other in memory; except along the last axis, where
-    the loop over the positions of one phase is the longest there is.
+    the loop over the positions of one of them is the longest.
     """
     s = span.stride
     low, high = max(begin, -(-span.pad // s)), min(end, (span.pad + span.output) // s)
     edges = [(begin, end)]
     pieces = []
-    if not last and len(phases) == s > 1 and low < high:
+    if not last and len(remainders) == s > 1 and low < high:
         at = slice(low - begin, high - begin)
         pieces.append(_Piece(at, slice(0, s), slice(low * s - span.pad, high * s - span.pad)))
         edges = [(begin, low), (high, end)]
     for first, stop in edges:
-        for i, phase in enumerate(phases):
-            u, v = span.clip(phase, first, stop)
+        for i, remainder in enumerate(remainders):
+            u, v = span.clip(remainder, first, stop)
             if u < v:
-                y = u * s + phase - span.pad
+                y = u * s + remainder - span.pad
                 outputs = slice(y, y + (v - u - 1) * s + 1, s)
                 pieces.append(_Piece(slice(u - begin, v - begin), slice(i, i + 1), outputs))
     return pieces

@@ -1,7 +1,7 @@
 """Which input positions and weights each output position is made of.
 
 A transposed convolution of stride s is s sub-convolutions an axis: with the
-natural output position ``t = s*u + r``, all outputs of one remainder (phase) r
+natural output position ``t = s*u + r``, all outputs of one remainder r
 see the same kernel positions, at neighbouring inputs.  Each is a convolution of
 stride 1 over u, and the output is their results interleaved.  A forward
 convolution is a single one, of its own stride and dilation.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.problem import Problem
@@ -20,10 +21,10 @@ from deconv_ir.kernels.problem import Problem
 class SubAxis(NamedTuple):
     """One axis of sub-convolutions that read the same input positions."""
 
-    phases: tuple[int, ...]
+    remainders: tuple[int, ...]
     """Their remainders r, ascending."""
     kernel: tuple[tuple[int, ...], ...]
-    """Kernel positions, ``[phase][tap]``, in order of the input positions."""
+    """Kernel positions, ``[remainder][tap]``, in order of the input positions."""
     start: int
     """Input position of the first tap at u = 0, without the pads of a forward convolution."""
     step: int
@@ -38,14 +39,14 @@ class SubAxis(NamedTuple):
 
 
 class SubConvolutions(NamedTuple):
-    """Sub-convolutions that read the same input positions: all combinations of some phases."""
+    """Sub-convolutions that read the same inputs: all combinations of the axes' remainders."""
 
     axes: tuple[SubAxis, ...]
 
     @property
     def number(self) -> int:
         """How many sub-convolutions these are."""
-        return math.prod(len(axis.phases) for axis in self.axes)
+        return math.prod(len(axis.remainders) for axis in self.axes)
 
     @property
     def taps(self) -> int:
@@ -61,7 +62,7 @@ def sub_convolutions(problem: Problem) -> tuple[SubConvolutions, ...]:
         if problem.forward:
             per_axis.append([SubAxis((0,), (tuple(range(extent)),), 0, d, s)])
             continue
-        # Kernel positions k, k + every, k + 2 * every ... belong to one phase.
+        # Kernel positions k, k + every, k + 2 * every ... belong to one sub-convolution.
         every, step = s // math.gcd(s, d), d // math.gcd(s, d)
         found: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for k in range(min(every, extent)):
@@ -87,19 +88,19 @@ class AxisSpan(NamedTuple):
     pad: int
     """Where in the natural output the output begins; 0 for a forward convolution."""
     stride: int
-    """Of the output: ``y = stride * u + phase - pad``."""
+    """Of the output: ``y = stride * u + remainder - pad``."""
     offset: int
     """Added to input positions: minus the pad of a forward convolution."""
 
-    def clip(self, phase: int, begin: int, end: int) -> tuple[int, int]:
-        """Return the u in ``[begin, end)`` that the output sees of a phase, as a range."""
-        low = max(begin, -((phase - self.pad) // self.stride))
-        high = min(end, (self.pad + self.output - 1 - phase) // self.stride + 1)
+    def clip(self, remainder: int, begin: int, end: int) -> tuple[int, int]:
+        """Return the u in ``[begin, end)`` that the output sees of a sub-convolution."""
+        low = max(begin, -((remainder - self.pad) // self.stride))
+        high = min(end, (self.pad + self.output - 1 - remainder) // self.stride + 1)
         return low, max(low, high)
 
-    def seen(self, phases: tuple[int, ...], begin: int, end: int) -> tuple[int, int]:
-        """Return the u in ``[begin, end)`` that the output sees of any of some phases."""
-        ranges = [self.clip(phase, begin, end) for phase in phases]
+    def seen(self, remainders: tuple[int, ...], begin: int, end: int) -> tuple[int, int]:
+        """Return the u in ``[begin, end)`` that any of these sub-convolutions writes."""
+        ranges = [self.clip(remainder, begin, end) for remainder in remainders]
         ranges = [(low, high) for low, high in ranges if high > low]
         if not ranges:
             return begin, begin
@@ -112,11 +113,11 @@ class AxisSpan(NamedTuple):
         far = axis.start + axis.step * (axis.taps - 1) + self.offset
         begin = -(far // axis.stride)
         end = (self.data - 1 - axis.start - self.offset) // axis.stride + 1
-        return self.seen(axis.phases, begin, end)
+        return self.seen(axis.remainders, begin, end)
 
-    def covered(self, phases: tuple[int, ...], begin: int, end: int) -> int:
-        """Return how many outputs some phases write for the u in ``[begin, end)``."""
-        ranges = (self.clip(phase, begin, end) for phase in phases)
+    def covered(self, remainders: tuple[int, ...], begin: int, end: int) -> int:
+        """Return how many outputs these sub-convolutions write for the u in ``[begin, end)``."""
+        ranges = (self.clip(remainder, begin, end) for remainder in remainders)
         return sum(high - low for low, high in ranges)
 
 
@@ -136,3 +137,29 @@ def spans(
         AxisSpan(x, y, 0, 1, -pad) if problem.forward else AxisSpan(x, y, pad, s, 0)
         for x, y, pad, s in axes
     )
+
+
+Extents = tuple[int, int, Sequence[int]]
+"""How many groups, output channels, and positions u, an axis each."""
+
+
+class Tile(NamedTuple):
+    """A part of one image."""
+
+    groups: slice
+    outs: slice
+    """Groups, and output channels of each."""
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    """Positions u of the sub-convolutions, an axis each."""
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """Extents, an axis each."""
+        return tuple(e - b for b, e in zip(self.begin, self.end, strict=True))
+
+    @property
+    def extents(self) -> tuple[int, int, tuple[int, ...]]:
+        """How many groups, output channels and positions."""
+        groups, outs = (part.stop - part.start for part in (self.groups, self.outs))
+        return groups, outs, self.size

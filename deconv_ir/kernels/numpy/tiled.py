@@ -1,9 +1,15 @@
-"""The base of both methods: threads take tiles, each with a scratchpad of its own."""
+"""The base of both methods: threads take tiles, each with a scratchpad of its own.
+
+Tiles depend on the layer, on the extents of one image and on the bound of the
+scratchpad alone, never on threads or batch, because the BLAS may sum matrices
+of other sizes in another order.
+"""
 
 from __future__ import annotations
 
 import abc
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,13 +19,18 @@ import numpy as np
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.numpy.interleave import Interleaver, Phases
-from deconv_ir.kernels.numpy.subconvolution import Axes, spans
-from deconv_ir.kernels.numpy.tile import COMFORTABLE_BYTES, Extents, Tile, choose_tiles
+from deconv_ir.kernels.numpy.interleave import Interleaver, Remainders
+from deconv_ir.kernels.numpy.subconvolution import Axes, Extents, Tile, spans
 from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
+# Larger tiles leave the caches.
+COMFORTABLE_BYTES = 4 << 20
+# Smaller matrices take the BLAS longer to pack than to multiply.
+_FEWEST_POSITIONS, _FEWEST_CHANNELS = 512, 32
+# Tiles of an image, so that threads can share it, and multiply-adds that are worth a tile.
+_SHARES, _WORTH_A_TILE = 8, 1 << 22
 # Images are computed in one call of NumPy where this many calls are left for each thread.
 _JOBS_OF_A_THREAD = 2
 
@@ -53,7 +64,7 @@ class Scratchpad:
 class Part(NamedTuple):
     """Sub-convolutions that are computed together."""
 
-    phases: Phases
+    remainders: Remainders
     """An axis each; all combinations of them."""
     ranges: tuple[tuple[int, int], ...]
     """Positions u that are written, an axis each."""
@@ -62,10 +73,10 @@ class Part(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A tile of a part: the part's number and phases, and the tile."""
+    """A tile of a part: the part's number and remainders, and the tile."""
 
     part: int
-    phases: Phases
+    remainders: Remainders
     tile: Tile
 
 
@@ -79,6 +90,73 @@ class Tiling(NamedTuple):
     """What it takes of its `Scratchpad`; the rest are temporary arrays."""
     holes: bool
     """Whether there are outputs that no job writes."""
+
+
+def choose_tiles(
+    groups: int,
+    outs: int,
+    ranges: Sequence[tuple[int, int]],
+    scratch: Callable[[int, int, Sequence[int]], int],
+    work: int,
+    bound: int,
+) -> list[Tile]:
+    """Cut one image into tiles that do not overlap; none where there is no position.
+
+    Those of other output channels, which read the same data, follow each other.
+
+    Parameters
+    ----------
+    groups, outs : int
+        Groups, and output channels of each.
+    ranges : sequence of (int, int)
+        Positions u, an axis each.
+    scratch : callable
+        Bytes of a tile, from its groups, output channels and positions.
+    work : int
+        Multiply-adds of one output channel of one position.
+    bound : int
+        Bytes that a tile may take; exceeded only where nothing can be cut.
+    """
+    if not outs or any(end <= begin for begin, end in ranges):
+        return []
+    # Groups, output channels, positions.
+    sizes = [groups, outs, *(end - begin for begin, end in ranges)]
+    whole = tuple(sizes)
+    bound = min(bound, COMFORTABLE_BYTES)
+
+    def over() -> bool:
+        return scratch(sizes[0], sizes[1], sizes[2:]) > bound
+
+    def count() -> int:
+        return math.prod(-(-all_ // one) for all_, one in zip(whole, sizes, strict=True))
+
+    for positions, channels in ((_FEWEST_POSITIONS, _FEWEST_CHANNELS), (1, 1)):
+        while over() and sizes[0] > 1:
+            sizes[0] = -(-sizes[0] // 2)
+        for axis in range(2, len(sizes)):
+            while over() and sizes[axis] > 1 and math.prod(sizes[2:]) > positions:
+                sizes[axis] = -(-sizes[axis] // 2)
+        while over() and sizes[1] > channels:
+            sizes[1] = max(channels, -(-sizes[1] // 2))
+    while count() < _SHARES and math.prod(sizes) * work >= 2 * _WORTH_A_TILE:
+        if sizes[0] > 1:
+            axis = 0
+        elif sizes[2] > 1 and math.prod(sizes[2:]) >= 2 * _FEWEST_POSITIONS:
+            axis = 2
+        elif sizes[1] >= 2 * _FEWEST_CHANNELS:
+            axis = 1
+        else:
+            break
+        sizes[axis] = -(-sizes[axis] // 2)
+    first = (0, 0, *(begin for begin, _ in ranges))
+    cuts = [
+        [(low, min(low + size, begin + extent)) for low in range(begin, begin + extent, size)]
+        for begin, extent, size in zip(first, whole, sizes, strict=True)
+    ]
+    return [
+        Tile(slice(*g), slice(*o), tuple(b for b, _ in box), tuple(e for _, e in box))
+        for g, *box, o in itertools.product(cuts[0], *cuts[2:], cuts[1])
+    ]
 
 
 class TiledKernel(abc.ABC):
@@ -115,7 +193,7 @@ class TiledKernel(abc.ABC):
 
     @abc.abstractmethod
     def compute(self, job: Job, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
-        """Return the sums of a tile of some images, ``[N, group, out, *phase, *u]``.
+        """Return the sums of a tile of some images, ``[N, group, out, *r, *u]``.
 
         The data are ``[N, groups, in, *X]``.
         """
@@ -126,7 +204,7 @@ class TiledKernel(abc.ABC):
         covered: list[dict[tuple[int, ...], int]] = [{} for _ in axes]
         for number, part in enumerate(self.parts(axes)):
             for outputs, axis, of_axis, ends in zip(
-                covered, axes, part.phases, part.ranges, strict=True
+                covered, axes, part.remainders, part.ranges, strict=True
             ):
                 outputs[of_axis] = axis.covered(of_axis, *ends)
             size_of = functools.partial(self._bytes, number, part, axes)
@@ -138,7 +216,7 @@ class TiledKernel(abc.ABC):
                 part.work,
                 bound,
             ):
-                jobs.append(Job(number, part.phases, tile))
+                jobs.append(Job(number, part.remainders, tile))
                 of_pad, of_all = size_of(tile.extents)
                 pad, most = max(pad, of_pad), max(most, of_all)
         holes = any(
@@ -149,7 +227,7 @@ class TiledKernel(abc.ABC):
     def _bytes(self, number: int, part: Part, axes: Axes, extents: Extents) -> tuple[int, int]:
         """Return what a tile takes of the scratchpad, and in all."""
         groups, outs, size = extents
-        sums = groups * outs * math.prod(map(len, part.phases)) * math.prod(size)
+        sums = groups * outs * math.prod(map(len, part.remainders)) * math.prod(size)
         pad, beside = self.tile_bytes(number, axes, extents, sums)
         if self.activation.kind is not ActivationKind.NONE:
             beside += 3 * sums * self.accumulator.itemsize
@@ -188,7 +266,7 @@ class TiledKernel(abc.ABC):
                 tile = job.tile
                 scratchpad.begin((first, job.part, tile.groups, tile.begin, tile.end))
                 sums = self.compute(job, data[images], axes, scratchpad)
-                interleaver.write(images, tile, job.phases, sums)
+                interleaver.write(images, tile, job.remainders, sums)
 
             return do
 
