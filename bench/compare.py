@@ -80,10 +80,10 @@ def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
 
     def best(work: Callable[[Any], None], make: Callable[[], Any]) -> float:
         """Time `work` on every thread at once, each on memory of its own."""
-        rooms = [make() for _ in range(threads)]
+        buffers = [make() for _ in range(threads)]
         times = []
         for _ in range(5):
-            workers = [threading.Thread(target=work, args=(room,)) for room in rooms]
+            workers = [threading.Thread(target=work, args=(buffer,)) for buffer in buffers]
             start = clock()
             for worker in workers:
                 worker.start()

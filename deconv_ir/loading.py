@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.formats.opening import Readable, is_onednn, open_weights, read_graph
 from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.formats.reading import Readable, is_onednn, open_weights, read_graph
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.findings import IRWarning
 from deconv_ir.ir.options import Accuracy, Semantics

@@ -11,8 +11,8 @@ from deconv_ir.compare.network import Network, open_network
 from deconv_ir.errors import InputError
 from deconv_ir.formats.conversion import write_lowered
 from deconv_ir.formats.files import output_errors, replace_file
-from deconv_ir.formats.opening import is_onednn
 from deconv_ir.formats.openvino_xml.writer import to_bytes
+from deconv_ir.formats.reading import is_onednn
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source
 from deconv_ir.ir.infer import infer

@@ -9,8 +9,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
 from deconv_ir.arrays.model_inputs import ModelInputs
-from deconv_ir.formats.opening import open_weights, read_model
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
+from deconv_ir.formats.reading import open_weights, read_model
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers
 from deconv_ir.ir.operation import Context

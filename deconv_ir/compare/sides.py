@@ -12,8 +12,8 @@ from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.onednn_json.to_openvino import lower
-from deconv_ir.formats.opening import is_onednn
 from deconv_ir.formats.openvino_xml.writer import to_bytes
+from deconv_ir.formats.reading import is_onednn
 from deconv_ir.ir.dtypes import Array, parse_element_type
 from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ops.constants.constant import unpack

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.files import output_errors, replace_file
-from deconv_ir.formats.opening import Readable, is_onednn, open_weights, read_graph
+from deconv_ir.formats.reading import Readable, is_onednn, open_weights, read_graph
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.operation import Context

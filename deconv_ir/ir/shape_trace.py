@@ -24,9 +24,9 @@ def explain_shape_trace(
     at = next((i for i, layer in enumerate(graph.layers) if layer.label == error.layer), None)
     if at is None:
         return error
-    chain = describe_shape_trace(graph, inference, at)
-    if chain:
-        error.hint = f"{error.hint}; {chain}" if error.hint else chain
+    trace = describe_shape_trace(graph, inference, at)
+    if trace:
+        error.hint = f"{error.hint}; {trace}" if error.hint else trace
     return error
 
 

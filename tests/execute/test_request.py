@@ -123,7 +123,7 @@ def test_results_outlive_later_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(None, 2), (1 << 30, 1)])
-def test_a_memory_limit_leaves_no_room_for_idle_arenas(
+def test_a_memory_limit_releases_idle_arenas(
     limit: int | None, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of plans for other shapes, which a run may keep elsewhere."""

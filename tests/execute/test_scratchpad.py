@@ -248,7 +248,7 @@ def test_the_peak_is_within_its_bound(
 
 
 @pytest.mark.skipif(not COMPILED, reason="NumPy's paths have no further weights")
-def test_large_tensors_make_room_for_weights(tmp_path: Path) -> None:
+def test_large_tensors_leave_memory_for_weights(tmp_path: Path) -> None:
     for size, more in ((8, False), (160, True)):
         path = decoder(32, size).save(tmp_path)
         model = deconv_ir.load(path)

@@ -41,7 +41,7 @@ BOTH = [(kind, algorithm) for kind, algorithms in ALGORITHMS.items() for algorit
 FAR = 2**63 - 1
 
 
-class Subject:
+class KernelCase:
     """A kernel with arguments that are as they should be, and what they come to."""
 
     def __init__(self, kind: Any, algorithm: str, dtype: str = "float32") -> None:
@@ -69,8 +69,8 @@ class Subject:
 
 
 @pytest.fixture(params=BOTH, ids=lambda v: f"{v[0].__name__}-{v[1]}")
-def subject(request: pytest.FixtureRequest) -> Subject:
-    return Subject(*request.param)
+def case(request: pytest.FixtureRequest) -> KernelCase:
+    return KernelCase(*request.param)
 
 
 @pytest.fixture(autouse=True)
@@ -126,40 +126,40 @@ LAYOUTS = [unaligned, reversed_strides, with_gaps, transposed, of_odd_strides, r
 def test_arrays_of_any_layout(
     kind: Any, dtype: str, argument: str, layout: Callable[[Array], Array]
 ) -> None:
-    subject = Subject(kind, "auto", dtype)
-    changed = layout(getattr(subject, argument))
-    np.testing.assert_array_equal(subject.run(**{argument: changed}), subject.expected)
+    case = KernelCase(kind, "auto", dtype)
+    changed = layout(getattr(case, argument))
+    np.testing.assert_array_equal(case.run(**{argument: changed}), case.expected)
 
 
 @pytest.mark.parametrize("layout", [unaligned, reversed_strides, with_gaps, transposed])
-def test_results_of_any_layout(subject: Subject, layout: Callable[[Array], Array]) -> None:
-    out = layout(np.full_like(subject.expected, 99))
-    assert subject.run(out=out) is out
-    np.testing.assert_array_equal(out, subject.expected)
+def test_results_of_any_layout(case: KernelCase, layout: Callable[[Array], Array]) -> None:
+    out = layout(np.full_like(case.expected, 99))
+    assert case.run(out=out) is out
+    np.testing.assert_array_equal(out, case.expected)
 
 
-def test_data_that_repeat_one_element(subject: Subject) -> None:
-    data = np.broadcast_to(np.float32(3), subject.data.shape)
+def test_data_that_repeat_one_element(case: KernelCase) -> None:
+    data = np.broadcast_to(np.float32(3), case.data.shape)
     assert data.strides == (0,) * 4
-    expected = subject.run(data=np.full(data.shape, np.float32(3)))
-    np.testing.assert_array_equal(subject.run(data=data), expected)
+    expected = case.run(data=np.full(data.shape, np.float32(3)))
+    np.testing.assert_array_equal(case.run(data=data), expected)
 
 
-def test_a_result_that_must_not_be_written(subject: Subject) -> None:
-    out = read_only(np.full_like(subject.expected, 99))
+def test_a_result_that_must_not_be_written(case: KernelCase) -> None:
+    out = read_only(np.full_like(case.expected, 99))
     with pytest.raises(ValueError, match="read-only"):
-        subject.run(out=out)
+        case.run(out=out)
     assert (out == 99).all()
 
 
 @pytest.mark.parametrize("distance", [0, 1, 40])
-def test_a_result_that_overlaps_the_data(subject: Subject, distance: int) -> None:
-    size = max(subject.data.size, subject.expected.size) + distance
+def test_a_result_that_overlaps_the_data(case: KernelCase, distance: int) -> None:
+    size = max(case.data.size, case.expected.size) + distance
     memory = np.zeros(size, np.float32)
-    data = memory[: subject.data.size].reshape(subject.data.shape)
-    out = memory[distance:][: subject.expected.size].reshape(subject.expected.shape)
-    data[...] = subject.data
-    np.testing.assert_array_equal(subject.run(out=out, data=data), subject.expected)
+    data = memory[: case.data.size].reshape(case.data.shape)
+    out = memory[distance:][: case.expected.size].reshape(case.expected.shape)
+    data[...] = case.data
+    np.testing.assert_array_equal(case.run(out=out, data=data), case.expected)
 
 
 @pytest.mark.parametrize(
@@ -189,35 +189,33 @@ def test_a_result_that_overlaps_the_data(subject: Subject, distance: int) -> Non
     ids=lambda v: str(v)[:40].replace("\n", ""),
 )
 def test_what_does_not_fit_is_refused(
-    subject: Subject, changed: dict[str, Any], error: type[Exception]
+    case: KernelCase, changed: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        subject.run(**changed)
+        case.run(**changed)
 
 
 @pytest.mark.parametrize("number", [2**31, 2**40, FAR, 2**63, 2**70])
 @pytest.mark.parametrize("name", ["strides", "dilations"])
-def test_distances_without_bound(subject: Subject, name: str, number: int) -> None:
+def test_distances_without_bound(case: KernelCase, name: str, number: int) -> None:
     """No second element, or tap, is reached."""
     far = {name: (number, number)}
-    expected = ORACLE[subject.kind](
-        subject.data,
-        subject.filter,
+    expected = ORACLE[case.kind](
+        case.data,
+        case.filter,
         pads_begin=(0, 0),
         output=(1, 1),
-        bias=subject.bias,
+        bias=case.bias,
         **(STATIC | far),
     )
-    found = subject.make(**far).run(subject.data, (0, 0), (1, 1))
+    found = case.make(**far).run(case.data, (0, 0), (1, 1))
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("pad", [sign * n for sign in (1, -1) for n in (FAR, 2**63, 2**70)])
-def test_pads_without_bound(subject: Subject, pad: int) -> None:
-    found: Array = subject.make().run(subject.data, (pad, 0), subject.output)
-    np.testing.assert_array_equal(
-        found, np.broadcast_to(subject.bias.reshape(4, 1, 1), found.shape)
-    )
+def test_pads_without_bound(case: KernelCase, pad: int) -> None:
+    found: Array = case.make().run(case.data, (pad, 0), case.output)
+    np.testing.assert_array_equal(found, np.broadcast_to(case.bias.reshape(4, 1, 1), found.shape))
 
 
 @pytest.mark.parametrize("pads", list(itertools.product((0, 2**58, -(2**58), 2**70), repeat=2)))
@@ -234,9 +232,9 @@ def test_data_as_long_as_addresses_go(axis: int, pads: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("output", [(2**31, 2**31), (FAR, 1), (2**62, 2**62), (2**64, 1)])
-def test_results_beyond_addresses(subject: Subject, output: tuple[int, int]) -> None:
+def test_results_beyond_addresses(case: KernelCase, output: tuple[int, int]) -> None:
     with pytest.raises((ValueError, MemoryError)):
-        subject.make().run(subject.data, PADS, output)
+        case.make().run(case.data, PADS, output)
 
 
 def test_memory_beyond_addresses() -> None:
@@ -246,15 +244,15 @@ def test_memory_beyond_addresses() -> None:
 
 
 @pytest.mark.parametrize("scratch", [-(2**70), -1, 0, 1, FAR, 2**70])
-def test_scratch_of_any_size(subject: Subject, scratch: int) -> None:
-    np.testing.assert_array_equal(subject.run(scratch_bytes=scratch), subject.expected)
+def test_scratch_of_any_size(case: KernelCase, scratch: int) -> None:
+    np.testing.assert_array_equal(case.run(scratch_bytes=scratch), case.expected)
 
 
 @pytest.mark.parametrize("count", [1, 2, 255, 256, 257, 2**31, 2**63, 2**70])
-def test_any_number_of_threads(subject: Subject, count: int) -> None:
+def test_any_number_of_threads(case: KernelCase, count: int) -> None:
     set_threads(count)
     assert get_threads() == min(count, 256)
-    np.testing.assert_array_equal(subject.run(), subject.expected)
+    np.testing.assert_array_equal(case.run(), case.expected)
 
 
 @pytest.mark.parametrize("count", [0, -1, -(2**70)])
@@ -264,7 +262,7 @@ def test_no_threads_at_all(count: int) -> None:
 
 
 def test_threads_that_the_system_does_not_give(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
+    case: KernelCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -272,7 +270,7 @@ def test_threads_that_the_system_does_not_give(
     parallel.forget_threads()
     monkeypatch.setattr(threading.Thread, "start", refuse)
     set_threads(4)
-    np.testing.assert_array_equal(subject.run(), subject.expected)
+    np.testing.assert_array_equal(case.run(), case.expected)
     done: list[int] = []
     parallel.run_jobs(lambda: done.append, 10, 4)
     assert done == list(range(10))

@@ -156,7 +156,7 @@ def test_what_is_taken_is_what_is_told(case: str, element_type: str) -> None:
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c not in ("SoftMax", "BatchNormInference")])
-def test_less_room_is_kept_to(case: str) -> None:
+def test_a_smaller_budget_is_kept(case: str) -> None:
     """Or nearly: a block has 4096 elements, 16 moments, or a row of windows, at least."""
     kind, shapes, lists, attributes = CASES[case]
     operation = make(kind, **attributes)

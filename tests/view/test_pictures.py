@@ -20,7 +20,7 @@ from deconv_ir.view.runs import differences_of, draw_tensors, profile
 
 ROOT = Path(__file__).parent.parent.parent
 BLOCK = ROOT / "samples/block/block.xml"
-ROOM = 1 << 20
+MAX_BYTES = 1 << 20
 
 
 def decoded(picture: dict[str, Any]) -> np.ndarray:
@@ -55,7 +55,7 @@ def test_another_reader_reads_the_images(anchors: tuple[str, ...]) -> None:
 
 def test_feature_maps_stand_side_by_side() -> None:
     array = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
-    (picture,) = pictures_of(array, ROOM)
+    (picture,) = pictures_of(array, MAX_BYTES)
     assert (picture["low"], picture["high"]) == (0, 59)
     assert picture["note"] == "the first of 2"
     shown = decoded(picture)
@@ -68,7 +68,7 @@ def test_feature_maps_stand_side_by_side() -> None:
 
 def test_volumes_are_shown_as_slices() -> None:
     array = np.random.default_rng(0).standard_normal((1, 2, 9, 4, 4))
-    (picture,) = pictures_of(array, ROOM)
+    (picture,) = pictures_of(array, MAX_BYTES)
     assert "slices 0, 2, 3, 5, 6, 8 of 9; 2 of 2 channels" in picture["note"]
     assert decoded(picture).shape == (2 * 5 + 1, 6 * 5 + 1)
 
@@ -76,33 +76,33 @@ def test_volumes_are_shown_as_slices() -> None:
 def test_signals_are_lines_that_keep_their_peaks() -> None:
     signal = np.zeros((1, 2, 10_000), np.float16)
     signal[0, 1, 7777] = 5
-    (picture,) = pictures_of(signal, ROOM)
+    (picture,) = pictures_of(signal, MAX_BYTES)
     assert [len(line) for line in picture["line"]] == [300, 300]
     assert [max(line) for line in picture["line"]] == [0, 5]
 
 
 def test_what_is_not_finite_has_a_colour_of_its_own() -> None:
     array = np.array([[[[1.0, math.nan], [math.inf, 3.0]]]])
-    (picture,) = pictures_of(array, ROOM)
+    (picture,) = pictures_of(array, MAX_BYTES)
     assert (picture["low"], picture["high"]) == (1, 3)
     assert decoded(picture)[1:3, 1:3].tolist() == [[0, 255], [255, 253]]
-    (picture,) = pictures_of(np.full((1, 1, 2, 2), np.nan), ROOM)
+    (picture,) = pictures_of(np.full((1, 1, 2, 2), np.nan), MAX_BYTES)
     assert picture["low"] == "nan"
 
 
 def test_differences_have_zero_in_the_middle() -> None:
     array = np.array([[[[-1.0, 0.0], [0.5, 0.0]]]])
-    (picture,) = pictures_of(array, ROOM, signed=True)
+    (picture,) = pictures_of(array, MAX_BYTES, signed=True)
     assert decoded(picture)[1:3, 1:3].tolist() == [[0, 126], [190, 126]]
 
 
-@pytest.mark.parametrize("room", [400, 4000, 20_000])
-def test_pictures_keep_to_their_size(room: int) -> None:
+@pytest.mark.parametrize("limit", [400, 4000, 20_000])
+def test_pictures_keep_to_their_size(limit: int) -> None:
     array = np.random.default_rng(0).standard_normal((1, 64, 128, 128)).astype(np.float32)
-    found = pictures_of(array, room)
-    assert bool(found) == (room > 400)
+    found = pictures_of(array, limit)
+    assert bool(found) == (limit > 400)
     for picture in found:
-        assert len(str(picture)) <= room
+        assert len(str(picture)) <= limit
         assert "channels" in picture["note"]
 
 
@@ -112,14 +112,14 @@ def test_pictures_keep_to_their_size(room: int) -> None:
     ids=["empty", "strings", "six axes", "complex"],
 )
 def test_what_cannot_be_drawn_is_left_out(array: np.ndarray) -> None:
-    assert pictures_of(array, ROOM) == []
+    assert pictures_of(array, MAX_BYTES) == []
 
 
 def test_all_kinds_of_numbers() -> None:
     import ml_dtypes
 
     for dtype in (np.bool_, np.int8, np.uint64, np.float64, ml_dtypes.bfloat16):
-        (picture,) = pictures_of(np.array([[[[0, 1], [1, 0]]]]).astype(dtype), ROOM)
+        (picture,) = pictures_of(np.array([[[[0, 1], [1, 0]]]]).astype(dtype), MAX_BYTES)
         assert decoded(picture)[1:3, 1:3].tolist() == [[0, 253], [253, 0]]
 
 
@@ -130,7 +130,7 @@ def x() -> np.ndarray:
 
 def test_every_tensor_of_a_run_is_drawn(x: np.ndarray) -> None:
     model = deconv_ir.load(BLOCK)
-    found = draw_tensors(model, {"x": x}, None, ROOM)
+    found = draw_tensors(model, {"x": x}, None, MAX_BYTES)
     names = {model.graph.layers[int(key.partition(":")[0])].name for key in found}
     assert names == {"x", "up", "up/bias", "up/relu"}
     expected = model.run(x, outputs=["up"])["up"]
@@ -152,7 +152,7 @@ def test_what_another_input_changes(x: np.ndarray) -> None:
     model = deconv_ir.load(BLOCK)
     other = x.copy()
     other[0, 0, 8, 8] += 1
-    found = draw_tensors(model, {"x": x}, {"x": other}, ROOM)
+    found = draw_tensors(model, {"x": x}, {"x": other}, MAX_BYTES)
     titles = [[picture["title"] for picture in pictures] for pictures in found.values()]
     assert titles == [["first input", "other input", "difference"]] * 4
     difference = decoded(found["0:0"][2])

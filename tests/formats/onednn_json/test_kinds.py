@@ -13,7 +13,7 @@ import deconv_ir
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED, kinds_table
 from deconv_ir.formats.onednn_json.to_openvino import lower
-from deconv_ir.formats.opening import read_graph
+from deconv_ir.formats.reading import read_graph
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import choose

@@ -1,4 +1,4 @@
-"""Opening a model: its graph and its weights file."""
+"""Reading a model of any format: its graph, and its weights file."""
 
 from __future__ import annotations
 
