@@ -33,7 +33,7 @@ class DeconvError(Exception):
     Parameters
     ----------
     message : str
-        What is wrong, without the place.
+        What is wrong, without its location.
     file : str, optional
         Path of the file at fault.
     line, column : int, optional
@@ -48,7 +48,7 @@ class DeconvError(Exception):
         What the user can do about it.
     rule : str, optional
         Stable name of the kind of mistake; the linter files findings under it.
-    place : optional
+    location : optional
         The part of the graph or of the text at fault, where the linter puts its caret.
 
     Examples
@@ -74,7 +74,7 @@ class DeconvError(Exception):
         hint: str | None = None,
         rule: str | None = None,
         column: int | None = None,
-        place: Any = None,
+        location: Any = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -87,23 +87,28 @@ class DeconvError(Exception):
         self.hint = hint
         self.rule = rule
         self.column = column
-        self.place = place
+        self.location = location
+
+    @property
+    def place(self) -> Any:
+        """The same as `location`, under its earlier name."""
+        return self.location
 
     def locate(
         self, *, file: str | None = None, line: int | None = None, layer: str | None = None
     ) -> DeconvError:
-        """Fill in the parts of the place that are not known yet, and return the error."""
+        """Fill in the parts of the location that are not known yet, and return the error."""
         self.file = self.file if self.file is not None else file
         self.line = self.line if self.line is not None else line
         self.layer = self.layer if self.layer is not None else layer
         return self
 
     def __str__(self) -> str:
-        """One line: place, layer, message, hint."""
-        place = one_line(self.file or "")
+        """One line: file and line, layer, message, hint."""
+        where = one_line(self.file or "")
         if self.line is not None:
-            place = f"{place}:{self.line}" if place else f"line {self.line}"
-        parts = [place] if place else []
+            where = f"{where}:{self.line}" if where else f"line {self.line}"
+        parts = [where] if where else []
         if self.layer is not None:
             parts.append(f"layer {one_line(self.layer, MAX_NAME)}")
         parts.append(one_line(self.message))

@@ -48,7 +48,7 @@ class Finding(NamedTuple):
         First column in the line, and the first one after it, in characters from 1.
     code : str
         Stable short id of the rule, such as ``IR401``; empty for findings of `load`.
-    place : optional
+    location : optional
         The part of the graph, or the span of the text.
 
     Examples
@@ -76,7 +76,12 @@ class Finding(NamedTuple):
     column: int | None = None
     end_column: int | None = None
     code: str = ""
-    place: Any = None
+    location: Any = None
+
+    @property
+    def place(self) -> Any:
+        """The same as `location`, under its earlier name."""
+        return self.location
 
     def __str__(self) -> str:
         return str(

@@ -325,11 +325,11 @@ def connect(graph: Graph) -> Topology:
     layers = graph.layers
 
     def problem(
-        rule: str, line: int | None, message: str, layer: Layer | None, place: GraphLocation
+        rule: str, line: int | None, message: str, layer: Layer | None, location: GraphLocation
     ) -> None:
         label = None if layer is None else layer.label
         problems.append(
-            IRError(message, file=graph.file, line=line, layer=label, rule=rule, place=place)
+            IRError(message, file=graph.file, line=line, layer=label, rule=rule, location=location)
         )
 
     index: dict[int, int] = {}
@@ -337,8 +337,8 @@ def connect(graph: Graph) -> Topology:
         if index.setdefault(layer.id, i) != i:
             first = layers[index[layer.id]]
             message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
-            place = GraphLocation(layer=i, attribute="id", own=True)
-            problem("duplicate-layer-id", layer.line, message, layer, place)
+            location = GraphLocation(layer=i, attribute="id", own=True)
+            problem("duplicate-layer-id", layer.line, message, layer, location)
     sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in layers]
     numbered: dict[int, dict[int, int]] = {}
     for e, edge in enumerate(graph.edges):
@@ -348,8 +348,8 @@ def connect(graph: Graph) -> Topology:
                 (edge.from_layer, "from-layer") if start is None else (edge.to_layer, "to-layer")
             )
             message = f"edge names layer {missing}, which is not in the file"
-            place = GraphLocation(edge=e, attribute=end_name)
-            problem("edge-to-missing-layer", edge.line, message, None, place)
+            location = GraphLocation(edge=e, attribute=end_name)
+            problem("edge-to-missing-layer", edge.line, message, None, location)
             continue
         outputs, inputs = layers[start].outputs, layers[end].inputs
         output = _numbered(outputs, numbered).get(edge.from_port)
@@ -362,14 +362,14 @@ def connect(graph: Graph) -> Topology:
             )
             have = ", ".join(str(p.id) for p in ports[:16]) or "none"
             message = f"edge names {side} port {port_id}, the layer has {have}"
-            place = GraphLocation(edge=e, attribute=end_name)
-            problem("edge-to-missing-port", edge.line, message, layer, place)
+            location = GraphLocation(edge=e, attribute=end_name)
+            problem("edge-to-missing-port", edge.line, message, layer, location)
             continue
         into = sources[end]
         if into[input_] is not None:
             message = f"input port {edge.to_port} already has an edge"
-            place = GraphLocation(edge=e, attribute="to-port")
-            problem("two-edges-into-port", edge.line, message, layers[end], place)
+            location = GraphLocation(edge=e, attribute="to-port")
+            problem("two-edges-into-port", edge.line, message, layers[end], location)
             continue
         into[input_] = (start, output)
     for i, ends_in in enumerate(sources):
@@ -380,8 +380,8 @@ def connect(graph: Graph) -> Topology:
             if source is None:
                 port = layer.inputs[k]
                 message = f"input port {port.id} has no edge"
-                place = GraphLocation(layer=i, side="input", port=k)
-                problem("input-without-edge", layer.line_of(port), message, layer, place)
+                location = GraphLocation(layer=i, side="input", port=k)
+                problem("input-without-edge", layer.line_of(port), message, layer, location)
     order = _sort(sources)
     if len(order) < len(layers):
         at, message = _find_cycle(graph, sources, order)

@@ -20,7 +20,7 @@ class Inference(NamedTuple):
     """The inferred shape, type and value of every tensor of a graph.
 
     `outputs` are those of each layer, by index; `findings` are declared dims and types that
-    differ from them, and layers that the two semantics compute differently; the place of one in
+    differ from them, and layers that the two semantics compute differently; the location of one in
     a body names this as its child.  `errors`, where they are collected, are those of layers whose
     inputs do not fit.
     """
@@ -105,15 +105,15 @@ def _work_out(
         found = compare(graph, index, inputs, outputs, context)
     except DeconvError as error:
         error.locate(file=graph.file, line=layer.line, layer=layer.label)
-        if error.place is None:
-            error.place = GraphLocation(layer=index, attribute=error.attribute)
-        elif isinstance(error.place, GraphLocation) and error.place.layer is None:
-            error.place = error.place._replace(layer=index)  # in a body of the layer
+        if error.location is None:
+            error.location = GraphLocation(layer=index, attribute=error.attribute)
+        elif isinstance(error.location, GraphLocation) and error.location.layer is None:
+            error.location = error.location._replace(layer=index)  # in a body of the layer
         if not collect:
             raise
         errors.append(error)
         return tuple(map(declared, layer.outputs)), False
-    found += (f._replace(place=f.place._replace(layer=index)) for f in within)
+    found += (f._replace(location=f.location._replace(layer=index)) for f in within)
     findings += found
     return outputs, not found
 
@@ -177,8 +177,10 @@ def compare(
         line = layer.line if port is None else layer.line_of(layer.outputs[port])
         where = (graph.file, line, layer.label)
         side = None if port is None else "output"
-        place = GraphLocation(index, None, side, port, axis, attribute)
-        found.append(Finding(rule, Severity.ERROR, message, *where, expected, actual, place=place))
+        location = GraphLocation(index, None, side, port, axis, attribute)
+        found.append(
+            Finding(rule, Severity.ERROR, message, *where, expected, actual, location=location)
+        )
 
     for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):
         if port.shape is not None and info.shape is not None and port.shape != info.shape:

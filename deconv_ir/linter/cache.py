@@ -125,7 +125,7 @@ def _encode(result: Result) -> dict[str, Any]:
             [
                 *f._replace(
                     file=None,
-                    place=None,
+                    location=None,
                     expected=plain(f.expected),
                     actual=plain(f.actual),
                 )

@@ -90,7 +90,7 @@ class LintContext:
             reports: list[DeconvError | Finding] = [*inference.errors, *inference.findings]
             for found in reports:
                 is_implied = found.rule in implied
-                if not is_implied and getattr(found.place, "child", None) is None:
+                if not is_implied and getattr(found.location, "child", None) is None:
                     self.file(found)  # a body reports its own
 
     def file(self, found: DeconvError | Finding) -> None:
@@ -206,9 +206,9 @@ class LintContext:
     def unfit(self) -> frozenset[int]:
         """Indices of the layers whose inputs do not fit."""
         assert self.inference is not None
-        places = (error.place for error in self.inference.errors)
+        locations = (error.location for error in self.inference.errors)
         return frozenset(
-            p.layer for p in places if isinstance(p, GraphLocation) and p.layer is not None
+            p.layer for p in locations if isinstance(p, GraphLocation) and p.layer is not None
         )
 
     def constants(self) -> Iterator[tuple[int, Layer, Const]]:

@@ -204,8 +204,8 @@ def _infer(
     if not evidence.disputed and not evidence.mistyped:
         return plain, evidence
     evidence.plain = plain
-    known = {error.place for error in resumed.errors}
-    errors += [e for e in evidence.errors_of_sources() if e.place not in known]
+    known = {error.location for error in resumed.errors}
+    errors += [e for e in evidence.errors_of_sources() if e.location not in known]
     return resumed, evidence
 
 
@@ -243,7 +243,7 @@ def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
     starts = [start for d in documents for start in (*d.layers, *d.edges)]
     suppressions = Suppressions(source, starts)
     for span, message in suppressions.mistakes:
-        contexts[0].file(DeconvError(message, rule="suppression", place=span))
+        contexts[0].file(DeconvError(message, rule="suppression", location=span))
     return suppressions if suppressions.directives else None
 
 
@@ -261,7 +261,7 @@ def _runs(
     asked = {entry.code for entry in options.asked}
     if OWN_RULE in asked:
         for span, message in suppressions.unused(asked, selected=options.selected):
-            contexts[0].file(DeconvError(message, rule="suppression", place=span))
+            contexts[0].file(DeconvError(message, rule="suppression", location=span))
         yield contexts[0], OWN_RULE
 
 
@@ -309,7 +309,7 @@ def _open_weights(
         errors.append(
             WeightsError(
                 f"the model has constants, but {name}{problem}",
-                place=GraphLocation(layer=filled, attribute="offset" if own else None),
+                location=GraphLocation(layer=filled, attribute="offset" if own else None),
                 rule="weights-missing",
                 hint="another weights file can be named",
             )
@@ -356,8 +356,8 @@ def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:
 
 def _is_silent(suppressions: Suppressions, code: str, report: Report, context: LintContext) -> bool:
     owner = None
-    if report.place is not None and context.inference is not None:
-        start, _ = context.locator.span(report.place)
+    if report.location is not None and context.inference is not None:
+        start, _ = context.locator.span(report.location)
         found = context.locator.owner(start)
         owner = None if found is None else found[0]
     return suppressions.silences(code, owner)
@@ -365,30 +365,30 @@ def _is_silent(suppressions: Suppressions, code: str, report: Report, context: L
 
 def _finding(report: Report, entry: Entry, severity: object, context: LintContext) -> Finding:
     """Make a finding of a report: put line, column and layer in."""
-    place = report.place
+    location = report.location
     line: int | None = None
     column: int | None = None
     end_column: int | None = None
     layer = report.layer
     source = context.document.source
-    if place is not None and not isinstance(place, GraphLocation) and place[0] < 0:
-        line, column = -place[0], place[1] or None
-    elif source is not None and place is not None:
-        start, end = context.locator.span(place)
+    if location is not None and not isinstance(location, GraphLocation) and location[0] < 0:
+        line, column = -location[0], location[1] or None
+    elif source is not None and location is not None:
+        start, end = context.locator.span(location)
         line, column = source.position(start)
         last, end_column = source.position(max(end, start + 1))
         if last > line:
             end_column = len(source.line_text(line)) + 1
-    if isinstance(place, GraphLocation):
-        index = place.layer
-        if index is None and place.edge is not None:
-            edge = context.graph.edges[place.edge]
+    if isinstance(location, GraphLocation):
+        index = location.layer
+        if index is None and location.edge is not None:
+            edge = context.graph.edges[location.edge]
             layer = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
         elif index is not None:
             layer = context.graph.layers[index].label
-    elif layer is None and None not in (source, context.inference, place):
-        assert place is not None, "just compared"
-        layer = _layer_at(context, place[0])
+    elif layer is None and None not in (source, context.inference, location):
+        assert location is not None, "just compared"
+        layer = _layer_at(context, location[0])
     return Finding(
         entry.name,
         severity,  # type: ignore[arg-type]
@@ -402,7 +402,7 @@ def _finding(report: Report, entry: Entry, severity: object, context: LintContex
         column,
         end_column,
         entry.code,
-        place,
+        location,
     )
 
 

@@ -104,7 +104,7 @@ class Evidence:
         assert self.plain is not None
         sources = self.graph.topology.sources
         for error in self.plain.errors:
-            culprit = self.culprits.get(getattr(error.place, "layer", -1))
+            culprit = self.culprits.get(getattr(error.location, "layer", -1))
             if culprit is not None and not sources[culprit]:
                 yield error
 

@@ -154,13 +154,13 @@ def _has_unknown_channels(shape: Sequence[Dim]) -> bool:
 
 def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:
     """Return errors and wrong declared dims by the index of their layer."""
-    own = (found for found in inference.findings if found.place.child is None)
+    own = (found for found in inference.findings if found.location.child is None)
     declared = [found for found in own if found.rule == "declared-dims"]
     problems: list[DeconvError | Finding] = [*declared, *inference.errors]
     return {
-        found.place.layer: found
+        found.location.layer: found
         for found in problems
-        if isinstance(found.place, GraphLocation) and found.place.layer is not None
+        if isinstance(found.location, GraphLocation) and found.location.layer is not None
     }
 
 

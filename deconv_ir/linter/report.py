@@ -29,7 +29,7 @@ class Report(NamedTuple):
 
     message: str
     """What is wrong, without the location."""
-    place: GraphLocation | tuple[int, int] | None
+    location: GraphLocation | tuple[int, int] | None
     """The part of the graph, or a span of the file's text."""
     expected: Any = None
     actual: Any = None
@@ -45,13 +45,13 @@ class Report(NamedTuple):
     @classmethod
     def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> Report:
         """Make a report of an error of the library, or of a finding of inference."""
-        report = cls(found.message, found.place, found.expected, found.actual, found.hint, fix)
-        if report.place is not None or found.line is None:
+        report = cls(found.message, found.location, found.expected, found.actual, found.hint, fix)
+        if report.location is not None or found.line is None:
             return report
-        return report._replace(place=(-found.line, found.column or 0), layer=found.layer)
+        return report._replace(location=(-found.line, found.column or 0), layer=found.layer)
 
-    def moved(self, **place: Any) -> Report:
+    def moved(self, **part: Any) -> Report:
         """Return the report at another part of its layer: the fields of a `GraphLocation`."""
-        if not isinstance(self.place, GraphLocation):
+        if not isinstance(self.location, GraphLocation):
             return self
-        return self._replace(place=GraphLocation(layer=self.place.layer, **place))
+        return self._replace(location=GraphLocation(layer=self.location.layer, **part))

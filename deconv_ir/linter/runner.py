@@ -59,7 +59,7 @@ def check(job: Job) -> Result:
 def _light(result: Result) -> Result:
     """Leave out what is large, and only serves to fix."""
     findings = [
-        f._replace(expected=plain(f.expected), actual=plain(f.actual), place=None)
+        f._replace(expected=plain(f.expected), actual=plain(f.actual), location=None)
         for f in result.findings
     ]
     fixes = [(i, fix._replace(edits=())) for i, fix in result.fixes]

@@ -78,7 +78,7 @@ class _Check:
         self.findings: list[Finding] = []
         self.unknown: list[str] = []
         # Place of a finding about output dims -> its words for them, and where edits may begin.
-        self.places: dict[GraphLocation, tuple[str, list[int]]] = {}
+        self.locations: dict[GraphLocation, tuple[str, list[int]]] = {}
 
     def judge(self) -> Judgement:
         self.typos()
@@ -121,10 +121,10 @@ class _Check:
         starts = {start for start, _, _ in edits}
         findings = [
             f._replace(hint=f"deconv-spec fix writes the computed {what}")
-            if f.place in self.places and starts.intersection(self.places[f.place][1])
+            if f.location in self.locations and starts.intersection(self.locations[f.location][1])
             else f
             for f in judgement.findings
-            for what in [self.places.get(f.place, ("",))[0]]
+            for what in [self.locations.get(f.location, ("",))[0]]
         ]
         return judgement._replace(findings=tuple(findings))
 
@@ -296,20 +296,20 @@ class _Check:
         graph = Graph(name=layer.name, layers=(layer,), edges=(), file=self.file, bare=True)
         for found in compare(graph, 0, inputs, outputs, self.context):
             if found.rule == "declared-dims":
-                found = self.at_dim(found, outputs[found.place.port].shape or ())
+                found = self.at_dim(found, outputs[found.location.port].shape or ())
             self.findings.append(found._replace(layer=self.example.label))
         return reasons
 
     def at_dim(self, found: Finding, computed: tuple[Dim, ...]) -> Finding:
         """Move a finding about declared dims to the dim."""
-        dims = self.example.outputs[found.place.port].dims
-        axis = found.place.axis
+        dims = self.example.outputs[found.location.port].dims
+        axis = found.location.axis
         if axis is None:
             dim, what = dims[min(len(dims) - 1, len(computed))], "dims"
             starts = [at for d in dims for at in (d.start, d.unit_start, d.unit_end)]
         else:
             dim, what, starts = dims[axis], "dim", [dims[axis].start]
-        self.places[found.place] = what, starts
+        self.locations[found.location] = what, starts
         column = self.document.column(dim.start)
         end = column + dim.end - dim.start
         return found._replace(line=dim.line, column=column, end_column=end, hint=None)
@@ -341,9 +341,9 @@ class _Check:
             if is_malformed(printed.text):
                 message = f"{where}: {printed.text!r} is not a number, computed {dim}"
                 found = self.mistake("not-a-number", message, (printed.start, printed.end))
-                place = GraphLocation(layer=0, side="output", port=index, axis=axis)
-                self.places[place] = "dim", [printed.start]
-                self.findings.append(found._replace(place=place))
+                location = GraphLocation(layer=0, side="output", port=index, axis=axis)
+                self.locations[location] = "dim", [printed.start]
+                self.findings.append(found._replace(location=location))
             elif stated == UNKNOWN and dim != UNKNOWN and printed.text not in ("-1", "?"):
                 self.unknown.append(
                     f"{where} prints {printed.text!r}, which is not a number (computed {dim})"

@@ -71,7 +71,7 @@ def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Ju
         missing, errors = ["parts that are left out"], []
     findings += map(finding_of, errors)
     findings = [
-        file_under(f._replace(file=document.name, line=(f.line or 1) + first, place=None))
+        file_under(f._replace(file=document.name, line=(f.line or 1) + first, location=None))
         for f in findings
     ]
     wrong = [f for f in findings if f.severity is Severity.ERROR]

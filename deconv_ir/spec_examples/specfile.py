@@ -115,13 +115,13 @@ class _Reader:
     def __init__(self, file: str, lines: Sequence[int]) -> None:
         self.file = file
         self.lines = lines
-        self.place = "the file"
+        self.where = "the file"
         self.line: int | None = None
 
     def error(self, message: str, **fields: Any) -> DeconvError:
-        """Make an error that names the place."""
+        """Make an error that says where it is."""
         return DeconvError(
-            f"{self.place}: {message}", file=self.file, line=self.line, rule="spec", **fields
+            f"{self.where}: {message}", file=self.file, line=self.line, rule="spec", **fields
         )
 
     def get(self, table: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
@@ -155,7 +155,7 @@ class _Reader:
         listed = self.get(table, "example", list)
         for i, entry in enumerate(listed):
             self.line = self.lines[i] if len(self.lines) == len(listed) else None
-            self.place = f"example {i + 1}"
+            self.where = f"example {i + 1}"
             if not isinstance(entry, dict):
                 raise self.error("an example must be a table, [[example]]")
             example = self.example(shared | entry, cls)
@@ -176,7 +176,7 @@ class _Reader:
         name = self.get(table, "name", str)
         if not _SLUG.fullmatch(name):
             raise self.error(f"'name' must be lower-case letters, digits, '-', '_', found {name!r}")
-        self.place = f"example {name!r}"
+        self.where = f"example {name!r}"
         self.known(table, _EXAMPLE_KEYS)
         attributes = tuple(
             (key, self.attribute(key, value))

@@ -78,9 +78,9 @@ class _Gatherer:
         self.misfits: set[int | None] = set(range(len(self.graph.layers)))
         self.misfits -= set(self.graph.topology.order)
         self.misfits |= {
-            error.place.layer
+            error.location.layer
             for error in inference.errors
-            if isinstance(error.place, GraphLocation)
+            if isinstance(error.location, GraphLocation)
         }
         self.reaches = reaches_of(self.graph, self.outputs, sketch.flow.hidden, context)
         # Layers that move no position have the very object of their input.

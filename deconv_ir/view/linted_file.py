@@ -67,15 +67,21 @@ class LintedFile(NamedTuple):
         lines = [layer.line or 0 for layer in layers]
         found = []
         for finding in self.findings:
-            place = finding.place
+            location = finding.location
             index = labels.get(finding.layer or "", -1)
-            if isinstance(place, GraphLocation):
-                edges = () if place.edge is None else self.graph.edges[place.edge : place.edge + 1]
-                meant = () if place.layer is None else layers[place.layer : place.layer + 1]
+            if isinstance(location, GraphLocation):
+                edges = (
+                    ()
+                    if location.edge is None
+                    else self.graph.edges[location.edge : location.edge + 1]
+                )
+                meant = (
+                    () if location.layer is None else layers[location.layer : location.layer + 1]
+                )
                 if edges:
                     index = ids.get(edges[0].to_layer, -1)
-                elif meant and place.layer is not None and meant[0].label == finding.layer:
-                    index = place.layer  # of layers with the same label, this one
+                elif meant and location.layer is not None and meant[0].label == finding.layer:
+                    index = location.layer  # of layers with the same label, this one
             # A body's layers are not drawn: their findings belong to the layer that runs it.
             around = bisect_right(lines, finding.line or 0) - 1
             if finding.layer and around >= 0 and layers[around].operation.bodies:

@@ -116,11 +116,16 @@ def said_to_be_computed(result: Result) -> list[tuple[str, int, int, Any]]:
     graph = result.document.graph
     assert graph is not None
     return [
-        (graph.layers[f.place.layer].name, f.place.port, f.place.axis, parse_dim(str(f.expected)))
+        (
+            graph.layers[f.location.layer].name,
+            f.location.port,
+            f.location.axis,
+            parse_dim(str(f.expected)),
+        )
         for f in result.findings
         if f.code == "IR401"
-        and isinstance(f.place, GraphLocation)
-        and f.place.layer is not None
-        and f.place.port is not None
-        and f.place.axis is not None
+        and isinstance(f.location, GraphLocation)
+        and f.location.layer is not None
+        and f.location.port is not None
+        and f.location.axis is not None
     ]

@@ -76,12 +76,12 @@ class Document:
     edges: tuple[int, ...] = ()
 
     def located_problems(self) -> list[DeconvError]:
-        """Return the problems, each with the line and column of its place."""
+        """Return the problems, each with its line and column."""
         if self.graph is not None and self.source is not None:
             locator = Locator(self)
             for problem in self.problems:
-                if problem.place is not None:
-                    start, _ = locator.span(problem.place)
+                if problem.location is not None:
+                    start, _ = locator.span(problem.location)
                     problem.line, problem.column = self.source.position(start)
         return self.problems
 
@@ -94,28 +94,28 @@ class Locator:
         self.document = document
         self.source = document.source
 
-    def span(self, place: GraphLocation | Span) -> Span:
+    def span(self, location: GraphLocation | Span) -> Span:
         """Return the narrowest span of the text that contains a location."""
-        if not isinstance(place, GraphLocation):
-            return place
-        if place.layer is None:
+        if not isinstance(location, GraphLocation):
+            return location
+        if location.layer is None:
             return self.document.root
-        stated = self.document.stated[place.layer]
-        if place.side is not None and place.port is not None:
-            tensors = stated.inputs if place.side == "input" else stated.outputs
-            if place.port < len(tensors):
-                return self._of_tensor(tensors[place.port].node, place)
-        if place.attribute is not None and not place.own:
-            return self._of_attribute(stated, place.attribute)
-        name = stated.node.get("id" if place.attribute == "id" else "name")
+        stated = self.document.stated[location.layer]
+        if location.side is not None and location.port is not None:
+            tensors = stated.inputs if location.side == "input" else stated.outputs
+            if location.port < len(tensors):
+                return self._of_tensor(tensors[location.port].node, location)
+        if location.attribute is not None and not location.own:
+            return self._of_attribute(stated, location.attribute)
+        name = stated.node.get("id" if location.attribute == "id" else "name")
         return (stated.node if name is None else name).span
 
-    def _of_tensor(self, node: Node, place: GraphLocation) -> Span:
-        if place.axis is not None:
+    def _of_tensor(self, node: Node, location: GraphLocation) -> Span:
+        if location.axis is not None:
             shape = node.get("shape")
-            return node.span if shape is None else self.source.integer_span(shape, place.axis)
+            return node.span if shape is None else self.source.integer_span(shape, location.axis)
         names = {"precision": "dtype"}
-        member = node.get(names.get(place.attribute or "", place.attribute or "id"))
+        member = node.get(names.get(location.attribute or "", location.attribute or "id"))
         return (node if member is None else member).span
 
     def _of_attribute(self, stated: Stated, name: str) -> Span:

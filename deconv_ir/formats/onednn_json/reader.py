@@ -256,7 +256,7 @@ class _Reader(Members):
         """Set the places in the graph of the attributes with problems."""
         indices = {id(stated.node): i for i, stated in enumerate(self.document.stated)}
         for error, node in self.misplaced:
-            error.place = GraphLocation(layer=indices.get(id(node)), attribute=error.attribute)
+            error.location = GraphLocation(layer=indices.get(id(node)), attribute=error.attribute)
 
     # The graph
 

@@ -32,7 +32,7 @@ class Document:
             yield from body.walk()
 
     def located_problems(self) -> list[DeconvError]:
-        """Return the problems, of bodies too, each with the line and column of its place."""
+        """Return the problems, of bodies too, each with its line and column."""
         parts = list(self.walk())
         for part in parts:
             if part.problems:

@@ -55,8 +55,8 @@ def read_document(
         document.graph = Reader(document, document.source, limits).document()
     except DeconvError as error:
         for problem in document.problems:
-            if isinstance(problem.place, GraphLocation):
-                problem.place = None  # there is no graph to look it up in
+            if isinstance(problem.location, GraphLocation):
+                problem.location = None  # there is no graph to look it up in
         document.problems.append(error)
     return document
 

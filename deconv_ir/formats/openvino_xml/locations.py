@@ -49,32 +49,32 @@ class Locator:
             self._ports[index, side] = ports
         return ports[port] if port < len(ports) else None
 
-    def span(self, place: GraphLocation | Span) -> Span:
+    def span(self, location: GraphLocation | Span) -> Span:
         """Return the narrowest span of the text that contains a location."""
-        if not isinstance(place, GraphLocation):
-            return place
-        if place.edge is not None:
-            edge = self.element(self.document.edges[place.edge])
-            return attribute_span(edge, place.attribute)
-        assert place.layer is not None, "a place is in a layer or in an edge"
-        layer = self.layer(place.layer)
-        if place.port is not None and place.side is not None:
-            port = self.port(place.layer, place.side, place.port)
+        if not isinstance(location, GraphLocation):
+            return location
+        if location.edge is not None:
+            edge = self.element(self.document.edges[location.edge])
+            return attribute_span(edge, location.attribute)
+        assert location.layer is not None, "a location names a layer or an edge"
+        layer = self.layer(location.layer)
+        if location.port is not None and location.side is not None:
+            port = self.port(location.layer, location.side, location.port)
             if port is None:
                 return layer.start, layer.head_end
-            if place.axis is not None:
+            if location.axis is not None:
                 dims = list(port.named("dim"))
-                if place.axis < len(dims):
-                    return trimmed(dims[place.axis])
-            return attribute_span(port, place.attribute)
-        if place.child is not None:
-            child = layer.first(place.child)
+                if location.axis < len(dims):
+                    return trimmed(dims[location.axis])
+            return attribute_span(port, location.attribute)
+        if location.child is not None:
+            child = layer.first(location.child)
             return (layer if child is None else child).head
-        if place.own:
-            return attribute_span(layer, place.attribute)
-        if place.attribute is not None:
+        if location.own:
+            return attribute_span(layer, location.attribute)
+        if location.attribute is not None:
             data = layer.first("data")
-            return attribute_span(layer if data is None else data, place.attribute)
+            return attribute_span(layer if data is None else data, location.attribute)
         return layer.head
 
     def owner(self, offset: int) -> tuple[int, int] | None:
@@ -96,8 +96,8 @@ def pin_down(document: Document) -> None:
         return
     locator = Locator(document)
     for problem in document.problems:
-        if problem.place is not None:
-            start, _ = locator.span(problem.place)
+        if problem.location is not None:
+            start, _ = locator.span(problem.location)
             problem.line, problem.column = document.source.position(start)
 
 

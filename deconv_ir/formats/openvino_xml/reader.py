@@ -104,7 +104,7 @@ class Reader:
         import copy
 
         start, error = base + fault.start, copy.copy(fault.error)  # of a piece that may be shared
-        error.file, error.layer, error.place = self.file, layer, (start, base + fault.end)
+        error.file, error.layer, error.location = self.file, layer, (start, base + fault.end)
         line, error.column = self.source.position(start)
         error.line = line
         if fault.is_remark:
@@ -147,7 +147,7 @@ class Reader:
             rule="root",
             expected="net",
             actual=match[2],
-            place=match.span(),
+            location=match.span(),
         )
 
     def _net(self, root: Element) -> Graph:
@@ -172,7 +172,7 @@ class Reader:
                 line=self.line(root.start),
                 rule="execution-graph",
                 hint="the IR that was compiled is the model",
-                place=root.head,
+                location=root.head,
             )
         return graph
 
@@ -364,7 +364,7 @@ class Reader:
             at = start if raw is None else data_start
             self.report(Fault(at, rest, False, error), 0, layer.label)
             index = len(self.out.layers)
-            self.out.problems[-1].place = GraphLocation(layer=index, attribute=error.attribute)
+            self.out.problems[-1].location = GraphLocation(layer=index, attribute=error.attribute)
         return layer, end
 
     def _operation(
@@ -435,8 +435,8 @@ class Reader:
             if remark.rule == OPENVINO_FORM:
                 remark.rule = OPENVINO_FORM_OF_BARE
         for problem in self.out.problems:
-            if isinstance(problem.place, GraphLocation):
-                problem.place = GraphLocation(layer=index, attribute=problem.place.attribute)
+            if isinstance(problem.location, GraphLocation):
+                problem.location = GraphLocation(layer=index, attribute=problem.location.attribute)
         self.out.layers = [match.start()] * len(graph.layers)
         self.out.edges = [match.start()] * len(graph.edges)
         return graph

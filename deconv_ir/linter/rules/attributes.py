@@ -118,7 +118,7 @@ def _as_integers(text: str) -> str | None:
 
 def is_auto_pad(found: DeconvError | Finding) -> bool:
     """Whether the attribute is auto_pad."""
-    return getattr(found.place, "attribute", None) == "auto_pad"
+    return getattr(found.location, "attribute", None) == "auto_pad"
 
 
 @rule(
@@ -143,11 +143,11 @@ def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iter
         return
     word = written.strip().lower()
     meant = "explicit" if word in ("none", "") else word
-    place = GraphLocation(layer=index, attribute="auto_pad")
+    location = GraphLocation(layer=index, attribute="auto_pad")
     known = ", ".join(READ_BY_OPENVINO)
     yield Report(
         f"auto_pad {written!r} is refused by OpenVINO's reader; it reads {known}",
-        place,
+        location,
         expected=meant,
         actual=written,
         fix=attribute_fix(context, index, "auto_pad", meant),
@@ -321,12 +321,12 @@ def written_as_integers(found: DeconvError | Finding, context: LintContext) -> R
 
         <data strides="2.0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
-    place = found.place
-    if isinstance(place, GraphLocation) and None not in (place.layer, place.attribute):
-        attributes = dict(context.graph.layers[place.layer or 0].attributes)
-        integers = _as_integers(attributes.get(place.attribute or "", ""))
+    location = found.location
+    if isinstance(location, GraphLocation) and None not in (location.layer, location.attribute):
+        attributes = dict(context.graph.layers[location.layer or 0].attributes)
+        integers = _as_integers(attributes.get(location.attribute or "", ""))
         if integers is not None:
-            start, end = context.locator.span(place)
+            start, end = context.locator.span(location)
             return Report.of(found, Fix(((start, end, integers),), safe=True))
     return Report.of(found)
 
@@ -347,10 +347,10 @@ def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Re
 
         <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="NOTSET"/>
     """
-    place = found.place
-    if str(found.actual).strip().upper() != "NOTSET" or not isinstance(place, GraphLocation):
+    location = found.location
+    if str(found.actual).strip().upper() != "NOTSET" or not isinstance(location, GraphLocation):
         return Report.of(found)
-    return Report.of(found, attribute_fix(context, place.layer or 0, "auto_pad", "explicit"))
+    return Report.of(found, attribute_fix(context, location.layer or 0, "auto_pad", "explicit"))
 
 
 @rule("IR306", "invalid-attribute-value", ERROR, takes="attribute-value")

@@ -130,11 +130,11 @@ def unequal_dims(context: LintContext, index: int, port: int, source: Source) ->
     if end_form == form:
         if not compatible(start.shape, computed) or producer.type == "Parameter":
             return  # declared-dims-differ reports it, at the wrong end
-        place = GraphLocation(layer=source[0], side="output", port=source[1])
+        location = GraphLocation(layer=source[0], side="output", port=source[1])
         stated, other, other_line = start, end, consumer.line_of(end)
         other_name = f"{consumer.name!r}, which it feeds,"
     else:
-        place = GraphLocation(layer=index, side="input", port=port)
+        location = GraphLocation(layer=index, side="input", port=port)
         stated, other, other_line = end, start, producer.line_of(start)
         other_name = f"{producer.name!r}, which feeds it,"
     known = producer.operation.implemented
@@ -142,10 +142,10 @@ def unequal_dims(context: LintContext, index: int, port: int, source: Source) ->
     yield Report(
         f"declares {format_shape(stated.shape)}, but {other_name} declares "
         f"{format_shape(other.shape)} in line {other_line}",
-        place._replace(axis=_first_difference(stated.shape, wanted)),
+        location._replace(axis=_first_difference(stated.shape, wanted)),
         expected=format_shape(wanted),
         actual=format_shape(stated.shape),
-        fix=dims_fix(context, place.layer or 0, place.side or "", place.port or 0, wanted)
+        fix=dims_fix(context, location.layer or 0, location.side or "", location.port or 0, wanted)
         if known
         else Fix(),
     )
@@ -292,8 +292,8 @@ def unknown_operations(context: LintContext) -> Iterator[Report]:
         verdict = verdicts.get((layer.type, layer.version or ""))
         if verdict is not None:
             attribute, message, hint = verdict
-            place = GraphLocation(layer=index, attribute=attribute, own=True)
-            yield Report(message, place, actual=getattr(layer, attribute), hint=hint)
+            location = GraphLocation(layer=index, attribute=attribute, own=True)
+            yield Report(message, location, actual=getattr(layer, attribute), hint=hint)
 
 
 @rule("IR215", "body-does-not-fit", ERROR, when="bodies")

@@ -27,11 +27,11 @@ def has_no_interval(found: DeconvError | Finding) -> bool:
 
 def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
     """Return the index of the layer and of the output that a finding of inference is about."""
-    place = found.place
-    assert isinstance(place, GraphLocation)
-    assert place.layer is not None
-    assert place.port is not None
-    return place.layer, place.port
+    location = found.location
+    assert isinstance(location, GraphLocation)
+    assert location.layer is not None
+    assert location.port is not None
+    return location.layer, location.port
 
 
 def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report | None:
@@ -149,7 +149,7 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
     from deconv_ir.linter.diagnosis import MAX_LAYERS, count_contradicted, diagnose
 
     counts = count_contradicted(context)
-    for place, (index, computed) in enumerate(sorted(context.disputed.items())):
+    for number, (index, computed) in enumerate(sorted(context.disputed.items())):
         layer = context.graph.layers[index]
         port, shape = next(
             (i, info.shape)
@@ -163,7 +163,7 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
         formula = layer.operation.explain(
             context.inputs(index), context.inference_context, port, axes[0] if axes else 0
         )
-        found = diagnose(context, index) if place < MAX_LAYERS else []
+        found = diagnose(context, index) if number < MAX_LAYERS else []
         them = f"all {counts[index]} declared dims" if counts[index] > 1 else "the declared dim"
         yield Report(
             f"{counts[index]} declared dims contradict this layer: output {port} is declared "
@@ -203,7 +203,7 @@ def contradictions(context: LintContext) -> Iterator[Report]:
         tried = ", ".join(map(str, sizes))
         yield Report(
             f"fits at no size of {parameter!r} (tried {tried}); at {sizes[0]}: {problem.message}",
-            problem.place,
+            problem.location,
             expected=problem.expected,
             actual=problem.actual,
             hint=problem.hint,
@@ -213,7 +213,7 @@ def contradictions(context: LintContext) -> Iterator[Report]:
 def at_the_requested_shape(found: DeconvError | Finding, context: LintContext) -> Report:
     """Point at the input that requests the shape, unless an attribute does."""
     report = Report.of(found)
-    by_attribute = getattr(found.place, "attribute", None) is not None
+    by_attribute = getattr(found.location, "attribute", None) is not None
     return report if by_attribute else report.moved(side="input", port=2)
 
 
@@ -294,11 +294,11 @@ def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Repor
             <data shape="1,5,5,6" element_type="f32"/>
         </layer>
     """
-    place = found.place
-    if not isinstance(place, GraphLocation) or place.layer is None:
+    location = found.location
+    if not isinstance(location, GraphLocation) or location.layer is None:
         return Report.of(found)
-    operation = context.graph.layers[place.layer].operation
-    shape = context.inputs(place.layer)[0].shape or ()
+    operation = context.graph.layers[location.layer].operation
+    shape = context.inputs(location.layer)[0].shape or ()
     axis = len(shape) - 1 if getattr(operation, "channels_last", False) else 1
     return Report.of(found).moved(side="input", port=0, axis=axis)
 

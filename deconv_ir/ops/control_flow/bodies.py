@@ -38,15 +38,15 @@ class WithBodies(Operation):
             except DeconvError as error:
                 raise _in_body(error, body) from None
             if context.body_findings is not None:
-                place = GraphLocation(child=body.name)
-                found = (f._replace(place=place) for f in inference.findings)
+                location = GraphLocation(child=body.name)
+                found = (f._replace(location=location) for f in inference.findings)
                 context.body_findings.extend(found)
             yield body, inference
 
 
 def _in_body(error: DeconvError, body: Body) -> DeconvError:
     """Place an error at the body: a location within it belongs to another graph."""
-    error.place = GraphLocation(child=body.name)
+    error.location = GraphLocation(child=body.name)
     return error
 
 

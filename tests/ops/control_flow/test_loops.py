@@ -306,8 +306,8 @@ def test_declared_dims_in_a_body_are_findings(tmp_path: Path) -> None:
     assert (found.rule, found.layer) == ("declared-dims", "'layer2' (Concat, id 2)")
     where = next(i for i, row in enumerate(path.read_text().splitlines(), 1) if row == line.strip())
     assert found.line == where
-    assert model.graph.layers[found.place.layer].type == "Loop"
-    assert found.place.child == "body"
+    assert model.graph.layers[found.location.layer].type == "Loop"
+    assert found.location.child == "body"
     with pytest.raises(deconv_ir.ShapeError, match="output 0 declares rank 2"):
         deconv_ir.load(path, strict=True)
     reported = [f for f in deconv_ir.lint(path) if f.line == found.line and f.code == "IR401"]
