@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.view.linted_file import LintedFile
 
-    from .show import ShowRequest
+    from .show_request import ShowRequest
 
 
 def run_model(

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .common import EXIT_DIFFERS, EXIT_OK, run_command
-from .options import (
-    CONTEXT,
-    FILE,
-    OF_A_DOCUMENT,
-    Options,
-    argument,
-    flag,
-    given,
-    limit_options,
-    option,
-    semantics,
-    severity,
-    tolerance,
-    version_option,
-)
-from .reporters import FORMAT, OUTPUT, write
-
-if TYPE_CHECKING:
-    from deconv_ir.limits import Limits
+from .options import CONTEXT, version_option
+from .reporters import write
+from .spec_request import CheckRequest, FixRequest, GenerateRequest, VerifyRequest
 
 EPILOG = """\b
 Examples:
@@ -42,63 +26,6 @@ Exit codes: 0 clean, 1 findings (or differences), 2 could not run,
 Shell completion: eval "$(_DECONV_SPEC_COMPLETE=bash_source deconv-spec)", with
 zsh_source or fish_source for those shells.
 """
-
-
-class DocumentOptions(Options):
-    """The options that `check` and `fix` share."""
-
-    documents: tuple[str, ...] = argument("DOC...", nargs=-1, required=True)
-    semantics: str = semantics()
-    limits: Limits = given(limit_options(OF_A_DOCUMENT))
-
-
-class FixRequest(DocumentOptions):
-    """The options of deconv-spec fix."""
-
-    diff: bool = flag("Show the changes without making them.")
-    quiet: bool = flag("Print only the examples that are still wrong.", "-q", "--quiet")
-
-
-class CheckRequest(DocumentOptions):
-    """The options of deconv-spec check."""
-
-    format_: str = given(FORMAT)
-    output: str | None = given(OUTPUT)
-    severity: str = severity("Findings of this severity and above give exit code 1.")
-    exit_zero: bool = flag("Exit with 0 even if there are findings.")
-    verbose: bool = flag("Also show the formulas of right examples.", "-v", "--verbose")
-    quiet: bool = flag("Print only problems.", "-q", "--quiet")
-
-
-class GenerateRequest(Options):
-    """The options of deconv-spec generate."""
-
-    spec: str = argument("SPEC.toml")
-    out: str = option("DIR", "Directory for the files.", required=True, type=FILE)
-    page_format: str = option(
-        None,
-        "Form of the page.",
-        "--format",
-        type=click.Choice(["md", "rst", "xml"]),
-        default="md",
-        show_default=True,
-    )
-    diagram: bool = flag("Draw the examples (needs matplotlib).")
-    quiet: bool = flag("Print nothing.", "-q", "--quiet")
-
-
-class VerifyRequest(Options):
-    """The options of deconv-spec verify."""
-
-    directory: str = argument("DIR")
-    actual: str | None = option(
-        "DIR2",
-        "Compare the outputs in DIR2 (EXAMPLE/output.npy) with those of DIR.",
-        type=FILE,
-    )
-    rtol: float = tolerance(0.0)
-    atol: float = tolerance(0.0)
-    quiet: bool = flag("Print only differences.", "-q", "--quiet")
 
 
 @click.group("deconv-spec", epilog=EPILOG, context_settings=CONTEXT)

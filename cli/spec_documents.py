@@ -39,7 +39,7 @@ from .reporters import Run, Tool, render
 from .reporters.text import show
 
 if TYPE_CHECKING:
-    from .spec import CheckRequest, FixRequest
+    from .spec_request import CheckRequest, FixRequest
 
 SUFFIXES = (".md", ".markdown", ".rst", ".txt", ".html", ".htm", ".ipynb")
 

@@ -15,7 +15,7 @@ from .common import EXIT_DIFFERS, EXIT_OK, counted
 from .guard import Guard
 
 if TYPE_CHECKING:
-    from .spec import GenerateRequest, VerifyRequest
+    from .spec_request import GenerateRequest, VerifyRequest
 
 
 def generate_files(request: GenerateRequest) -> int:
