@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import InputError
 from deconv_ir.ir.boxes import Box, as_slices, box_shape
@@ -18,15 +18,12 @@ from deconv_ir.tiling.remote import (
     precomputed,
 )
 from deconv_ir.tiling.stream import choose_tile, default_budget
-from deconv_ir.tiling.tiled_run import TiledRun
+from deconv_ir.tiling.tiled_run import TiledModel, TiledRun
 from deconv_ir.tiling.two_pass import add_up, next_pass, with_results
-
-if TYPE_CHECKING:
-    from deconv_ir.tiling.tileable import Tileable
 
 
 def map_dask(
-    model: Tileable,
+    model: TiledModel,
     arrays: Mapping[str, Any],
     tile: str | Sequence[int],
     output: str | None,

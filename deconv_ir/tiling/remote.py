@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats import npy
@@ -15,7 +15,7 @@ from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.tiling.stream import FileReader, Stream, default_budget
-from deconv_ir.tiling.tiled_run import Read, TiledRun
+from deconv_ir.tiling.tiled_run import Read, TiledModel, TiledRun
 from deconv_ir.tiling.two_pass import (
     Precomputed,
     add_up,
@@ -23,9 +23,6 @@ from deconv_ir.tiling.two_pass import (
     run_before,
     with_results,
 )
-
-if TYPE_CHECKING:
-    from deconv_ir.tiling.tileable import Tileable
 
 
 def import_dask(name: str = "dask") -> Any:
@@ -111,11 +108,11 @@ class RemoteModel:
 
     Parameters
     ----------
-    model : Tileable or ModelFile
+    model : TiledModel or ModelFile
         A model is pickled whole.
     """
 
-    def __init__(self, model: Tileable | ModelFile) -> None:
+    def __init__(self, model: TiledModel | ModelFile) -> None:
         self._given = model
         self._lock = threading.Lock()
         self._loaded: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.execute.executor import Executor
@@ -281,3 +281,12 @@ def _require_static(
                 layer=layer.label,
                 rule="tiling",
             )
+
+
+class TiledModel(Protocol):
+    """A model as tasks need it; `Model` is one."""
+
+    def tiled(
+        self, shapes: Mapping[str, Any] | None = None, *, output: str | None = None
+    ) -> TiledRun:
+        """Return what computes boxes of one output."""
