@@ -15,13 +15,12 @@ from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.infer import declared, infer
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
+from deconv_ir.linter.context import Body, LintContext
 from deconv_ir.linter.report import Report
 
 if TYPE_CHECKING:
     from deconv_ir.formats.openvino_xml.scanner import Element
-    from deconv_ir.linter.context import LintContext
 
 
 OWN_INPUTS: Final = {"If": 1, "Loop": 2}
@@ -34,21 +33,8 @@ def _element(context: LintContext, index: int) -> Element:
     return context.locator.layer(index)
 
 
-class Body(NamedTuple):
-    """One body of a layer."""
-
-    owner: int
-    """Index of the layer."""
-    tag: str
-    """``body``, ``then_body`` or ``else_body``."""
-    context: LintContext
-    """The body, as the rules see it."""
-
-
 def read_bodies(context: LintContext) -> Iterator[Body]:
     """Connect and infer the bodies of a graph's layers, with the shapes that they are given."""
-    from deconv_ir.linter.context import LintContext
-
     document = context.document
     for owner, tag, inner in document.bodies if isinstance(document, Document) else ():
         assert inner.graph is not None, "a body has a graph"

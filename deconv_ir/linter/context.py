@@ -15,12 +15,12 @@ from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology, ance
 from deconv_ir.ir.infer import Inference, Outputs
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
     from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
-    from deconv_ir.linter.bodies import Body
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.probing import Contradiction
     from deconv_ir.linter.weights import WeightsView
@@ -33,6 +33,17 @@ _KNOWN_VERSIONS = frozenset({f"opset{number}" for number in range(1, 18)})
 
 _OF_EDGES: Final = ("two-edges-into-port", "input-without-edge")
 """Problems of edges that a file states; those of graph files follow from ids."""
+
+
+class Body(NamedTuple):
+    """One body of an If, Loop or TensorIterator."""
+
+    owner: int
+    """Index of the layer."""
+    tag: str
+    """``body``, ``then_body`` or ``else_body``."""
+    context: LintContext
+    """The body, as the rules see it."""
 
 
 class LintContext:
@@ -361,7 +372,7 @@ class LintContext:
     def locator(self) -> Locator | OneDNNLocator:
         """Finds the parts of the graph in the text."""
         if isinstance(self.document, XMLDocument):
-            return Locator(self.document)
+            return self.document.locator()
         from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
 
         return OneDNNLocator(self.document)

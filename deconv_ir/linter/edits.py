@@ -10,6 +10,7 @@ from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.shapes import Shape, declared_form
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Fix
+from deconv_ir.linter.safety import supports_attribute, supports_shape, supports_type
 
 if TYPE_CHECKING:
     from deconv_ir.formats.edits import Edit
@@ -35,14 +36,14 @@ def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shap
         edits.append((start, dims[-1].end, ""))
     elif len(dims) < len(wanted):
         edits.append(_insertion(context, element, dims, wanted[len(dims) :]))
-    safe = context.evidence.supports_shape(context, index, side, port, shape)
+    safe = supports_shape(context, index, side, port, shape)
     return Fix(tuple(edits), safe)
 
 
 def type_fix(context: LintContext, index: int, side: str, port: int, kind: ElementType) -> Fix:
     """Return the fix that makes a port declare an element type."""
     edits = attribute_edit(context, index, "precision", kind.ir_name, port=(side, port))
-    return Fix(edits, context.evidence.supports_type(context, index, side, port, kind))
+    return Fix(edits, supports_type(context, index, side, port, kind))
 
 
 def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fix:
@@ -50,7 +51,7 @@ def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fi
     edits = attribute_edit(context, index, name, value)
     if not edits:
         return Fix()
-    return Fix(edits, context.evidence.supports_attribute(context, index, name, value))
+    return Fix(edits, supports_attribute(context, index, name, value))
 
 
 def correction_fix(context: LintContext, index: int, correction: Correction) -> Fix:

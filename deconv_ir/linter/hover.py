@@ -44,13 +44,13 @@ class _Pointer:
         self.offset = offset
 
     def describe(self) -> Hover | None:
-        document = self.locator.document
-        edge = bisect_right(document.edges, self.offset) - 1
+        layers, edges = self.locator.layers, self.locator.edges
+        edge = bisect_right(edges, self.offset) - 1
         if not self.graph.bare and edge >= 0:
-            element = self.locator.element(document.edges[edge])
+            element = self.locator.element(edges[edge])
             if self.inside(element):
                 return self.edge(edge, element)
-        at = bisect_right(document.layers, self.offset) - 1
+        at = bisect_right(layers, self.offset) - 1
         if at < 0:
             return None
         element = self.locator.layer(at)
@@ -58,7 +58,7 @@ class _Pointer:
             return None
         kind = element.attributes().get("type")
         # Layers that complete a bare one begin where it does.
-        candidates = [i for i, start in enumerate(document.layers) if start == element.start]
+        candidates = [i for i, start in enumerate(layers) if start == element.start]
         index = next((i for i in candidates if self.graph.layers[i].type == kind), at)
         return self.layer(index, element)
 

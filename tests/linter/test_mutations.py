@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.linter.engine import Result, check_bytes, check_file
 from deconv_ir.linter.options import choose
@@ -82,7 +81,7 @@ def layers_from(result: Result, line: int) -> set[int]:
     assert document is not None
     if document.graph is None or not document.layers:
         return set()
-    locator = Locator(document)
+    locator = document.locator()
     assert document.source is not None
     position = document.source.position
     extents = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.openvino_xml.locations import pin_down
+from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import Graph
 
@@ -36,5 +36,20 @@ class Document:
         parts = list(self.walk())
         for part in parts:
             if part.problems:
-                pin_down(part)
+                part._pin_down()
         return [problem for part in parts for problem in part.problems]
+
+    def locator(self) -> Locator:
+        """Return what finds the parts of the graph in the text."""
+        assert self.source is not None
+        return Locator(self.source, self.layers, self.edges)
+
+    def _pin_down(self) -> None:
+        """Narrow the locations of the problems to the invalid attribute or dim."""
+        if self.source is None or self.graph is None:
+            return
+        locator = self.locator()
+        for problem in self.problems:
+            if problem.location is not None:
+                start, _ = locator.span(problem.location)
+                problem.line, problem.column = self.source.position(start)

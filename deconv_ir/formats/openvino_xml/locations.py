@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
+from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import GraphLocation
-
-if TYPE_CHECKING:
-    from deconv_ir.formats.openvino_xml.document import Document
 
 Span = tuple[int, int]
 
 
 class Locator:
-    """Finds the source locations of the parts of a document that has a graph."""
+    """Finds the parts of a graph in the text that it was read from.
 
-    def __init__(self, document: Document) -> None:
-        assert document.source is not None
-        self.document = document
-        self.source = document.source
+    Parameters
+    ----------
+    source : Source
+        The text.
+    layers, edges : sequence of int
+        Offsets of the graph's layers and edges in it.
+    """
+
+    def __init__(self, source: Source, layers: Sequence[int], edges: Sequence[int]) -> None:
+        self.source = source
+        self.layers = layers
+        self.edges = edges
         self._elements: dict[int, Element] = {}
         self._ports: dict[tuple[int, str], list[Element]] = {}
 
@@ -33,7 +39,7 @@ class Locator:
 
     def layer(self, index: int) -> Element:
         """Return the element of a layer."""
-        return self.element(self.document.layers[index])
+        return self.element(self.layers[index])
 
     def data(self, index: int) -> Element | None:
         """Return the ``<data>`` of a layer."""
@@ -54,7 +60,7 @@ class Locator:
         if not isinstance(location, GraphLocation):
             return location
         if location.edge is not None:
-            edge = self.element(self.document.edges[location.edge])
+            edge = self.element(self.edges[location.edge])
             return attribute_span(edge, location.attribute)
         assert location.layer is not None, "a location names a layer or an edge"
         layer = self.layer(location.layer)
@@ -81,24 +87,13 @@ class Locator:
         """Return the span of the layer or edge that contains an offset; None outside of them."""
         from bisect import bisect_right
 
-        for starts in (self.document.layers, self.document.edges):
+        for starts in (self.layers, self.edges):
             at = bisect_right(starts, offset) - 1
             if at >= 0:
                 element = self.element(starts[at])
                 if offset < element.end:
                     return element.start, element.end
         return None
-
-
-def pin_down(document: Document) -> None:
-    """Narrow the locations of a document's problems to the invalid attribute or dim."""
-    if document.source is None or document.graph is None:
-        return
-    locator = Locator(document)
-    for problem in document.problems:
-        if problem.location is not None:
-            start, _ = locator.span(problem.location)
-            problem.line, problem.column = document.source.position(start)
 
 
 def attribute_span(element: Element, name: str | None) -> Span:

@@ -25,6 +25,7 @@ from deconv_ir.linter.edits import attribute_edit
 from deconv_ir.linter.patterns import constant_before, is_readable
 from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, rule
+from deconv_ir.linter.safety import supports_size
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _size_fix(context: LintContext, index: int, const: Const, needed: int) -> Fi
     ):
         return Fix()
     end = const.offset + needed
-    safe = context.evidence.supports_size(context, index, const.offset, end)
+    safe = supports_size(context, index, const.offset, end)
     return Fix(attribute_edit(context, index, "size", str(needed)), safe)
 
 
