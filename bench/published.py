@@ -198,7 +198,7 @@ def cyclegan(_: int) -> nn.Module:
 
 
 class Dilated(nn.Module):
-    """The residual block of HiFi-GAN: convolutions of growing dilation, each with one behind."""
+    """The residual block of HiFi-GAN: growing dilation, each convolution followed by another."""
 
     def __init__(self, c: int, k: int) -> None:
         super().__init__()
@@ -389,7 +389,7 @@ def vae(_: int) -> nn.Module:
 
 
 class TransformerBlock(nn.Module):
-    """Self-attention and two linear layers, each behind a LayerNorm and added to its input."""
+    """Self-attention and two linear layers, each after a LayerNorm and added to its input."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

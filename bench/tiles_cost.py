@@ -1,4 +1,4 @@
-"""What halos cost against the size of a tile, and how throughput grows with workers.
+"""The cost of halos by the size of a tile, and how throughput grows with workers.
 
     python bench/tiles_cost.py halos       # elements computed in tiles, over those of the whole
     python bench/tiles_cost.py samples     # the halos of the networks in samples/

@@ -9,7 +9,9 @@ def describe_fallback() -> str:
 
     if compiled_module() is not None:
         return ""
-    return "the compiled kernel was not built here: layers are computed with NumPy, which is slower"
+    return (
+        "no compiled kernel in this installation: layers are computed with NumPy, which is slower"
+    )
 
 
 def describe_kernels() -> str:

@@ -182,7 +182,7 @@ def _answer(function: Any, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except distributed.KilledWorker as error:
-        message = "the workers that tried it died, perhaps for want of memory"
+        message = "the workers died, probably out of memory"
         raise ResourceError(message, hint="--memory-limit makes tiles smaller") from error
     except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
         hint = "use --resume to continue"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def complete_layers(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete the name of a layer of the model that stands on the command line."""
+    """Complete the name of a layer of the model on the command line."""
     return _items(((layer.name, layer.type) for layer in _layers(context)), incomplete)
 
 

@@ -63,8 +63,8 @@ class DiffRequest(Options):
     )
     against: str | None = option(
         "RUNTIME|DIR",
-        "openvino or onnxruntime: what runs the second model (or, without one, the first). "
-        "A folder of .npy files by tensor name: the tensors of another tool.",
+        "openvino or onnxruntime: the runtime of the second model (or, without one, of the "
+        "first). A folder of .npy files by tensor name: the tensors of another tool.",
     )
     bisect: bool = flag(
         "For a tool that gives final outputs only: cut the model, and halve it until the first "

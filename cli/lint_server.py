@@ -132,7 +132,7 @@ class Linter:
     def arguments(self, uri: str, text: str) -> tuple[bytes, str, Any, str | None]:
         """Return what `check_bytes` takes: bytes, name, options and the .bin."""
         path = to_fs_path(uri) if uri.startswith("file:") else None
-        # Settings are read anew: they may have changed.
+        # Settings are read again: they may have changed.
         options = Settings(self.request).options(path or "")
         return _encoded(text), path or uri, options, path and weights_beside(path)
 

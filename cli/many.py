@@ -141,7 +141,7 @@ def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) ->
     found = {name: find("--input", text) for name, text in many.items()}
     if len({len(files) for files in found.values()}) > 1:
         listed = ", ".join(f"{show(many[n])!r} finds {len(files)}" for n, files in found.items())
-        raise Mistake(f"inputs must have equally many files: {listed}")
+        raise Mistake(f"all inputs must have the same number of files: {listed}")
     stems = list(next(iter(found.values())))
     references = pair_references(request.expect, outputs, stems)
     labels = [""] if len(outputs) == 1 else [f".{p.stem}" for p in file_names(Path(), outputs)]

@@ -89,8 +89,8 @@ class Request(Options):
     model: str = argument("MODEL")
     inputs: tuple[str, ...] = input_arrays(
         "Array for an input of the model, as .npy; without a name, in order. '-': standard "
-        "input. A .npz file has arrays for all inputs that it names. "
-        "A folder, a pattern as 'frames/*.npy' or several files: the model is run on each."
+        "input. A .npz file has arrays for all inputs that it names. A folder, a pattern such as "
+        "'frames/*.npy', or several files: the model is run on each."
     )
     output: str | None = option(
         "FILE|DIR",
@@ -178,8 +178,8 @@ class Request(Options):
     threads: int | None = option(None, "Default: all cores.", type=click.IntRange(1))
     memory_limit: int | None = option(
         "SIZE",
-        "Refuse to run beyond this, as 2GiB or 500MB; on a cluster, in each of its processes. "
-        "Default: what is available.",
+        "Memory limit, for example 2GiB or 500MB; larger runs are refused. On a cluster: of each "
+        "process. Default: the available memory.",
         type=parse_size,
     )
     tile: str | None = option(

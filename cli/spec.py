@@ -83,7 +83,7 @@ def generate(**options: Any) -> int:
 @command.command(context_settings=CONTEXT)
 @VerifyRequest.add_to
 def verify(**options: Any) -> int:
-    """Compute the golden arrays in DIR anew, and compare.
+    """Recompute the golden arrays in DIR, and compare.
 
     Golden sums are exact whatever their order, so the default tolerance is 0.
     """

@@ -126,7 +126,7 @@ def test_outputs_that_are_huge(name: str, value: int) -> None:
 
 
 def test_the_example_of_the_report() -> None:
-    with pytest.raises(ResourceError, match=r"conv_transpose needs [\d.]+ TiB of memory at once, "):
+    with pytest.raises(ResourceError, match=r"conv_transpose needs [\d.]+ TiB of memory, "):
         conv_transpose(np.ones((1, 2, 5, 5)), np.ones((2, 3, 3, 3)), strides=10**6)
     with pytest.raises(ResourceError, match="is available"):
         conv_transpose(X, W, output_shape=(1 << 50,))
@@ -141,7 +141,7 @@ def test_memory_that_is_not_there_after_all(monkeypatch: pytest.MonkeyPatch) -> 
         raise MemoryError
 
     monkeypatch.setattr(Deconvolution, "kernel", fail)
-    with pytest.raises(ResourceError, match=r"needs 312 B of memory at once, and ran out of it; "):
+    with pytest.raises(ResourceError, match=r"needs 312 B of memory, and an allocation failed; "):
         good()
 
 

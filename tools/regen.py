@@ -1,4 +1,4 @@
-"""Write the generated files anew, or check that they are up to date (--check)."""
+"""Write the generated files, or check that they are up to date (--check)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main() -> None:
         after = snapshot(names)
         stale += [n for n in before.keys() | after.keys() if before.get(n) != after.get(n)]
     if check and stale:
-        sys.exit(f"not up to date, now written anew: {', '.join(sorted(stale))}")
+        sys.exit(f"not up to date, now rewritten: {', '.join(sorted(stale))}")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
         click.echo(f"{len(tensors) - len(shown)} more tensors (-v lists all)")
     click.echo(f"\n{len(wrong)} of {len(tensors)} tensors are out of tolerance.")
     if found.stopped:
-        click.echo(f"The tensors behind could not be compared: {one_line(found.stopped)}")
+        click.echo(f"The following tensors could not be compared: {one_line(found.stopped)}")
     if found.culprit is not None:
         for line in _culprit(found.culprit):
             click.echo(line)

@@ -36,8 +36,8 @@ def bisect(
 ) -> ModelDifference:
     """Find the first layer whose output another tool computes differently.
 
-    The model is cut behind a layer, both run the first half, and so on: for 10,000
-    layers, the tool runs 15 times.  An error, once there, is taken to stay.
+    The model is cut after a layer, both run the first half, and so on: for 10,000
+    layers, the tool runs 15 times.  Errors are assumed to persist in later layers.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def bisect(
     rtol, atol : float
         As of `diff`.
     progress : callable, optional
-        Told in a line what is run.
+        Called with one line per run.
 
     Returns
     -------
@@ -126,7 +126,7 @@ class _Search:
         return tuple(decided.values()), culprit
 
     def _live(self, place: int) -> list[Source]:
-        """Return the tensors that exist behind a layer, and are still needed there."""
+        """Return the tensors that exist after a layer, and are still needed there."""
         behind = set(self.order[: place + 1])
         live = dict.fromkeys(result for result in self.results if result[0] in behind)
         for index in behind:

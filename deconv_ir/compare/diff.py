@@ -51,7 +51,7 @@ class ModelDifference(NamedTuple):
     culprit : Culprit or None
         Where the error appears first.
     stopped : str
-        Why the tensors behind it could not be compared.
+        Why the tensors after it could not be compared.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def diff(
     other_semantics : Semantics or str, optional
         Of `b`, where it is another one.
     progress : callable, optional
-        Told how many layers were compared, and of how many.
+        Called with the number of compared layers and the total.
 
     Returns
     -------

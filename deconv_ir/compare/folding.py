@@ -26,7 +26,7 @@ class Folded(NamedTuple):
     """The convolution in each model."""
     steps_a: tuple[int, ...]
     steps_b: tuple[int, ...]
-    """The per-channel layers behind it in each."""
+    """The per-channel layers after it in each."""
     constants_a: tuple[int, ...]
     constants_b: tuple[int, ...]
     """Their constants, and the weights, in each."""
@@ -90,7 +90,7 @@ def find_folded(a: Network, b: Network, matching: Matching) -> list[Folded]:
 
 
 def _affine(network: Network, index: int, axes: tuple[int, ...]) -> _Affine | None:
-    """Follow a convolution with constant weights through the per-channel layers behind it."""
+    """Follow a convolution with constant weights through the per-channel layers after it."""
     import numpy as np
 
     row = network.sources[index]

@@ -76,7 +76,7 @@ class Network:
 
     @functools.cached_property
     def inputs(self) -> ModelInputs:
-        """The inputs; nothing behind them needs to fit."""
+        """The inputs; the layers after them need not fit."""
         layers = self.graph.layers
         own = [i for i, layer in enumerate(layers) if layer.type == "Parameter"]
         infos = {i: layers[i].operation.infer([], self.context) for i in own}

@@ -298,7 +298,7 @@ class _Comparer:
             yield Difference(Aspect.IDS, "", f"{others} layers have other ids")
         order = list(self.pairs.values())
         if order != sorted(order):
-            yield Difference(Aspect.ORDER, "", "the layers stand in another order")
+            yield Difference(Aspect.ORDER, "", "the layers are in another order")
 
 
 def _skip(network: Network, source: Source, paired: Collection[int]) -> Source | None:

@@ -54,13 +54,13 @@ def require_memory(
     """
     if fits(needed, limit, held=held):
         return
-    there, words = limit, "the limit"
+    there, words = limit, "but the limit is {}"
     if there is None:
-        there, words = available_bytes() + held, "available"
+        there, words = available_bytes() + held, "but only {} is available"
     figures = format_bytes(needed), format_bytes(there)
     if figures[0] == figures[1]:
         figures = f"{needed} B", f"{there} B"
-    message = f"{subject} needs {figures[0]} of memory at once, {figures[1]} is {words}"
+    message = f"{subject} needs {figures[0]} of memory, {words.format(figures[1])}"
     raise ResourceError(message, file=file, expected=there, actual=needed, hint=hint, rule="memory")
 
 
@@ -79,7 +79,7 @@ def out_of_memory(
     there = available_bytes()
     detail = f": {error}" if str(error) else ""
     message = (
-        f"{subject} needs {format_bytes(needed)} of memory at once, and ran out of it; "
+        f"{subject} needs {format_bytes(needed)} of memory, and an allocation failed; "
         f"{format_bytes(there)} is available{detail}"
     )
     return ResourceError(message, file=file, expected=there, actual=needed, rule="memory")

@@ -307,7 +307,7 @@ class _Planner:
         self.arena_bytes, self.live = arrange(self.placed, taken, limit)
         idle = max(self.live, default=0) - self.bound
         if idle > 0:
-            # What idles in the arena is not there for scratchpads.
+            # Idle places in the arena reduce the memory that scratchpads may use.
             chosen = choose_within(choosers, left - idle)
             fixed = sum(group.offset is not None for group in self.placed)
             if chosen.cycles > without.cycles + fixed * _FIXED_CYCLES:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def read_document(
     data: bytes, file: str | None, limits: Limits, overrides: Overrides | None = None
 ) -> Document | OneDNNDocument:
-    """Read a file of any format by its contents, and keep where everything stands.
+    """Read a file of any format by its contents, and keep the location of each part.
 
     Raises
     ------

@@ -95,7 +95,7 @@ def _archive(arrays: dict[str, Array]) -> bytes:
 
 
 def _beside(path: Path, suffix: str, data: bytes) -> list[str]:
-    """Write what stands beside a file, unless it is empty."""
+    """Write a companion file, unless it is empty."""
     if not data:
         return []
     _write(path.with_suffix(suffix), data)

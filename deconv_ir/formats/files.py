@@ -139,7 +139,7 @@ def output_errors(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 
 def rewrite(path: Path, data: bytes, what: str) -> None:
-    """Write a file anew: the one that a link leads to, with the permissions that it has."""
+    """Replace a file (the target of a link), and keep its permissions."""
     target = path.resolve()
     with output_errors(path, what):
         mode = target.stat().st_mode

@@ -40,7 +40,7 @@ class Volume(Protocol):
 class NpyVolume:
     """An array in a .npy file.
 
-    The file is mapped for each box anew, so that pages that were read or written do not stay
+    The file is mapped again for each box, so that pages that were read or written do not stay
     with the process.
     """
 

@@ -402,7 +402,7 @@ def pooling_axis(
     note = ""
     if rounding is Rounding.CEIL_TORCH and (output - 1) * axis.stride >= data + begin:
         output -= 1
-        note = ", less 1: the last window would start behind the data"
+        note = ", less 1: the last window would start after the data"
     return AxisGeometry(
         begin,
         end,

@@ -140,7 +140,7 @@ class Layer(NamedTuple):
         return f"{self.name!r} ({self.type}, id {self.id})"
 
     def line_of(self, port: Port) -> int | None:
-        """Return the line of the file in which a port stands, from 1; None: not known."""
+        """Return the line of a port in the file, from 1; None: unknown."""
         return None if self.line is None else self.line + port.line_offset
 
 

@@ -78,7 +78,7 @@ def infer(
             if clean:
                 worked_out[key] = outputs
         known[index] = outputs
-    if len(topology.order) < len(layers):  # layers on or behind a cycle
+    if len(topology.order) < len(layers):  # layers on or after a cycle
         for index in set(range(len(layers))).difference(topology.order):
             known[index] = tuple(map(declared, layers[index].outputs))
     return Inference(tuple(known), tuple(findings), tuple(errors))
@@ -193,7 +193,7 @@ def compare(
         if declared_type and element_type and declared_type is not element_type:
             message = (
                 f"output {i} declares precision {declared_type.ir_name}, "
-                f"computed is {element_type.ir_name}"
+                f"but {element_type.ir_name} is computed"
             )
             add("declared-type", message, element_type, declared_type, i, attribute="precision")
     difference = layer.operation.compare_semantics(inputs, context)
@@ -213,7 +213,8 @@ def _differences(
         declared, expected = format_shape(stated), format_shape(computed)
         yield (
             None,
-            f" declares rank {len(stated)} {declared}, computed is rank {len(computed)} {expected}",
+            f" declares rank {len(stated)} {declared}, "
+            f"but rank {len(computed)} {expected} is computed",
             expected,
             declared,
         )

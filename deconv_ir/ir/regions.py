@@ -30,7 +30,7 @@ class Walk(NamedTuple):
     ends: frozenset[int] = frozenset()
     """Layers whose outputs are there: constants, and others that are given."""
     fused: Mapping[int, tuple[int, ...]] = {}
-    """Layer -> the layers behind it that are computed with it."""
+    """Layer -> the layers after it that are computed with it."""
     steps: Mapping[int, tuple[tuple[int, int], ...]] = {}
     """Layer -> for each axis, the step and the margin of boxes that have the bits of the whole; see
     `boxes.in_steps`.
@@ -210,7 +210,7 @@ def _blocker(
 def _cut(walk: Walk, regions: Regions, everything: Regions) -> dict[int, tuple[int, ...]]:
     """Return the layers of a tile that are blocked and so compute as much as for everything.
 
-    A slice behind a layer takes the same part of it for each tile.  A layer that computes all
+    A slice after a layer takes the same part of it for each tile.  A layer that computes all
     channels of some positions, where only some are needed, computes less than everything.
     """
     found = {}

@@ -49,10 +49,10 @@ def wanted_algorithm(algorithm: str) -> Algorithm | None:
         wanted = Algorithm(algorithm)
     except ValueError:
         names = ", ".join(["auto", *(a.value for a in Algorithm)])
-        message = f"{source} names an unknown kernel {algorithm!r}; known are {names}"
+        message = f"{source}: unknown algorithm {algorithm!r} (expected one of {names})"
         raise SettingError(message) from None
     if wanted in NATIVE and compiled_module() is None:
-        raise SettingError(f"{source} asks for the compiled kernel, which was not built here")
+        raise SettingError(f"{source}: no compiled kernel in this installation")
     return wanted
 
 

@@ -200,7 +200,7 @@ def _check_entry(
 def _check_slices(
     entry: Element, attributes: dict[str, str], inside: TensorInfo, axis: int
 ) -> Iterator[Report]:
-    """A slice is as long as its tensor in the body; those of an output stand side by side."""
+    """A slice is as long as its tensor in the body; those of an output are concatenated."""
     size = _number(attributes.get("part_size", "1"))
     stride = _number(attributes.get("stride", "1"))
     extent = inside.shape[axis] if inside.shape is not None and axis < len(inside.shape) else size

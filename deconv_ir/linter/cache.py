@@ -32,7 +32,7 @@ def default_folder() -> Path:
 
 
 class Cache:
-    """Results by content; whatever goes wrong with it, the file is checked anew."""
+    """Results by content; if it cannot be used, the file is checked again."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)

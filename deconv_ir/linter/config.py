@@ -22,7 +22,7 @@ class Config(Record):
     """Settings of one configuration file; None: not set."""
 
     file: str | None = field(default=None)
-    """Where they stand; relative patterns and paths begin in its folder."""
+    """Their file; relative patterns and paths begin in its folder."""
     select: tuple[str, ...] | None = field(default=None)
     ignore: tuple[str, ...] | None = field(default=None)
     extend_select: tuple[str, ...] | None = field(default=None)
@@ -103,7 +103,7 @@ def find_config(folder: str, known: dict[str, Config] | None = None) -> Config:
 
 
 def _own_config(folder: str) -> Config | None:
-    """Return the settings that stand in a folder."""
+    """Return the settings of a folder."""
     own = os.path.join(folder, FILE_NAME)
     if os.path.isfile(own):
         return read_config(own)

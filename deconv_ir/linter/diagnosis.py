@@ -33,7 +33,7 @@ class Correction(NamedTuple):
 
     name: str
     value: str
-    """What the attribute should be."""
+    """The corrected value of the attribute."""
     misspelt: str | None = None
     """The attribute that has the value now."""
 

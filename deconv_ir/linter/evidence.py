@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def culprits(self) -> dict[int, int]:
-        """Each layer at or behind a disputed one -> the disputed layer that comes first."""
+        """Each layer at or after a disputed one -> the disputed layer that comes first."""
         found: dict[int, int] = {}
         sources = self.graph.topology.sources
         for index in self.graph.topology.order:

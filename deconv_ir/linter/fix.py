@@ -59,7 +59,7 @@ def fix_bytes(
         data = edited
         result = check(data, resume=not unsafe)
         # A dim that is put right at one end of an edge no longer fits the other end, so a
-        # round may leave as many findings as it mends.
+        # round may leave as many findings as it fixes.
         if len(_applicable(result, unsafe)) < len(_applicable(best[1], unsafe)):
             best = data, result
     data, result = best

@@ -23,7 +23,7 @@ class Hover(NamedTuple):
 
 
 def hover(context: LintContext, offset: int) -> Hover | None:
-    """Describe what stands at an offset of a file that was read; None: nothing is known."""
+    """Describe the element at an offset of a file that was read; None: unknown."""
     if context.document.graph is None or not isinstance(context.locator, Locator):
         return None
     for inner in reversed(list(all_contexts(context))):

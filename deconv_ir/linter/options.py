@@ -66,10 +66,10 @@ def choose(
         Rules to run, by code, beginning of a code, name or family; default:
         all.  Rules named here are run whatever their severity.
     ignore : iterable of str
-        Rules to leave out.  Where a rule is both selected and ignored, the
-        longer word decides, as in ruff.
+        Rules to leave out.  If `select` and `ignore` both match a rule, the
+        more specific entry wins, as in ruff.
     extend_select : iterable of str
-        Rules to run beside those.
+        Rules to run in addition.
     severity : Severity or str
         Rules below it are not run, unless they are named.
     semantics : Semantics or str

@@ -49,7 +49,7 @@ LAST = tuple(SizePattern(last=extent) for extent in range(1, 7))
 
 
 Contradiction = tuple["DeconvError | Finding", str, tuple[int, ...]]
-"""A layer that fits at no size: its problem at the first, the dynamic Parameter, the sizes."""
+"""A layer that does not fit: its problem at the first size, the dynamic Parameter, the sizes."""
 
 
 def contradictions(context: LintContext) -> list[Contradiction]:

@@ -28,13 +28,13 @@ class Report(NamedTuple):
     """One problem that a rule reports."""
 
     message: str
-    """What is wrong, without the location."""
+    """The problem, without the location."""
     location: GraphLocation | tuple[int, int] | None
     """The part of the graph, or a span of the file's text."""
     expected: Any = None
     actual: Any = None
     hint: str | None = None
-    """What the user can do about it."""
+    """A possible remedy."""
     fix: Fix = NO_FIX
     """Without edits: there is none."""
     related: int | None = None

@@ -75,7 +75,7 @@ class Rule(Record):
     """Name of an attribute of `LintContext` that is empty, or false, where the rule has nothing to
     report; its module is not imported then."""
     fix: str = field(default="")
-    """What `--fix` does.  Empty: nothing."""
+    """Description of the fix that `--fix` makes; empty: no fix."""
     deep: bool = field(default=False)
     """It reads all weights, so it runs only with `--deep`."""
     claims: Claims | None = field(default=None)

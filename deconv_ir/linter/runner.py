@@ -97,7 +97,7 @@ def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Res
                 rule="memory",
             ) from None
         except BaseException:
-            # An interruption does not wait for what nobody wants any more.
+            # After an interruption, jobs that have not begun are cancelled, not awaited.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 

@@ -26,7 +26,7 @@ class Setting(NamedTuple):
     default: str
     """As the page shows it."""
     text: str
-    """What it does."""
+    """The description of the setting."""
     choices: tuple[str, ...] = ()
     """The words that are valid; empty: all are."""
 
@@ -78,12 +78,12 @@ SEVERITIES = ("error", "warning", "info")
 
 SETTINGS = (
     Setting("select", Form.LIST, "all", "Rules to run, whatever their severity"),
-    Setting("extend-select", Form.LIST, "none", "Rules to run beside those"),
+    Setting("extend-select", Form.LIST, "none", "Rules to run in addition"),
     Setting(
         "ignore",
         Form.LIST,
         "none",
-        "Rules to leave out; of `select` and `ignore`, the longer word decides",
+        "Rules to leave out; if `select` matches too, the more specific entry wins",
     ),
     Setting("severity", Form.WORD, "`warning`", "Rules below it are not run", SEVERITIES),
     Setting("severities", Form.WORDS, "none", "Severities in place of the rules' own", SEVERITIES),
@@ -102,7 +102,7 @@ SETTINGS = (
     ),
     Setting("per-file-ignores", Form.LISTS, "none", "Rules to leave out for some files"),
     Setting(
-        "baseline", Form.WORD, "none", "File of findings that are known, from this file's folder on"
+        "baseline", Form.WORD, "none", "File of known findings, relative to this settings file"
     ),
     Setting("deep", Form.FLAG, "`false`", "Read all weights"),
     Setting(

@@ -66,7 +66,7 @@ def indexed(*indices: Any) -> Call:
 
 
 def cut_along(axis: int, outputs: Infos) -> Call:
-    """Show the first input in parts, one behind the other along an axis."""
+    """Show the first input in parts, one after the other along an axis."""
     indices, start = [], 0
     for output in outputs:
         stop = start + static(output.shape)[axis]

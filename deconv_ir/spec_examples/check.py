@@ -349,7 +349,7 @@ class _Check:
                     f"{where} prints {printed.text!r}, which is not a number (computed {dim})"
                 )
             elif stated != dim and intersect_dims(stated, dim) is not None:
-                self.unknown.append(f"{where}: {stated} is printed, and {dim} is all that is known")
+                self.unknown.append(f"{where}: {stated} is printed, but only {dim} can be inferred")
         formulas = [
             layer.operation.explain(inputs, self.context, index, axis)
             for axis in range(len(computed))

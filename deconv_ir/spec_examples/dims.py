@@ -1,4 +1,4 @@
-"""Dims as documents print them: numbers, intervals, symbols, and what is none of these."""
+"""Dims as documents print them: numbers, intervals, symbols, and invalid text."""
 
 from __future__ import annotations
 

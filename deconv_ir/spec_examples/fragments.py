@@ -23,7 +23,7 @@ _STEP = "    "
 def fragment(spec: Spec, example: ExampleSpec) -> str:
     """Write the layer as documents print it: no version, precision on outputs alone.
 
-    The value of an input stands in a comment beside its dims.
+    The value of an input is in a comment next to its dims.
     """
     data = "".join(f" {key}={quoteattr(value)}" for key, value in example.attributes)
     lines = [

@@ -78,7 +78,7 @@ def generate(
 
 
 def _json(value: Any) -> str:
-    """Write JSON for people too: a list of numbers stands on one line."""
+    """Write JSON for people too: a list of numbers is on one line."""
     text = json.dumps(value, indent=1, ensure_ascii=False)
     flat = re.compile(r"\[\s+(-?\d+(?:,\s+-?\d+)*)\s+\]")
     return flat.sub(lambda m: f"[{' '.join(m.group(1).split())}]", text) + "\n"

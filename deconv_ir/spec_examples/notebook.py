@@ -27,7 +27,7 @@ _ESCAPE: Final = re.compile(
 
 
 class Notebook(Document):
-    """A notebook: its examples stand in the sources of its cells.
+    """A notebook: its examples are in the sources of its cells.
 
     The text is the JSON as it is, so that an edit of a cell changes no other byte.  Lines are
     counted by `line` in cells, one after the other; `shown` leads back to the file.
@@ -58,7 +58,7 @@ class Notebook(Document):
         yield from self._cells
 
     def line(self, position: int) -> int:
-        """Return the number of the cell's line in which a character stands, of all lines."""
+        """Return the number, among all lines, of the line of a cell with a character."""
         return bisect.bisect_right(self._starts, position)
 
     def column(self, position: int) -> int:

@@ -298,7 +298,8 @@ class _Reader:
         stated = self.numbers("output", table["output"], 0)
         if stated != outputs[0]:
             raise self.error(
-                f"'output' states {format_shape(stated)}, computed is {format_shape(outputs[0])}",
+                f"'output' is {format_shape(stated)}, "
+                f"but the inputs give {format_shape(outputs[0])}",
                 expected=format_shape(outputs[0]),
                 actual=format_shape(stated),
             )

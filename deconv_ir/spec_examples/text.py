@@ -1,7 +1,7 @@
 """Documents as bytes, as text and as their readers see them, with positions mapped back.
 
 A document is decoded without loss: whatever its bytes are, writing the text
-back gives them again.  Its XML stands in it either as it is, or, in HTML, with
+back gives them again.  Its XML is in it either as it is, or, in HTML, with
 entities for the angle brackets and markup for colours in between; `View` is
 the text with those undone, and knows where each character came from.
 """
@@ -32,7 +32,7 @@ _MARKS = (
 
 
 class View(NamedTuple):
-    """A text that was made of a document, and where each of its characters stands there."""
+    """A text that was made of a document, and the position of each of its characters there."""
 
     text: str
     here: array[int]  # where each run begins, in this text and in the document
@@ -114,7 +114,7 @@ class Document:
         return self._mark + text.encode(self._codec, self._errors)
 
     def line(self, position: int) -> int:
-        """Return the line, from 1, in which the character at `position` stands."""
+        """Return the line, from 1, of the character at `position`."""
         return bisect.bisect_right(self._lines, position)
 
     def column(self, position: int) -> int:

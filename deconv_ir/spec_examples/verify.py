@@ -40,6 +40,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "input": {"name": str, "element_type": str, "shape": list},
     "output": {"name": str, "profile": str, "element_type": str, "shape": list},
 }
+_JSON_NAMES = {str: "a string", bool: "a boolean", list: "a list", dict: "an object"}
 
 
 class Verification(NamedTuple):
@@ -56,7 +57,7 @@ def verify(
     rtol: float = 0.0,
     atol: float = 0.0,
 ) -> Verification:
-    """Compute a golden directory, made by `generate`, anew, and compare.
+    """Recompute a golden directory made by `generate`, and compare.
 
     Then compare the outputs in `actual`, at the same places (``EXAMPLE/output.npy``), within
     a tolerance; none by default, since golden sums are exact in any order.
@@ -100,7 +101,7 @@ def _read_manifest(root: Path) -> tuple[Spec, list[Mapping[str, Any]]]:
         if [i.name for i in example.inputs] != [i["name"] for i in entry["inputs"]]:
             raise error(f"the inputs of example {example.name!r} are not in order")
         if [s.value for s in example.profiles] != [o["profile"] for o in entry["outputs"]]:
-            raise error(f"example {example.name!r} has not one output a profile")
+            raise error(f"example {example.name!r} must have one output per profile")
     return spec, entries
 
 
@@ -110,7 +111,7 @@ def _check_fields(value: Any, kind: str, error: Callable[[str], DeconvError]) ->
         raise error(f"each {kind} must be an object")
     for name, wanted in fields.items():
         if not isinstance(value.get(name), wanted):
-            raise error(f"{name!r} of an {kind} is missing, or no {wanted.__name__}")
+            raise error(f"{name!r} of an {kind} is missing or not {_JSON_NAMES[wanted]}")
 
 
 def _as_spec(entry: Mapping[str, Any]) -> dict[str, Any]:

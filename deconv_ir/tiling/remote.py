@@ -89,7 +89,7 @@ class ModelFile(NamedTuple):
 
         if _digest(self.path, self.weights) != self.digest:
             raise InputError("the worker finds another model than the client", file=self.path)
-        # The façade stands above this package; a worker imports it by name.
+        # The façade is above this package; a worker imports it by name.
         load = importlib.import_module("deconv_ir.loading").load
         return load(self.path, self.weights, warn=False, **self.options)
 

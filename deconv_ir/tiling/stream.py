@@ -54,8 +54,8 @@ def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
         half = _half(run, best.shape)
         if half is None:
             raise ResourceError(
-                f"a tile of {','.join(map(str, best.shape))} takes {format_bytes(best.taken)} of "
-                f"memory, {format_bytes(budget)} is the limit",
+                f"a tile of {','.join(map(str, best.shape))} needs {format_bytes(best.taken)} of "
+                f"memory, more than the limit of {format_bytes(budget)}",
                 file=run.graph.file,
                 expected=budget,
                 actual=best.taken,

@@ -61,7 +61,7 @@ class Tileable:
         names, infos, wanted = self._tiling(shapes, output)
         if len(wanted) > 1:
             raise InputError(
-                f"tiles are those of one output, the model has {len(wanted)} "
+                f"only one output can be tiled, the model has {len(wanted)} "
                 f"({', '.join(map(repr, islice(wanted, _NAMED)))})",
                 file=self.graph.file,
                 hint="name one of them",

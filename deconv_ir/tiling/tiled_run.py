@@ -275,7 +275,7 @@ def _require_static(
         if not all(is_static(info.shape) for info in infos[index]):
             layer = graph.layers[index]
             raise UnsupportedError(
-                "its shape depends on values of the run: such a network cannot be tiled",
+                "the shape depends on input values, so the network cannot be tiled",
                 file=graph.file,
                 line=layer.line,
                 layer=layer.label,

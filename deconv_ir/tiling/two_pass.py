@@ -15,7 +15,7 @@ from deconv_ir.tiling.tiled_run import Read, TiledRun
 
 
 class Precomputed(NamedTuple):
-    """What takes the place of a layer, and how many of its inputs remain."""
+    """The replacement of a layer, and how many of its inputs remain."""
 
     layer: int
     operation: Operation

@@ -120,8 +120,8 @@ def advice_of(windows: Sequence[Window]) -> str:
         elif taps.least < taps.most:
             larger = -(-window.kernel // window.stride) * window.stride
             found.append(
-                f"On {where}, outputs sum {taps.least} or {taps.most} taps in turns, which can "
-                f"show as a checkerboard: kernel {window.kernel} is not a multiple of stride "
+                f"On {where}, outputs alternate between {taps.least} and {taps.most} taps, which "
+                f"can show as a checkerboard: kernel {window.kernel} is not a multiple of stride "
                 f"{window.stride}. A kernel of {larger} sums evenly; so does resizing, then an "
                 "ordinary convolution."
             )
@@ -140,7 +140,7 @@ class Reach(NamedTuple):
 
     @property
     def field(self) -> int:
-        """Elements in the receptive field; behind a coarser tensor, an upper bound."""
+        """Elements in the receptive field; after a coarser tensor, an upper bound."""
         return int(self.last - self.first) + 1
 
     @property
@@ -160,7 +160,7 @@ def reaches_of(
 ) -> dict[int, tuple[Reach, ...]]:
     """Find the receptive field of each layer's first output, axis by axis, in its input.
 
-    Layers behind one that mixes positions otherwise than by windows are left out, and so are
+    Layers after one that mixes positions other than by windows are left out, and so are
     those that see two inputs of the network at different scales.
     """
     found: dict[int, tuple[Reach, ...]] = {}
@@ -206,7 +206,7 @@ def _merge(fed: Sequence[tuple[Reach, ...]]) -> tuple[Reach, ...] | None:
 def _through(
     layer: Layer, reach: tuple[Reach, ...], inputs: Infos, context: Context, still: bool
 ) -> tuple[Reach, ...] | None:
-    """Return the reach behind a layer; `still`: its inputs and output have the same extents."""
+    """Return the reach after a layer; `still`: its inputs and output have the same extents."""
     operation = layer.operation
     windows = windows_of(operation, inputs, context, context.semantics)
     if windows is not None and len(windows) == len(reach):

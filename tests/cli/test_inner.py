@@ -181,7 +181,7 @@ def test_memory_is_told_and_limited() -> None:
     assert memory["process"] > 1 << 20
     done = invoke(BLOCK, "--random-inputs", "0", "--memory-limit", "10KB", "--output", "z.npy")
     assert done.exit_code == 2
-    assert "is the limit" in done.stderr
+    assert "but the limit is" in done.stderr
     assert written() == ["y.npy"]
     wrong = invoke(BLOCK, "--random-inputs", "0", "--memory-limit", "much")
     assert wrong.exit_code == 2
@@ -193,7 +193,7 @@ def test_random_inputs_of_a_tebibyte_are_not_made(here: Path) -> None:
     ir.result(ir.layer("ReLU", [ir.parameter("x", "1048576,1048576")]))
     done = invoke(ir.save(here), "--random-inputs", "0")
     assert done.exit_code == 2
-    assert "the model needs 4 TiB of memory at once" in done.stderr
+    assert "the model needs 4 TiB of memory" in done.stderr
 
 
 def test_list_operations() -> None:

@@ -299,7 +299,7 @@ def test_run_needs_no_scipy(here: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("DECONV_IR_KERNEL", "nonsense", "DECONV_IR_KERNEL names an unknown kernel 'nonsense'"),
+        ("DECONV_IR_KERNEL", "nonsense", "DECONV_IR_KERNEL: unknown algorithm 'nonsense'"),
         ("DECONV_IR_ISA", "mmx", "DECONV_IR_ISA is 'mmx'; available here"),
     ],
 )
@@ -323,7 +323,7 @@ def test_version_says_that_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> No
     version, note = invoke("--version").stdout.splitlines()
     assert version.startswith("deconv-run ")
     assert note == (
-        "the compiled kernel was not built here: layers are computed with NumPy, which is slower"
+        "no compiled kernel in this installation: layers are computed with NumPy, which is slower"
     )
     monkeypatch.setattr("deconv_ir.kernels.runtime.extension.compiled_module", lambda: object())
     assert len(invoke("--version").stdout.splitlines()) == 1

@@ -20,7 +20,7 @@ FOUND = sorted(CORPUS.glob("*/*"))
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: f"{p.parent.name}/{p.name}")
-def test_findings_stay_mended(path: Path) -> None:
+def test_findings_stay_fixed(path: Path) -> None:
     TARGETS[path.parent.name](path.read_bytes())
 
 

@@ -115,7 +115,7 @@ def test_oracle_by_hand():
         ({"filter": np.ones((4, 2, 3, 3), complex)}, UnsupportedError, "complex"),
         ({"bias": np.ones(3, np.float32)}, ValueError, r"bias must have shape \[2\]"),
         ({"bias": np.ones(2)}, TypeError, "bias is float64"),
-        ({"algorithm": "nothing"}, ValueError, "unknown kernel"),
+        ({"algorithm": "nothing"}, ValueError, "unknown algorithm"),
     ],
 )
 def test_rejects_on_packing(change, error, message):

@@ -154,8 +154,9 @@ def table(counts: dict[tuple[str, str], list[int]], version: str) -> str:
         "Written by `make mutate-lint`. One thing in an IR that OpenVINO saved is changed at\n"
         "random, seeded; the table has the mutants that are mistakes, and how many of them have a\n"
         "finding of severity `warning` or `error`. The oracle of the tests runs the network on\n"
-        "sample shapes without the code under test; OpenVINO refuses to read the others, or, of\n"
-        "models with bodies and of single operations, saves other dims than the file declares.\n\n"
+        "sample shapes without the code under test; OpenVINO judges the others: it refuses to\n"
+        "read them or, for models with bodies and single operations, saves other dims than the\n"
+        "file declares.\n\n"
         "| kind of mutation | judged by | mistakes | found | recall |\n|---|---|---|---|---|\n"
         + "\n".join(rows)
         + "\n"

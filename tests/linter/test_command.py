@@ -54,7 +54,7 @@ def test_semantics(lint: Lint) -> None:
     path = str(FIXTURES / "oshape_const_fp32.xml")
     for word in ("spec", "openvino"):
         out = lint(path, "--semantics", word, "--severity", "info").out
-        assert f"used is {word}" in out
+        assert f"this run uses {word}" in out
 
 
 def test_reshape(lint: Lint, good: Path) -> None:

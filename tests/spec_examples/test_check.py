@@ -130,7 +130,7 @@ def test_profiles_that_differ_are_told_and_follow_the_semantics() -> None:
         judgement = judge(text, semantics)
         (finding,) = judgement.findings
         assert (finding.rule, finding.severity) == ("profiles-differ", Severity.INFO)
-        assert f"used is {semantics.value}" in finding.message
+        assert f"this run uses {semantics.value}" in finding.message
 
 
 WRONG = [
@@ -159,12 +159,18 @@ WRONG = [
     ),
     pytest.param(
         layer(DATA + FILTER, port("1,3,11")),
-        [("declared-dims", "output 0 declares rank 3 [1,3,11], computed is rank 4 [1,3,11,13]", 4)],
+        [
+            (
+                "declared-dims",
+                "output 0 declares rank 3 [1,3,11], but rank 4 [1,3,11,13] is computed",
+                4,
+            )
+        ],
         id="a dim is missing",
     ),
     pytest.param(
         layer(DATA + FILTER, port("1,3,11,13,1")),
-        [("declared-dims", "output 0 declares rank 5 [1,3,11,13,1], computed is rank 4", 4)],
+        [("declared-dims", "output 0 declares rank 5 [1,3,11,13,1], but rank 4", 4)],
         id="a dim too many",
     ),
     pytest.param(
@@ -201,7 +207,7 @@ WRONG = [
         layer(
             port("1,4,5,6", ' precision="FP32"') + FILTER, port("1,3,11,13", ' precision="FP16"')
         ),
-        [("declared-type", "output 0 declares precision FP16, computed is FP32", 4)],
+        [("declared-type", "output 0 declares precision FP16, but FP32 is computed", 4)],
         id="precision",
     ),
     pytest.param(
@@ -246,10 +252,10 @@ UNDECIDED = [
         layer(DATA + FILTER, port("1,3,H,13")),
         "axis 2 prints 'H', which is not a number (computed 11)",
     ),
-    (layer(DATA + FILTER, port("1,3,?,13")), "axis 2: ? is printed, and 11 is all that is known"),
+    (layer(DATA + FILTER, port("1,3,?,13")), "axis 2: ? is printed, but only 11 can be inferred"),
     (
         layer(port("1,4,H,6") + FILTER, OUTPUT),
-        "axis 2: 11 is printed, and 3.. is all that is known",
+        "axis 2: 11 is printed, but only 3.. can be inferred",
     ),
     (
         layer(DATA + FILTER + port("2"), port("1,3,9,9")),

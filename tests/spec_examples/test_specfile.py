@@ -153,7 +153,7 @@ MISTAKES: list[tuple[str, str]] = [
     ),
     (
         HEAD + EXAMPLE + "output = [1, 2, 10]",
-        "f:3: example 'a': 'output' states [1,2,10], computed is [1,2,9]",
+        "f:3: example 'a': 'output' is [1,2,10], but the inputs give [1,2,9]",
     ),
     (
         change("[2, 2, 3]", "[2, 2, 3], output_shape = [2]"),

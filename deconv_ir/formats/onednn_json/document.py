@@ -1,4 +1,4 @@
-"""A oneDNN Graph file as read: its text, graph, problems and where everything stands."""
+"""A oneDNN Graph file as read: its text, graph, problems and the location of each part."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Tensor(NamedTuple):
         In elements; None: not stated.
     layout_type, property_type : str
     node : Node
-        Where it stands.
+        Its location.
     """
 
     id: int

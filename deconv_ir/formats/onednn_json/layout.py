@@ -68,7 +68,7 @@ def to_physical(array: Array, strides: Sequence[int]) -> Array:
 
 
 def dense_strides(dims: Sequence[int], tag: str) -> tuple[int, ...]:
-    """Return the strides of dense memory whose axes stand in the order of a tag."""
+    """Return the strides of dense memory whose axes are in the order of a tag."""
     strides = [0] * len(dims)
     step = 1
     for letter in reversed(tag):

@@ -1,4 +1,4 @@
-"""Members of a oneDNN Graph file: attributes, tensors, and problems where they stand."""
+"""Members of a oneDNN Graph file: attributes, tensors, and problems with locations."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def layout_info(tensor: Tensor) -> Info:
 
 
 def elements(node: Node) -> list[Node]:
-    """Return the elements of a list; integers stand where the list does."""
+    """Return the elements of a list; integers are located at the list."""
     if isinstance(node.value, tuple):
         return [Node(value, node.start, node.end) for value in node.value]
     found: list[Node] = node.value

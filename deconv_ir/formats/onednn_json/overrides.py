@@ -309,7 +309,7 @@ def _entries(option: str, text: str, parse: Callable[[str], _Value]) -> dict[int
         if not colon or not number.isdecimal() or len(number) > 20:
             raise InputError(f"{option}: expected ID:VALUE, found {entry!r}")
         if int(number) in found:
-            raise InputError(f"{option}: {number} stands twice")
+            raise InputError(f"{option}: operation or tensor {number} is given twice")
         try:
             found[int(number)] = parse(rest)
         except ValueError as error:

@@ -14,7 +14,7 @@ def part_of_file(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> str:
-    """Return the text of a file that has some operations of another, as they stand there.
+    """Return the text of a file that has some operations of another, as they are there.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def read_document(
     limits: Limits = DEFAULT_LIMITS,
     overrides: Overrides | None = None,
 ) -> Document:
-    """Read a graph, and keep where everything stands."""
+    """Read a graph, and keep the location of each part."""
     document = Document(file)
     try:
         if len(data) > limits.xml_bytes:
@@ -246,7 +246,7 @@ class _Reader(Members):
         return visible, made.replace(**pads) if pads else made
 
     def _file(self, error: AttributeValueError, node: Node) -> None:
-        """Collect the problem of an attribute; `_place` says where it stands."""
+        """Collect the problem of an attribute; `_place` locates it."""
         line, _ = self.source.position(node.start)
         error.locate(file=self.document.file, line=line, layer=self.label)
         self.document.problems.append(error)

@@ -1,4 +1,4 @@
-"""JSON text with positions: every value knows where it stands.
+"""JSON text with positions: every value knows its location.
 
 The standard library's parser keeps no positions, accepts NaN, and lets the last
 of several equal keys win.
@@ -37,7 +37,7 @@ Span = tuple[int, int]
 
 
 class Node:
-    """A JSON value and where it stands.
+    """A JSON value and its location.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Node:
 
     @property
     def span(self) -> Span:
-        """Where it stands."""
+        """Its location."""
         return self.start, self.end
 
     def get(self, name: str) -> Node | None:
@@ -112,7 +112,7 @@ class Text:
         return self.text[start:end].rstrip("\r")
 
     def integer_span(self, node: Node, index: int) -> Span:
-        """Return where an element of an array of integers stands."""
+        """Return the location of an element of an array of integers."""
         for i, match in enumerate(_INTEGER.finditer(self.text, node.start, node.end)):
             if i == index:
                 return match.span()
@@ -125,7 +125,7 @@ def parse(source: Text, limits: Limits) -> Node:
     Raises
     ------
     IRError
-        It is not JSON, a key stands twice in an object, a number is not finite or too
+        It is not JSON, an object has a duplicate key, a number is not finite or too
         large, or there is more than the limits allow.
     """
     parser = _Parser(source, limits)
@@ -210,7 +210,7 @@ class _Parser:
         text = match[1]
         if "\\" in text:
             text = _ESCAPE.sub(_unescape, text)
-            # Two escapes may make one character; one half alone is none.
+            # A surrogate pair is one character; an unpaired surrogate is replaced.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text, match.end()
 
@@ -245,7 +245,7 @@ class _Parser:
                 self.expected("a key in double quotes", end)
             key, after = self.string(end)
             if key in members:
-                self.fail(f"key {key[:40]!r} stands twice in an object", end, actual=key[:40])
+                self.fail(f"duplicate key {key[:40]!r} in an object", end, actual=key[:40])
             after = self.skip(after)
             if self.text[after : after + 1] != ":":
                 self.expected("':' after a key", after)

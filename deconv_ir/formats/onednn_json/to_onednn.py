@@ -54,7 +54,7 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
             writer.layer(index, layer, inputs, inference.outputs[index])
         except UnsupportedError as error:
             missing.add(error, layer)
-            # So that the layers behind it are looked at too.
+            # So that the layers after it are checked too.
             for output in range(len(layer.outputs)):
                 writer.tensors[(index, output)] = next(writer.numbers)
     missing.refuse(graph)

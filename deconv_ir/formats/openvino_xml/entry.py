@@ -39,7 +39,7 @@ def read_bytes(
 def read_document(
     data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Document:
-    """Read an IR from the bytes of its file, and keep where everything stands."""
+    """Read an IR from the bytes of its file, and keep the location of each part."""
     document = Document(file)
     try:
         if len(data) > limits.xml_bytes:

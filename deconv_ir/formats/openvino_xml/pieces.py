@@ -179,7 +179,7 @@ class PieceReader:
         for element in scan(body, rest):
             tag = element.tag
             if tag in seen and tag in ("data", "input", "output"):
-                message = f"<{tag}> stands more than once in a layer; the first counts"
+                message = f"duplicate <{tag}> in a layer (the first is used)"
                 add_fault(piece.faults, "duplicate-element", message, *element.head)
                 continue
             seen.add(tag)

@@ -166,8 +166,8 @@ class Reader:
             self.out.problems.clear()  # its layers lack all that those of a model have
             self.out.remarks.clear()
             raise IRError(
-                "the file is an execution graph of OpenVINO, which lists what a device ran "
-                "and has no attributes and no weights",
+                "the file is an OpenVINO execution graph: it records a run and has neither "
+                "attributes nor weights",
                 file=self.file,
                 line=self.line(root.start),
                 rule="execution-graph",
@@ -200,8 +200,7 @@ class Reader:
             self._work[0] += reader._rounds * len(graph.layers)
             if self._work[0] > self.limits.layers:
                 limit = self.limits.layers
-                message = f"the bodies have more layers than the limit of {limit}"
-                message = f"{message}, counted as often as they are inferred"
+                message = f"the bodies exceed the limit of {limit} layers (each inference counts)"
                 raise self._oversize(message, start, limit)
             self.out.bodies.append((len(self.out.layers), name, inner))
             bodies[name] = join(name, graph, element, piece.inputs, piece.outputs)

@@ -41,7 +41,7 @@ class Element:
 
     @property
     def head(self) -> tuple[int, int]:
-        """Where the start tag stands."""
+        """Position of the start tag."""
         return self.start, self.head_end
 
     def attributes(self) -> dict[str, str]:
@@ -76,7 +76,7 @@ class Element:
 
 
 def read_attributes(markup: str, start: int, end: int) -> dict[str, str]:
-    """Return the attributes that stand between two offsets of a start tag."""
+    """Return the attributes between two offsets of a start tag."""
     return {
         name: attribute_value(double or single)
         for name, double, single in _ATTRIBUTE.findall(markup, start, end)

@@ -174,7 +174,7 @@ def _is_charset(encoding: str) -> bool:
 
 
 def _doctype(text: str) -> int | None:
-    """Return where a DOCTYPE stands; None where there is none."""
+    """Return the position of a DOCTYPE; None: none."""
     at = 0
     while (at := text.find("<", at)) >= 0:
         if text.startswith("<!--", at):

@@ -229,7 +229,7 @@ def repeated_port_ids(context: LintContext) -> Iterator[Report]:
         layer = context.graph.layers[index]
         port = (layer.inputs if side == "input" else layer.outputs)[i]
         yield Report(
-            f"{side} port id {port.id} stands twice",
+            f"duplicate {side} port id {port.id}",
             GraphLocation(layer=index, side=side, port=i, attribute="id"),
             actual=port.id,
         )

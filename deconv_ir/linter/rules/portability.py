@@ -132,7 +132,7 @@ def pads_before_strides(context: LintContext) -> Iterator[Report]:
         pad = layers[source[0]]
         yield Report(
             f"strides are {','.join(map(str, strides))} and the Pad {pad.name!r} in line "
-            f"{pad.line} stands before: OpenVINO's CPU plugin may fuse them wrongly",
+            f"{pad.line} precedes it: OpenVINO's CPU plugin may fuse them wrongly",
             GraphLocation(layer=index, attribute="strides"),
             related=source[0],
         )

@@ -79,8 +79,8 @@ def _without_dims(context: LintContext) -> Iterator[Report]:
             computed = context.outputs(index)[port].shape
             if computed:
                 yield Report(
-                    f"output {port} declares no dims, computed is rank {len(computed)} "
-                    f"{format_shape(computed)}",
+                    f"output {port} declares no dims, but rank {len(computed)} "
+                    f"{format_shape(computed)} is computed",
                     GraphLocation(layer=index, side="output", port=port),
                     expected=format_shape(computed),
                     fix=dims_fix(context, index, "output", port, computed),
@@ -107,7 +107,7 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
     for index, layer in enumerate(context.graph.layers):
         name = _SHAPES.get(layer.type, "")
         exact = hasattr(layer.operation, name)
-        says = f"the attribute {name} says" if exact else "computed is"
+        says = f"the attribute {name} says" if exact else "computed"
         from_static = all(is_static(port.shape) for port in layer.inputs)
         for port, (declared, info) in enumerate(
             zip(layer.outputs, context.outputs(index), strict=False)
@@ -167,8 +167,8 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
         them = f"all {counts[index]} declared dims" if counts[index] > 1 else "the declared dim"
         yield Report(
             f"{counts[index]} declared dims contradict this layer: output {port} is declared "
-            f"{format_shape(stated)} at both ends of its edges, computed is "
-            f"{format_shape(shape)}" + (f": {formula}" if formula else ""),
+            f"{format_shape(stated)} at both ends of its edges, but "
+            f"{format_shape(shape)} is computed" + (f": {formula}" if formula else ""),
             GraphLocation(layer=index),
             expected=format_shape(stated),
             actual=format_shape(shape),
@@ -181,11 +181,11 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
 
 @rule("IR417", "no-size-fits", ERROR, when="contradictions")
 def contradictions(context: LintContext) -> Iterator[Report]:
-    """A layer of a dynamic model fits at no size of the model's input.
+    """A layer of a dynamic model does not fit at any size of the model's input.
 
     Dims that depend on the input are not known before the model runs, so a wrong stride or pad
     is not seen in them.  Sizes are tried: multiples of the total stride, of different ratios.
-    A layer that fits at none of them, nor at any between, is reported.
+    A layer that fits at none of them, nor at any size in between, is reported.
 
         <layer id="0">
             <data shape="1,4,?,6" element_type="f32"/>
@@ -202,7 +202,8 @@ def contradictions(context: LintContext) -> Iterator[Report]:
     for problem, parameter, sizes in context.contradictions:
         tried = ", ".join(map(str, sizes))
         yield Report(
-            f"fits at no size of {parameter!r} (tried {tried}); at {sizes[0]}: {problem.message}",
+            f"does not fit at any size of {parameter!r} (tried {tried}); "
+            f"at {sizes[0]}: {problem.message}",
             problem.location,
             expected=problem.expected,
             actual=problem.actual,
@@ -415,7 +416,7 @@ def broadcast_mismatch() -> None:
 def reshape_mismatch() -> None:
     """A Reshape asks for a shape with another number of elements.
 
-    -1 may stand once, for the dim that follows from the others; 0 with special_zero for
+    -1 may appear once, for the dim that follows from the others; 0 with special_zero for
     the dim of the data on the same axis.
 
         <layer id="3">

@@ -1,7 +1,7 @@
 """OpenVINO NV12toRGB-8, NV12toBGR-8, I420toRGB-8 and I420toBGR-8: frames of video as RGB.
 
 The luma plane has the resolution of the image, the two chroma planes half of it; in NV12 the
-chroma values stand in pairs, in I420 one plane after the other.
+chroma values are stored in pairs, in I420 one plane after the other.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
     """Make an array of packed or plain elements, little-endian.
 
     Of the elements that share a byte, u1 begin at the highest bit, u2, u4, i4, nf4 and f4e2m1
-    at the lowest; u3 and u6 stand in groups of three bytes.
+    at the lowest; u3 and u6 are packed in groups of three bytes.
     """
     name = element_type.name
     if not element_type.is_packed:

@@ -74,9 +74,9 @@ class BinaryConvolution(Operation):
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         spec, openvino = self._pad(Semantics.SPEC), self._pad(Semantics.OPENVINO)
         return SemanticsDifference(
-            f"the specification fills pads with {spec} and takes a filter's bits from the highest "
-            f"of each byte, the OpenVINO runtime with {openvino} and from the lowest; used is "
-            f"{context.semantics.value}",
+            f"the specification pads with {spec} and reads a filter's most significant bits first, "
+            f"the OpenVINO runtime pads with {openvino} and reads the least significant first; "
+            f"this run uses {context.semantics.value}",
             (spec,),
             (openvino,),
         )

@@ -1,4 +1,4 @@
-"""Bias and activation that a convolution's kernel takes over from the layers behind it."""
+"""Bias and activation that a convolution's kernel fuses from the layers after it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_activation(operation: Operation) -> bool:
 
 
 def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation | None:
-    """Return an operation with its constant inputs as an activation; None: there is none such."""
+    """Return an operation with its constant inputs as an activation; None: not supported."""
     from deconv_ir.kernels import Activation, ActivationKind
 
     if operation.type == "ReLU":

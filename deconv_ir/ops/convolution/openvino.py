@@ -50,7 +50,7 @@ class OpenVINODeconvolution(Deconvolution):
 
         return SemanticsDifference(
             f"the specification gives pads_begin {','.join(map(str, spec))}, the OpenVINO runtime "
-            f"{','.join(map(str, openvino))}; used is {context.semantics.value}",
+            f"{','.join(map(str, openvino))}; this run uses {context.semantics.value}",
             spec,
             openvino,
         )

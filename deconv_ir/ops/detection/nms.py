@@ -42,7 +42,7 @@ class Thresholds(NamedTuple):
     sigma: Any
     """Of the Gaussian that lowers the score of a box by its overlap; 0: none."""
     strict: bool
-    """What equals a threshold is not kept."""
+    """Whether scores equal to the threshold are dropped."""
 
 
 class _NonMaxSuppression(Operation):

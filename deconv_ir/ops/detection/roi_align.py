@@ -32,7 +32,7 @@ class Pooling(enum.Enum):
 
 
 class Alignment(enum.Enum):
-    """Where the elements of the feature map stand."""
+    """Positions of the elements of the feature map."""
 
     ASYMMETRIC = "asymmetric"
     HALF_PIXEL_FOR_NN = "half_pixel_for_nn"
@@ -80,7 +80,7 @@ class _Regions(Operation, abc.ABC):
         """Sample one region [C, H, W]."""
 
     def places(self, start: float, length: float, bins: int) -> Array:
-        """Return where the samples of each bin stand: [bins, samples]."""
+        """Return the positions of the samples of each bin: [bins, samples]."""
         size = length / bins
         if not max(self.sampling_ratio, size) <= _MOST_SAMPLES:
             must = f"have at most {_MOST_SAMPLES} samples a bin and axis"

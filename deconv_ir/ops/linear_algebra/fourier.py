@@ -1,6 +1,6 @@
 """Fourier transforms: DFT-7, IDFT-7, RDFT-9 and IRDFT-9.
 
-Complex numbers stand in a last axis of extent 2: real and imaginary part.
+Complex numbers are a last axis of extent 2: real and imaginary part.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _channels_last(operation: Operation) -> bool:
 
 
 def _output_axis(operation: Operation, rank: int) -> int:
-    """Return the axis of the weights that the channels of the output stand on."""
+    """Return the axis of the weights that has the channels of the output."""
     if operation.type == _PRODUCT:
         return rank - 2 if getattr(operation, "transpose_b", False) else rank - 1
     for name in ("filter_format", "weights_format"):

@@ -53,7 +53,7 @@ class Windowed(ByChannel):
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
     def windows(self, program: Program) -> tuple[Ref, dict[str, Any]]:
-        """Return the data, and where windows stand; what negative pads take away is cut off.
+        """Return the data, and the positions of windows; what negative pads take away is cut off.
 
         Operations of opsets have no negative pads, or not all runtimes have them.
         """

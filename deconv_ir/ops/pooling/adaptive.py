@@ -166,7 +166,7 @@ class AdaptiveAvgPool(_AdaptivePool):
     "f32[1,2,5], i64[1]{3} -> f32[1,2,3], i32[1,2,3] | index_element_type=i32",
 )
 class AdaptiveMaxPool(_AdaptivePool):
-    """Greatest elements of windows that divide the data evenly, and where they stand."""
+    """Greatest elements of windows that divide the data evenly, and their positions."""
 
     index_element_type: ElementType = attribute(result_type(), I64)
 
@@ -176,7 +176,7 @@ class AdaptiveMaxPool(_AdaptivePool):
         return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
 
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
-        """Return the greatest elements, and where they stand."""
+        """Return the greatest elements, and their positions."""
         wide = widen(data)
         places = np.arange(int(np.prod(wide.shape[2:]))).reshape(wide.shape[2:])
         different, used = self.windows(windows)

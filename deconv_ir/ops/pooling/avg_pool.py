@@ -119,7 +119,7 @@ class _AvgPool(Pooling):
             return None
         return SemanticsDifference(
             f"the specification gives the last window the divisor {spec}, the OpenVINO runtime "
-            f"{openvino}; used is {context.semantics.value}",
+            f"{openvino}; this run uses {context.semantics.value}",
             (spec,),
             (openvino,),
         )

@@ -68,7 +68,7 @@ class MaxPool1(_MaxPool):
 
 
 class _MaxPoolWithIndices(_MaxPool):
-    """MaxPool with a second output: where the greatest elements stand."""
+    """MaxPool with a second output: the positions of the greatest elements."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
     index_element_type: ElementType = attribute(result_type(), I64)
@@ -103,7 +103,7 @@ class _MaxPoolWithIndices(_MaxPool):
         return 8 * data + (8 + 1 + 3 * 8) * result
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Compute the greatest elements, and where they stand.
+        """Compute the greatest elements, and their positions.
 
         An index is that of the element in the data, flattened from `axis` on;
         of equal elements the first counts.
@@ -165,7 +165,7 @@ class _WithoutIndices(Kernel):
     "pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
 )
 class MaxPool8(_MaxPoolWithIndices):
-    """The greatest element under a window, NaN if one is, and where it stands."""
+    """The greatest element under a window, NaN if one is, and its position."""
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
@@ -176,6 +176,6 @@ class MaxPool8(_MaxPoolWithIndices):
     " | kernel=2,2 strides=2,3 pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
 )
 class MaxPool14(_MaxPoolWithIndices):
-    """The greatest element under a window, NaN if one is, and where it stands."""
+    """The greatest element under a window, NaN if one is, and its position."""
 
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)

@@ -15,7 +15,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 
 def _check_classes(classes: int) -> None:
     if classes == 0:
-        raise misfit("input-shape", "data", "have a class at least", classes, ">= 1")
+        raise misfit("input-shape", "data", "have at least one class", classes, ">= 1")
 
 
 def _collapse(classes: Array, blank: int, merge: bool) -> Array:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
-    """Return where each output element stands in the data, along one axis.
+    """Return the position of each output element in the data, along one axis.
 
     `scale` is output extent over data extent, or what the model states in its place.
     """

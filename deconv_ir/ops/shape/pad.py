@@ -245,7 +245,7 @@ def _mirrored(
         return slice(edge, edge + 1)
     near = edge if mode is PadValues.SYMMETRIC else edge + inward
     far = near + inward * (side.stop - side.start - 1)
-    # Read backwards: before the data from the far end, behind them from the near one.
+    # Read backwards: before the data from the far end, after them from the near one.
     first, last = (far, near) if begins else (near, far)
     return slice(first, last - 1 if last else None, -1)
 

@@ -66,7 +66,7 @@ class Reshape(Operation):
             else:
                 dims.append(dim)
         if dims.count(None) > 1:
-            raise self._misfit(data, target, "-1 stands more than once")
+            raise self._misfit(data, target, "more than one -1")
         rest: Dim = UNKNOWN
         if data is not None:
             # A dim that is copied is on both sides, whatever it is.
@@ -134,7 +134,7 @@ class Reshape(Operation):
 
 
 def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
-    """Drop the dims that stand on both sides."""
+    """Drop the dims that are on both sides."""
     left, right = list(a), []
     for dim in b:
         if isinstance(dim, int) and dim and dim in left:

@@ -94,7 +94,7 @@ class Squeeze15(Squeeze1):
 
 @operation("Unsqueeze-1(data, axes)", "f32[3,2], i64[2]{0,-1} -> f32[1,3,2,1]")
 class Unsqueeze(OfLists):
-    """Axes of extent 1 put in, where they stand in the output."""
+    """Inserts axes of extent 1, at their positions in the output."""
 
     formula = "data {shape[data]} with axes {value[axes]} put in"
     sharing = Sharing.AXES
@@ -115,7 +115,7 @@ class Unsqueeze(OfLists):
 
     @staticmethod
     def _shape(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> tuple[Dim, ...]:
-        # An axis that stands twice is put in once, as OpenVINO does.
+        # A repeated axis is inserted once, as in OpenVINO.
         rank = len(shape) + len(set(axes))
         taken = {normalize_axis(axis, rank, "axes") for axis in axes}
         if len(taken) < len(set(axes)):

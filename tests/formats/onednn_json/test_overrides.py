@@ -348,7 +348,7 @@ def test_parameters_that_do_not_fit_are_refused(options: Any, message: str) -> N
         ({"in_shapes": "0:1x2*aab"}, "permutation"),
         ({"in_shapes": "0:1x2*abc"}, "2 dims, found tag 'abc'"),
         ({"in_shapes": "0:*1x2"}, "4 dims, found 2 strides"),
-        ({"in_shapes": "0:1+0:2"}, "0 stands twice"),
+        ({"in_shapes": "0:1+0:2"}, "operation or tensor 0 is given twice"),
         ({"op_attrs": "0:strides"}, "expected ID:NAME:VALUE"),
         ({"dt": "f33"}, "unknown element type 'f33'"),
         ({"dt": "s8"}, "dt: expected f32, bf16 or f16 for all tensors, found 's8'"),

@@ -97,7 +97,7 @@ def test_a_model_is_told_and_run_by_its_semantics(tmp_path: Path) -> None:
         assert (finding.expected, finding.actual) == ((3,), (4,))
         assert (
             "the specification gives the last window the divisor 3, the OpenVINO runtime 4; "
-            f"used is {semantics}"
+            f"this run uses {semantics}"
         ) in str(finding)
 
 

@@ -50,7 +50,7 @@ def test_by_length(merge: bool, blank: int | None) -> None:
 def test_there_is_a_class(kind: type) -> None:
     data = np.zeros((2, 3, 0), np.float32)
     lengths = np.ones((2, 3), np.float32) if kind is CTCGreedyDecoder else np.array([1, 1])
-    with pytest.raises(ShapeError, match="data must have a class at least, found 0"):
+    with pytest.raises(ShapeError, match="data must have at least one class, found 0"):
         kind().execute([data, lengths], Context())
 
 
