@@ -29,7 +29,7 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
         for row, (what, title) in enumerate(
             [
                 ("ratio", "speed-up over the fastest peer"),
-                ("to_limit", "speed over the limit of direct sums"),
+                ("to_limit", "speed relative to direct-sum limit"),
             ]
         ):
             axis = axes[row][column]

@@ -66,7 +66,7 @@ def command(**options: Any) -> int:
     """Find what is wrong with the models at PATH...: files, folders, patterns, or '-'.
 
     Models are OpenVINO IRs (.xml) and oneDNN Graph files (.json); a .bin stands for the .xml
-    beside it.  Default: the current folder.
+    next to it.  Default: the current folder.
     """
     request = LintRequest(**options)
     if request.settings_schema or request.list_rules or request.explain is not None:

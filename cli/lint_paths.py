@@ -17,7 +17,7 @@ WEIGHTS = ".bin"
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
     """Return each file once, in order, and whether the user named it (not a folder of it).
 
-    A .bin stands for the .xml beside it, and for nothing where there is none: a pre-commit hook
+    A .bin means the .xml next to it, and nothing if there is none: a pre-commit hook
     is given all files that changed.
     """
     found: dict[str, bool] = {}

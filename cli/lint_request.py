@@ -68,7 +68,7 @@ class LintRequest(Options):
     baseline: str | None = option("FILE", "Ignore the findings recorded in this file.", type=FILE)
     update_baseline: bool = flag("Write the findings to the baseline.")
     config: str | None = option(
-        "FILE", "Use these settings, not those found beside the files.", type=FILE
+        "FILE", "Use these settings, not those found next to the files.", type=FILE
     )
     isolated: bool = flag("Ignore all settings files.")
     exit_zero: bool = flag("Exit with 0 even if there are findings.")

@@ -113,7 +113,7 @@ class Linter:
         self.contexts: dict[str, tuple[str, LintContext]] = {}
 
     def check(self, uri: str, text: str, codec: PositionCodec) -> Checked:
-        """Check a text, saved or not; the .bin is the one beside the file."""
+        """Check a text, saved or not; the .bin is the one next to the file."""
         positions = Positions(text, codec)
         try:
             result = check_bytes(*self.arguments(uri, text), self.limits)

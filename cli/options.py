@@ -182,7 +182,7 @@ def semantics() -> Any:
 
 def weights_beside() -> Any:
     """Declare --weights of a command that checks a model."""
-    return option("FILE.bin", "The .bin. Default: the one beside the .xml.", type=FILE)
+    return option("FILE.bin", "The .bin. Default: the one next to the .xml.", type=FILE)
 
 
 def severity(text: str) -> Any:

@@ -100,7 +100,7 @@ class Request(Options):
     no_output: bool = flag("Write no outputs, only print the summary.")
     weights: str | None = option(
         "FILE.bin",
-        "The weights. Default: the .bin beside the model; a model on standard input has none.",
+        "The weights. Default: the .bin next to the model; a model on standard input has none.",
         type=FILE,
     )
     semantics: str = semantics()
@@ -229,7 +229,7 @@ class Request(Options):
     )
     save_onednn: str | None = option(
         "FILE.json",
-        "Write an IR as a oneDNN Graph file, its constants as .npz beside it, and do not run it.",
+        "Write an IR as a oneDNN Graph file, its constants as .npz next to it, and do not run it.",
     )
     info: bool = flag(
         "Print names, types and shapes of inputs and outputs, and do not run the model."

@@ -261,7 +261,7 @@ class _OnCluster:
 
 
 class _Job:
-    """A result that grows beside its name, and the journal of its tiles."""
+    """A result that grows next to its name, and the journal of its tiles."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ def load(
     path : path-like or bytes
         The .xml or .json file, or its contents.
     weights : path-like or bytes, optional
-        The .bin file, or its contents; by default the file beside the .xml.
+        The .bin file, or its contents; by default the file next to the .xml.
         Only the constants in use are read into memory.
     semantics : Semantics or str
         ``spec``, or ``openvino``: the rule that decides where the two differ.
@@ -114,7 +114,7 @@ def load(
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model: the XML, and its weights file beside it.
+    """Write a model: the XML, and its weights file next to it.
 
     Parameters
     ----------

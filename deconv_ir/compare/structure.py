@@ -345,7 +345,7 @@ def _text(value: Any) -> str:
 
 
 def _infos(layer: Layer) -> str:
-    """Return what a layer carries beside its operation, in short."""
+    """Return the other properties of a layer, in short."""
 
     def show(info: Info) -> str:
         values = " ".join(f"{name}={value}" for name, value in info.attributes)

@@ -58,7 +58,7 @@ def to_onednn(
     weights: Readable | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[str]:
-    """Write an IR as a oneDNN Graph file, and its constants as .npz beside it.
+    """Write an IR as a oneDNN Graph file, and its constants as .npz next to it.
 
     Returns and raises what `to_openvino` does.
     """

@@ -152,7 +152,7 @@ class ConstantSource(Protocol):
 
 
 class Context(NamedTuple):
-    """Settings and constants that an operation may need beside its inputs.
+    """Settings and constants that an operation may need in addition to its inputs.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class Epilogue(NamedTuple):
     activation : Operation or None
         Applied to every element after that.
     parameters : sequence of ndarray
-        The constants that `activation` takes beside its first input.
+        The constants that `activation` takes after its first input.
     adds : bool
         Whether the kernel takes one more input, which is added before `activation`: of the
         output's type, broadcast by NumPy's rule.

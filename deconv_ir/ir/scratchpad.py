@@ -35,7 +35,7 @@ class Whole(NamedTuple):
 
 
 class ScratchpadBudget(NamedTuple):
-    """Memory that a layer may take while it runs, beside inputs, constants and outputs.
+    """Memory that a layer may take while it runs, in addition to inputs, constants and outputs.
 
     Attributes
     ----------

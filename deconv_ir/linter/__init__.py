@@ -33,7 +33,7 @@ def lint(
     semantics : Semantics or str
         ``spec`` or ``openvino``: the rule that decides where the two differ.
     weights : path-like, optional
-        The .bin file; by default the one beside the .xml.
+        The .bin file; by default the one next to the .xml.
     select, ignore : iterable of str
         Rules to run, and rules to skip: codes, beginnings of codes, names or
         families.  Default: all rules of at least `severity`.

@@ -73,7 +73,7 @@ def check_file(
 ) -> Result:
     """Check an IR; a broken file gives findings, not an error.
 
-    Without `weights`, the .bin is the one beside the .xml.
+    Without `weights`, the .bin is the one next to the .xml.
     """
     name = str(path)
     data = read_or_check(name, options, limits)

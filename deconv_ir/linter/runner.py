@@ -25,7 +25,7 @@ class Job(Record):
     """The .xml, as messages name it."""
     options: Options = field()
     weights: str | None = field(default=None)
-    """The .bin, where it is not beside the .xml."""
+    """The .bin, if it is not next to the .xml."""
     cache: str | None = field(default=None)
     """Folder of the cache; None: none is used."""
     limits: Limits = field(default=DEFAULT_LIMITS)

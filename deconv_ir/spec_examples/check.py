@@ -241,7 +241,7 @@ class _Check:
                 self.report(DeconvError(message, line=line, rule="unknown-attribute", hint=hint))
         if self.example.data_elided:
             return
-        # Explicit pads have no meaning beside another auto_pad.  An attribute without a
+        # Explicit pads have no meaning with another auto_pad.  An attribute without a
         # default is missed when the attributes are read.
         ignored = _PADS if self.example.data.get("auto_pad", "explicit") in _PADDED else ()
         missing = [

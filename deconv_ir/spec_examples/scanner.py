@@ -321,7 +321,7 @@ class _Walk:
                 example.ports_elided = True
 
     def comment(self, text: str) -> None:
-        """Give a comment to the port that it is in, beside or before."""
+        """Give a comment to the port that it is in, next to or before."""
         if self.port is not None:
             self.port.comments.append(text)
         elif self.last is not None and self.same_line:

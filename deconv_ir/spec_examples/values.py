@@ -53,7 +53,7 @@ def value_in(comment: str) -> tuple[int, ...] | None:
 def input_values(example: Example, names: Sequence[str]) -> list[tuple[int, ...] | None]:
     """Return for each input the value that a comment states.
 
-    A comment belongs to the input that it is in, beside or before or,
+    A comment belongs to the input that it is in, next to or before or,
     where that has no use for it, to the input that it names.
     `names` are those of the operation's inputs.
     """

@@ -145,7 +145,7 @@ class Reach(NamedTuple):
 
     @property
     def halo(self) -> tuple[int, int]:
-        """Elements before and after that a tile needs beside its own share of the input."""
+        """Elements that a tile needs before and after its own share of the input."""
         before, after = -self.first, self.last - self.step + 1
         return max(0, before // 1), max(0, after // 1)
 

@@ -1,4 +1,4 @@
-"""The weights file (.bin) beside an IR, read on demand.
+"""The weights file (.bin) next to an IR, read on demand.
 
 It is not memory-mapped: if a mapped file is truncated or its disk fails, the
 process dies of SIGBUS inside NumPy or a kernel.  A positional read returns a

@@ -243,7 +243,7 @@ def unreached_outputs(
     """Some outputs of a transposed convolution get no input.
 
     The stride is larger than the effective kernel, or stride and dilation have a common
-    divisor: every so many outputs are 0, or the bias alone, which shows as a grid.
+    divisor: outputs at regular intervals are 0, or the bias alone, which shows as a grid.
 
         <data strides="2,2" dilations="2,1" pads_begin="1,1" pads_end="1,1"/>
     """

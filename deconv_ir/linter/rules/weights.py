@@ -367,7 +367,7 @@ def saturated_weights(context: LintContext) -> Iterator[Report]:
     """Weights of f16 are at the bounds of that type, 65504 and -65504.
 
     They were larger before the model was saved as f16, and the result is wrong wherever they
-    matter.  Masks, which are added and not multiplied, are not looked at.
+    matter.  Masks, which are added and not multiplied, are not checked.
 
         <layer id="7" name="half" type="Const" version="opset1">
             <data element_type="f16" shape="4,6,3,3" offset="888" size="432"/>
@@ -403,7 +403,7 @@ def saturated_weights(context: LintContext) -> Iterator[Report]:
 def weights_missing() -> None:
     """The model has constants, but their .bin is missing.
 
-    The .xml names offsets in the .bin, which is expected beside it under the same name.
+    The .xml names offsets in the .bin, which is expected next to it under the same name.
 
         <layer id="3">
             <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>

@@ -213,7 +213,7 @@ def prelu(data: Any, slope: Any, out: Any) -> None:
     "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
 )
 class PReLU(Elementwise):
-    """x, or slope * x where x is negative; one slope, one a channel, or broadcast."""
+    """x, or slope * x where x is negative; one slope, one per channel, or broadcast."""
 
     formula = "the shape of the input, {shape[data]}"
 

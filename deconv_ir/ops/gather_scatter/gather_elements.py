@@ -61,7 +61,7 @@ class GatherElements(Operation):
 
 
 def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
-    beside = " beside the axis"
+    beside = " except on the axis"
     return shape_misfit("input-shape", "indices", indices, "do not fit data", data, beside)
 
 

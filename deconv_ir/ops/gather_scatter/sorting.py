@@ -105,7 +105,7 @@ class TopK11(TopK1):
 
 @operation("NonZero-3(data)", "f32[2,3] -> i64[2,0..6] | output_type=i64")
 class NonZero(Operation):
-    """Indices of the elements that are not 0, one row an axis."""
+    """Indices of the elements that are not 0, one row per axis."""
 
     formula = "rank and number of elements of data {shape[data]}"
 

@@ -69,7 +69,7 @@ class _Interpolate(Operation, abc.ABC):
 
     @abc.abstractmethod
     def request(self, inputs: Infos, rank: int | None) -> Request:
-        """Check the inputs beside the data, and return the extents or scales that they request."""
+        """Check the inputs after the data, and return the extents or scales that they request."""
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
         """Return the pads of each axis; missing ones are 0."""

@@ -60,7 +60,7 @@ class Concat(Operation):
                 d is not None for k, d in enumerate(merged) if k != axis
             )
             if not fits:
-                beside, there = f" beside axis {axis}", tuple(dims)
+                beside, there = f" except on axis {axis}", tuple(dims)
                 raise shape_misfit("concat", f"input {i}", shape, "does not fit", there, beside)
             dims = [dims[k] if d is None else d for k, d in enumerate(merged)]
         dims[axis] = add(*(UNKNOWN if shape is None else shape[axis] for shape in shapes))
