@@ -51,7 +51,9 @@ class CutRequest(Options):
         "Replace the weights by noise of the same mean, deviation and range, so that the part "
         "can be shared."
     )
-    seed: int = option(None, "Of the noise.", type=click.IntRange(0), default=0, show_default=True)
+    seed: int = option(
+        None, "Seed of the noise.", type=click.IntRange(0), default=0, show_default=True
+    )
     force: bool = flag("Overwrite the files.")
 
 

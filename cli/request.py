@@ -149,7 +149,7 @@ class Request(Options):
     cast: Cast = option(
         "[=wrap]",
         "Convert inputs of another element type where every value fits, up to rounding of floats; "
-        "=wrap: also where not (integers modulo 2^bits, floats to infinity).",
+        "=wrap: in any case (integers modulo 2^bits, floats to infinity).",
         type=cast_mode,
         default=False,
     )
@@ -184,8 +184,8 @@ class Request(Options):
     )
     tile: str | None = option(
         "auto|SIZE",
-        "Compute the output tile by tile, exactly: from .npy or .zarr files to one, neither "
-        "ever whole in memory. SIZE as in 64,256,256: extents of the last axes; auto: what "
+        "Compute the output tile by tile, exactly: from .npy or .zarr files to one, without "
+        "holding either in memory. SIZE as in 64,256,256: extents of the last axes; auto: what "
         "--memory-limit allows. --resume continues an interrupted run.",
     )
     two_pass: bool = flag(
@@ -199,11 +199,13 @@ class Request(Options):
     )
     scheduler: str | None = option(
         "ADDRESS",
-        "With --tile or many files: run on this Dask cluster, as tcp://host:8786; files are "
+        "With --tile or many files: run on this Dask cluster, such as tcp://host:8786; files are "
         "read and written by its workers. Default: the environment variable "
         "DASK_SCHEDULER_ADDRESS.",
     )
-    scheduler_file: str | None = option("FILE", "As --scheduler, from a file of Dask's.", type=FILE)
+    scheduler_file: str | None = option(
+        "FILE", "Like --scheduler, from a Dask scheduler file.", type=FILE
+    )
     limits: Limits = given(limit_options(OF_AN_IR))
     in_shapes: str = _override(
         "ID:SHAPE",

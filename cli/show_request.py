@@ -68,7 +68,7 @@ class ShowRequest(Options):
     profile: bool = flag("Time the layers: the page can be coloured by time.")
     max_size: int = option(
         None,
-        "Size of all pictures of tensors together.",
+        "Total size of the pictures of tensors.",
         default="4MiB",
         show_default=True,
         callback=lambda context, parameter, value: parse_size(value),
