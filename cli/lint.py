@@ -150,10 +150,12 @@ def _lint(request: LintRequest) -> int:
 
 
 def _serve(request: LintRequest) -> int:
+    from deconv_ir.errors import extra_hint
+
     try:
         from .lint_server import serve
     except ModuleNotFoundError:
-        raise Mistake("the language server needs pygls (pip install 'deconv-ir[editor]')") from None
+        raise Mistake(f"the language server needs pygls ({extra_hint('editor')})") from None
     serve(request)
     return EXIT_OK
 

@@ -13,6 +13,11 @@ MAX_MESSAGE = 1000
 MAX_NAME = 200
 
 
+def extra_hint(extra: str) -> str:
+    """Return the hint of an error that a package of an extra is not installed."""
+    return f"pip install '.[{extra}]' in a checkout of deconv-ir"
+
+
 def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
     """Return a text that may hold parts of a hostile file as one line of bounded length.
 

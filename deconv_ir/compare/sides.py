@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
-from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.errors import InputError, UnsupportedError, extra_hint
 from deconv_ir.formats.onednn_json.to_openvino import lower
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.reading import is_onednn
@@ -328,9 +328,7 @@ def import_runtime(name: str, extra: str = "peers") -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UnsupportedError(
-            f"{name} is not installed", hint=f"pip install 'deconv-ir[{extra}]'"
-        ) from error
+        raise UnsupportedError(f"{name} is not installed", hint=extra_hint(extra)) from error
 
 
 def last_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Strokes as a PNG image, by Pillow, with the font of matplotlib: ``deconv-ir[diagrams]``."""
+"""Strokes as a PNG image, by Pillow, with the font of matplotlib: the extra ``diagrams``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from deconv_ir.drawing.palette import PAPER
 from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
-from deconv_ir.errors import ResourceError, UnsupportedError
+from deconv_ir.errors import ResourceError, UnsupportedError, extra_hint
 
 SCALE = 2
 """Pixels per unit of the drawing."""
@@ -33,7 +33,7 @@ def write_png(width: float, height: float, strokes: Iterable[Stroke]) -> bytes:
     except ImportError as error:
         raise UnsupportedError(
             f"PNG needs {error.name}, which is not installed",
-            hint="pip install 'deconv-ir[diagrams]'",
+            hint=extra_hint("diagrams"),
         ) from error
     size = (round(width * SCALE), round(height * SCALE))
     if size[0] * size[1] > MAX_PIXELS:

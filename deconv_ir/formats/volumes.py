@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.errors import InputError, UnsupportedError, extra_hint
 from deconv_ir.formats.files import open_regular
 from deconv_ir.formats.npy import read_layout
 from deconv_ir.ir.boxes import Box, as_slices
@@ -172,7 +172,7 @@ def zarr() -> Any:
         import zarr as module
     except ImportError:
         message = "Zarr arrays require the extra 'cluster'"
-        raise UnsupportedError(message, hint="pip install 'deconv-ir[cluster]'") from None
+        raise UnsupportedError(message, hint=extra_hint("cluster")) from None
     return module
 
 

@@ -5,7 +5,7 @@ the data with the zeros that strides put between, what each data element times
 the filter adds, the sum with what pads cut and output_padding adds, and the
 output.  Two axes are drawn as a plane of those positions.
 
-Matplotlib draws; it is an extra, ``pip install deconv-ir[diagrams]``.
+Matplotlib draws; it is in the extra ``diagrams``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, extra_hint
 from deconv_ir.ir.geometry import effective_kernel, natural_extent
 from deconv_ir.ir.window import Window
 from deconv_ir.spec_examples.golden import geometry_of
@@ -114,7 +114,7 @@ def draw(example: ExampleSpec) -> bytes:
     except ImportError as error:
         raise DeconvError(
             "pictures need matplotlib, which is not installed",
-            hint="pip install 'deconv-ir[diagrams]'",
+            hint=extra_hint("diagrams"),
             rule="missing-extra",
         ) from error
     settings: dict[Any, Any] = {"svg.hashsalt": "deconv-spec"}

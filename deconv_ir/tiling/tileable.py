@@ -80,7 +80,7 @@ class Tileable:
         """Return the output as a lazy Dask array, a chunk for each tile.
 
         A task reads what its tile needs and nothing else; the model is sent to a worker once.
-        Requires the extra ``deconv-ir[cluster]``.
+        Requires the extra ``cluster``.
 
         Parameters
         ----------

@@ -294,7 +294,8 @@ def test_without_pygls(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "error: the language server needs pygls (pip install 'deconv-ir[editor]')\n"
+        "error: the language server needs pygls "
+        "(pip install '.[editor]' in a checkout of deconv-ir)\n"
     )
 
 

@@ -60,7 +60,7 @@ def test_png_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "PIL", None)
     done = invoke_script("show", BLOCK, "--format", "png")
     assert done.exit_code == 2
-    assert "pip install 'deconv-ir[diagrams]'" in done.output
+    assert "pip install '.[diagrams]'" in done.output
     assert not list(tmp_path.iterdir())
 
 

@@ -136,7 +136,7 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(DeconvError, match="matplotlib, which is not installed") as caught:
         draw(example("strides = [1]", ONE))
-    assert caught.value.hint == "pip install 'deconv-ir[diagrams]'"
+    assert caught.value.hint == "pip install '.[diagrams]' in a checkout of deconv-ir"
 
 
 def test_settings_of_the_user_change_nothing_and_stay() -> None:
