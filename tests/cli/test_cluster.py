@@ -205,7 +205,7 @@ def test_errors_of_a_cluster_are_those_of_the_user() -> None:
 
         return SimpleNamespace(result=result)
 
-    with pytest.raises(ResourceError, match="workers that tried it died"):
+    with pytest.raises(ResourceError, match="the workers died"):
         result_of(future(distributed.KilledWorker("task", "worker", 3)))
     with pytest.raises(Mistake, match="lost the connection to the scheduler"):
         result_of(future(distributed.CancelledError("task")))

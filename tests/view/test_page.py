@@ -160,7 +160,7 @@ def test_facts_of_a_deconvolution(tmp_path: Path) -> None:
     taps = [sum(2 * x + k - 1 == y for x in range(5) for k in range(3)) for y in range(10)]
     assert up["taps"] == [taps, taps]
     assert up["even"] == [[1, 2], [1, 2]]
-    assert "1 or 2 taps" in up["advice"]
+    assert "1 and 2 taps" in up["advice"]
     assert up["flop"] == 2 * 2 * 25 * 3 * 9
     assert up["l"] == next(n for n, s in enumerate(ir.xml().splitlines(), 1) if 'name="up"' in s)
     weights = data["constants"][

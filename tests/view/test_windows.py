@@ -120,7 +120,7 @@ def test_taps_are_counted_as_loops_do(kernel: int, stride: int, dilation: int) -
 def test_advice() -> None:
     assert advice_of([window(4, 2), window(2, 2)]) == ""
     uneven = advice_of([window(4, 2), window(3, 2)])
-    assert "On axis 1, outputs sum 1 or 2 taps" in uneven
+    assert "On axis 1, outputs alternate between 1 and 2 taps" in uneven
     assert "A kernel of 4 sums evenly" in uneven
     assert "bias alone" in advice_of([window(2, 3)])
 
