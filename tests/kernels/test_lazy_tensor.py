@@ -171,7 +171,7 @@ def test_plans_look_at_weights_that_were_released(even):
     if not even:
         filter_[:, :, 0] = 1e4
     shape, where = (1, 64, 40, 40), ((1, 1), (40, 40))
-    arguments = {"strides": (1, 1), "dilations": (1, 1), "path": "winograd"}
+    arguments = {"strides": (1, 1), "dilations": (1, 1), "algorithm": "winograd"}
     expected = Convolution(filter_, **arguments).plan(shape, *where).details
     kernel = Convolution(lazy_tensor(filter_), **arguments)
     kernel.release()
