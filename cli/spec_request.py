@@ -64,7 +64,7 @@ class GenerateRequest(Options):
         default="md",
         show_default=True,
     )
-    diagram: bool = flag("Draw the examples (needs matplotlib).")
+    diagram: bool = flag("Draw the examples.")
     quiet: bool = flag("Print nothing.", "-q", "--quiet")
 
 

@@ -4,26 +4,19 @@ One axis is drawn as lines of cells over the positions of the natural output:
 the data with the zeros that strides put between, what each data element times
 the filter adds, the sum with what pads cut and output_padding adds, and the
 output.  Two axes are drawn as a plane of those positions.
-
-Matplotlib draws; it is in the extra ``diagrams``.
 """
 
 from __future__ import annotations
 
-import io
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape
 
-from deconv_ir.errors import DeconvError, extra_hint
+from deconv_ir.errors import DeconvError
 from deconv_ir.ir.geometry import effective_kernel, natural_extent
 from deconv_ir.ir.window import Window
 from deconv_ir.spec_examples.golden import geometry_of
 from deconv_ir.spec_examples.specfile import ExampleSpec
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Okabe and Ito's palette: colour-blind readers can distinguish it.
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#D55E00", "#999999")
@@ -108,67 +101,77 @@ def draw(example: ExampleSpec) -> bytes:
     Two spatial axes make a plane; otherwise, each axis has a picture.
     """
     lines = lines_of(example)
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise DeconvError(
-            "pictures need matplotlib, which is not installed",
-            hint=extra_hint("diagrams"),
-            rule="missing-extra",
-        ) from error
-    settings: dict[Any, Any] = {"svg.hashsalt": "deconv-spec"}
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(settings)
-        figure = Figure()
-        if len(lines) == 2:
-            words = _place(figure, [_Plane(*lines)])
-        else:
-            names = ["" if len(lines) == 1 else f"axis {i}" for i in range(len(lines))]
-            words = _place(figure, [_Strip(*pair) for pair in zip(lines, names, strict=True)])
-        stream = io.BytesIO()
-        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(stream, format="svg", metadata=nothing)
-    head, end, rest = stream.getvalue().rpartition(b"</svg>")
-    return head + words.encode() + end + rest
+    if len(lines) == 2:
+        return _stack([_Plane(*lines)])
+    names = ["" if len(lines) == 1 else f"axis {i}" for i in range(len(lines))]
+    return _stack([_Strip(*pair) for pair in zip(lines, names, strict=True)])
 
 
-def _place(figure: Any, parts: Sequence[_Strip | _Plane]) -> str:
-    """Stack parts in a figure, a cell as large in each; return their words as SVG."""
-    width = max(p.width for p in parts)
-    height = sum(p.height for p in parts)
-    figure.set_size_inches(width * _CELL / 72, height * _CELL / 72)
-    words = []
+def _stack(parts: Sequence[_Strip | _Plane]) -> bytes:
+    """Draw parts one below the other."""
+    width = max(p.width for p in parts) * _CELL
+    height = sum(p.height for p in parts) * _CELL
+    elements = []
     top = 0.0
     for part in parts:
-        place = (0, 1 - (top + part.height) / height, part.width / width, part.height / height)
-        axes = figure.add_axes(place)
-        axes.set_axis_off()
-        axes.set_xlim(part.left, part.left + part.width)
-        axes.set_ylim(part.top + part.height, part.top)
-        pen = _Pen(axes, part.left, part.top - top)
+        pen = _Pen(part.left, part.top - top)
         part.draw(pen)
-        words += pen.words
+        elements += pen.elements
         top += part.height
-    return f'<g font-family="{_FONTS}">\n{"".join(words)}</g>\n'
+    document = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}pt" height="{height:g}pt" '
+        f'viewBox="0 0 {width:g} {height:g}" font-family="{_FONTS}">\n'
+        f'<rect width="100%" height="100%" fill="white"/>\n{"".join(elements)}</svg>\n'
+    )
+    return document.encode()
 
 
 class _Pen:
-    """Draws cells and words on axes whose unit is one cell."""
+    """Writes cells, lines and words as SVG; the unit is one cell, and y grows downwards."""
 
-    def __init__(self, axes: Axes, left: float, top: float) -> None:
-        self.axes = axes
+    def __init__(self, left: float, top: float) -> None:
         self.left = left
         self.top = top
-        self.words: list[str] = []
+        self.elements: list[str] = []
 
-    def cell(self, x: float, y: float, fill: str, edge: str = _INK, **more: Any) -> None:
-        """One cell; y grows downwards."""
-        from matplotlib.patches import Rectangle
+    def cell(
+        self,
+        x: float,
+        y: float,
+        fill: str,
+        edge: str = _INK,
+        *,
+        w: float = 1,
+        h: float = 1,
+        linewidth: float = 0.8,
+        dashed: bool = False,
+    ) -> None:
+        """One cell, or a part of one."""
+        left, top = self._at(x, y)
+        style = f'fill="{fill}"'
+        if edge != "none":
+            style += f' stroke="{edge}" stroke-width="{linewidth:g}"'
+        if dashed:
+            style += ' stroke-dasharray="1.6 1.2"'
+        size = f'width="{w * _CELL:.5g}" height="{h * _CELL:.5g}"'
+        self.elements.append(f'<rect x="{left:.5g}" y="{top:.5g}" {size} {style}/>\n')
 
-        style = {"linewidth": 0.8, "facecolor": fill, "edgecolor": edge, **more}
-        self.axes.add_patch(Rectangle((x, y), style.pop("w", 1), style.pop("h", 1), **style))
+    def lines(self, colour: str, width: float, *lines: Sequence[tuple[float, float]]) -> None:
+        """Lines from point to point."""
+        path = ""
+        for points in lines:
+            places = (self._at(*point) for point in points)
+            path += "M" + " ".join(f"{left:.5g},{top:.5g}" for left, top in places)
+        style = f'fill="none" stroke="{colour}" stroke-width="{width:g}"'
+        self.elements.append(f'<path d="{path}" {style}/>\n')
+
+    def dot(self, x: float, y: float) -> None:
+        """A dot in the middle of a cell."""
+        left, top = self._at(x + 0.5, y + 0.5)
+        self.elements.append(f'<circle cx="{left:.5g}" cy="{top:.5g}" r="2.5" fill="{_INK}"/>\n')
+
+    def _at(self, x: float, y: float) -> tuple[float, float]:
+        return (x - self.left) * _CELL, (y - self.top) * _CELL
 
     def striped(self, x: float, y: float, sources: Sequence[int]) -> None:
         """A cell with a stripe for each data element that adds to it; none: a zero."""
@@ -178,18 +181,17 @@ class _Pen:
             return
         height = 1 / len(sources)
         for i, source in enumerate(sources):
-            self.cell(x, y + i * height, _colour(source), "none", h=height, linewidth=0)
+            self.cell(x, y + i * height, _colour(source), "none", h=height)
         self.cell(x, y, "none")
 
     def hatch(self, x: float, y: float) -> None:
-        across: list[float] = []
-        down: list[float] = []
+        """Strike a cell out."""
+        strokes = []
         for step in range(1, 8):
             c = step / 4
             start, stop = (0.0, c) if c <= 1 else (c - 1, 1.0)
-            across += [x + start, x + stop, math.nan]
-            down += [y + stop, y + start, math.nan]
-        self.axes.plot(across, down, color=_CUT, linewidth=0.7, solid_capstyle="butt")
+            strokes.append([(x + start, y + stop), (x + stop, y + start)])
+        self.lines(_CUT, 0.7, *strokes)
 
     def word(
         self,
@@ -203,32 +205,27 @@ class _Pen:
         bold: bool = False,
         turned: bool = False,
     ) -> None:
-        """Words, centred at a position by default.
-
-        They are written here: each version of matplotlib writes text in its
-        own way, and the picture would change with it.
-        """
+        """Words, centred at a position by default."""
         # From the middle of the letters down to the line that they stand on.
         base = 0.35 * size
-        left = (x - self.left) * _CELL + (base if turned else 0)
-        down = (y - self.top) * _CELL + (0 if turned else base)
+        left, down = self._at(x, y)
+        if turned:
+            left += base
+        else:
+            down += base
         style = f'text-anchor="{anchor}" font-size="{size:g}" fill="{colour}"'
         if bold:
             style += ' font-weight="bold"'
         if turned:
             style += f' transform="rotate(-90 {left:.2f} {down:.2f})"'
-        self.words.append(f'<text x="{left:.2f}" y="{down:.2f}" {style}>{escape(text)}</text>\n')
+        self.elements.append(f'<text x="{left:.2f}" y="{down:.2f}" {style}>{escape(text)}</text>\n')
 
     def span(
         self, start: float, stop: float, y: float, text: str, colour: str, lower: float = 0.0
     ) -> None:
-        self.axes.plot(
-            [start + 0.08, start + 0.08, stop - 0.08, stop - 0.08],
-            [y, y + 0.18, y + 0.18, y],
-            color=colour,
-            linewidth=1,
-            solid_capstyle="butt",
-        )
+        begin, end = start + 0.08, stop - 0.08
+        points = [(begin, y), (begin, y + 0.18), (end, y + 0.18), (end, y)]
+        self.lines(colour, 1, points)
         self.word((start + stop) / 2, y + 0.5 + lower, text, colour=colour, size=8)
 
 
@@ -289,9 +286,7 @@ class _Strip:
         start = line.stride * x
         last = start + effective_kernel(line.kernel, line.dilation)
         middle = y + 0.5
-        pen.axes.plot(
-            [start + 0.5, last - 0.5], [middle, middle], color=_colour(x), linewidth=1.5, zorder=0
-        )
+        pen.lines(_colour(x), 1.5, [(start + 0.5, middle), (last - 0.5, middle)])
         for k in range(line.kernel):
             pen.cell(start + line.dilation * k, y, _colour(x))
             pen.word(start + line.dilation * k + 0.5, y + 0.5, f"k{k}")
@@ -306,7 +301,7 @@ class _Strip:
         for t in range(line.natural):
             pen.striped(t, y, line.sources(t))
         for t in range(line.natural, line.extended):
-            pen.cell(t, y, _EXTRA, _COLOURS[6], linestyle=(0, (2, 1.5)))
+            pen.cell(t, y, _EXTRA, _COLOURS[6], dashed=True)
             pen.word(t + 0.5, y + 0.5, "+", colour=_COLOURS[6])
         end = line.extended
         for t in range(end):
@@ -358,8 +353,7 @@ class _Plane:
                 pen.cell(*place, "none", _COLOURS[6], w=0.8, h=0.8, linewidth=1.8)
         for i in range(rows.data):
             for j in range(columns.data):
-                x, y = columns.stride * j + 0.5, rows.stride * i + 0.5
-                pen.axes.plot([x], [y], marker="o", markersize=5, color=_INK)
+                pen.dot(columns.stride * j, rows.stride * i)
         pen.cell(
             columns.pad_begin,
             rows.pad_begin,
@@ -421,7 +415,7 @@ class _Plane:
                 pen.word(x + 1.5, y + 1.15, detail, anchor="start", size=7.5, colour="#666666")
             y += 1.9 if detail else 1.4
 
-        pen.axes.plot([x + 0.5], [y + 0.5], marker="o", markersize=5, color=_INK)
+        pen.dot(x, y)
         entry(
             "data",
             f"{rows.data}\N{MULTIPLICATION SIGN}{columns.data}, "

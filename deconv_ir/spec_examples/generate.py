@@ -50,7 +50,7 @@ def generate(
 ) -> dict[str, bytes]:
     """Make all files of a golden directory, in memory, by their paths within it.
 
-    With `diagrams`, the examples that want a picture are drawn (needs matplotlib).
+    With `diagrams`, the examples that want a picture are drawn.
     """
     files: dict[str, bytes] = {}
     entries = []

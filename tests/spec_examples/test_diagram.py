@@ -132,21 +132,9 @@ def test_too_large_for_a_picture() -> None:
         draw(example("strides = [30]", ONE))
 
 
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_needs_no_other_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(DeconvError, match="matplotlib, which is not installed") as caught:
-        draw(example("strides = [1]", ONE))
-    assert caught.value.hint == "pip install '.[diagrams]' in a checkout of deconv-ir"
-
-
-def test_settings_of_the_user_change_nothing_and_stay() -> None:
-    import matplotlib as mpl
-
-    spec = example(*CASES["two axes"])
-    svg = draw(spec)
-    with mpl.rc_context({"lines.linewidth": 9, "figure.facecolor": "red", "figure.dpi": 300}):
-        assert draw(spec) == svg
-        assert mpl.rcParams["lines.linewidth"] == 9
+    assert draw(example("strides = [1]", ONE)).startswith(b"<svg ")
 
 
 def test_the_same_in_every_process() -> None:
