@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .harness import Case, Constant, Parameter, ov
+from .harness import BF16, Case, Constant, Parameter, ov
 
-__all__ = ["Case", "c", "f32", "i64", "node", "o", "ov", "p", "s64"]
+__all__ = ["BF16", "Case", "c", "f32", "i64", "node", "o", "ov", "p", "s64"]
 
 
 class _Opsets:
