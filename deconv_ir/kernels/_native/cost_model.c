@@ -341,7 +341,8 @@ static double transient_cycles(const struct kernel *k, const struct wino_packing
                                double by_length) {
     if (!p->choice.transient) return 0;
     const double direct = (double)k->packing.group_size * k->kernels->size;
-    return (double)p->layouts[0].weights * TRANSIENT_WEIGHT * by_length +
+    return (double)p->layouts[0].weights * TRANSIENT_WEIGHT * by_length *
+               fmax(by_length, 1) +
            direct / (double)p->chunks /
                weight_bytes_per_cycle(&k->layer.machine, (double)k->layer.groups * direct);
 }
