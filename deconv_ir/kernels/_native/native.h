@@ -464,6 +464,10 @@ int fill_outside(const struct kernel *k, const struct run *run, void *out,
 #define HUGE_PAGE ((int64_t)2 << 20)
 void *allocate_huge(int64_t bytes);
 
+/* The same for weights, with cleared bytes after them: vectors may read a little past the last
+ * weight, and each prefetch of a page that is not mapped walks the page table. */
+void *allocate_weights(int64_t bytes);
+
 /* Set the bounds of the memory pool for results, on free blocks and on all, and free what it
  * holds. */
 void keep_blocks(int64_t most_kept, int64_t most_in_all);

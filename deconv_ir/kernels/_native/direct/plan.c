@@ -197,8 +197,9 @@ static void choose_way(const struct search *s, struct tiling *t) {
     const struct layer *layer = &s->k->layer;
     const struct axis *a = s->plan->axes;
     const int plain = !t->compact && rows_are_plain(s->k, s->run, s->plan);
+    const int64_t plane = (a[1].last - a[1].first) * (a[2].last - a[2].first);
     t->depthwise = !t->compact && layer->channels_in == 1 && layer->channels_out == 1 &&
-                   (plain || t->shape[1] * t->shape[2] <= SMALL_PLANE);
+                   (plain || plane <= SMALL_PLANE);
     t->straight = plain && !t->depthwise && a[1].out_stride == 1 &&
                   (t->shape[2] == a[2].output || a[1].output == 1) &&
                   t->pitch == (a[1].output == 1 ? t->shape[2] : a[2].output);

@@ -29,13 +29,6 @@ Kernel *kernel_of(PyObject *object) {
     return NULL;
 }
 
-static void *allocate(int64_t bytes) {
-    /* Vectors may read a little past the last weight or bias: that is allocated, and cleared. */
-    char *block = allocate_huge(bytes + CACHE_LINE * MAX_ROWS);
-    if (block) memset(block + bytes, 0, CACHE_LINE * MAX_ROWS);
-    return block;
-}
-
 static int layer_is_sane(const struct layer *layer) {
     if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
     if (!isa_available(layer->isa)) return 0;
@@ -72,8 +65,8 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
 
 int kernel_allocate(Kernel *self) {
     if (!self->k.packed)
-        self->k.packed = allocate(self->k.layer.groups * self->k.packing.group_size *
-                                  self->k.kernels->size);
+        self->k.packed = allocate_weights(
+            self->k.layer.groups * self->k.packing.group_size * self->k.kernels->size);
     return self->k.packed ? 0 : -1;
 }
 
@@ -98,7 +91,8 @@ static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     self->takes_weights = -1;
     if (packing_make(layer, self->k.kernels, &self->k.packing)) goto no_memory;
     if (bias->obj) {
-        self->k.bias = allocate(channels * self->k.kernels->size);
+        /* Vectors may read a little past the last bias. */
+        self->k.bias = calloc((size_t)(channels * self->k.kernels->size) + CACHE_LINE * MAX_ROWS, 1);
         if (!self->k.bias) goto no_memory;
         self->k.kernels->load(element, bias->buf, 1, channels, self->k.bias);
     }
@@ -143,7 +137,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
         void *wide = part.buf;
         failed = kernel_allocate(self);
         if (!failed && element_size(element) != self->k.kernels->size) {
-            wide = allocate(count * weights * self->k.kernels->size);
+            wide = allocate_weights(count * weights * self->k.kernels->size);
             failed = wide == NULL;
             if (!failed) self->k.kernels->load(element, part.buf, 1, count * weights, wide);
         }
@@ -445,7 +439,7 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
         good = 0;
     }
     if (good && size != self->k.kernels->size) {
-        wide = allocate(count * self->k.kernels->size);
+        wide = allocate_weights(count * self->k.kernels->size);
         if (!wide) PyErr_NoMemory();
         good = wide != NULL;
     }

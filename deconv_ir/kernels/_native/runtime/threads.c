@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,10 +127,17 @@ void *allocate_huge(int64_t bytes) {
     return block;
 }
 
-/* Scratch after the shared bytes. */
+void *allocate_weights(int64_t bytes) {
+    const int64_t slack = WEIGHTS_AHEAD + CACHE_LINE * MAX_ROWS;
+    char *block = allocate_huge(bytes + slack);
+    if (block) memset(block + bytes, 0, (size_t)slack);
+    return block;
+}
+
+/* Scratch after the shared bytes; it may end in weights. */
 static void *scratch_of_thread(int64_t bytes) {
     if (shared_bytes + bytes <= kept_bytes) return (char *)kept + shared_bytes;
-    void *block = allocate_huge(bytes);
+    void *block = allocate_weights(bytes);
     if (!block) return NULL;
     free(kept);
     kept = block;

@@ -440,8 +440,7 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) 
 }
 
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
-    const int64_t slack = CACHE_LINE * MAX_ROWS; /* that vectors may read too much */
-    if (!p->choice.transient) p->weights = allocate_huge(wino_weight_bytes(k, p) + slack);
+    if (!p->choice.transient) p->weights = allocate_weights(wino_weight_bytes(k, p));
     p->bias = calloc((size_t)(k->layer.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
     if ((!p->weights && !p->choice.transient) || !p->bias || wino_scales_make(k, p)) return -1;
