@@ -15,6 +15,10 @@ from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 
+_StepTime = tuple[Plan, Step, str, float, float, int]
+"""A plan and a step; the layer and body that it is in; begin and end, as `time.perf_counter`
+counts; thread."""
+
 
 class LayerTime(NamedTuple):
     """The time of one layer.
@@ -60,11 +64,6 @@ class LayerTime(NamedTuple):
 class Profile:
     """Records the time of each layer; given to `Model.run`.
 
-    Attributes
-    ----------
-    layers : list of LayerTime
-        In the order in which they ran, of all runs that it was given to.
-
     Examples
     --------
     >>> import numpy as np
@@ -77,10 +76,26 @@ class Profile:
     """
 
     def __init__(self) -> None:
-        self.layers: list[LayerTime] = []
-        self._threads: list[int] = []
+        # Rows are made when they are read: describing a layer takes longer than a small one runs.
+        self._times: list[_StepTime] = []
+        self._rows: list[LayerTime] = []
         self._origin: float | None = None
         self._lock = ForkSafeLock()
+
+    @property
+    def layers(self) -> list[LayerTime]:
+        """The time of each layer, in the order in which they ran, of all runs."""
+        with self._lock:
+            origin = self._origin or 0.0
+            described: dict[int, LayerTime] = {}
+            for plan, step, place, began, ended, _ in self._times[len(self._rows) :]:
+                row = described.get(id(step))
+                if row is None:
+                    row = described[id(step)] = _row(plan, step)
+                self._rows.append(
+                    row._replace(start=began - origin, seconds=ended - began, within=place)
+                )
+            return list(self._rows)
 
     @property
     def seconds(self) -> float:
@@ -93,13 +108,9 @@ class Profile:
             if self._origin is None:
                 self._origin = perf_counter()
 
-    def add(self, row: LayerTime, began: float) -> None:
-        """Add the time of a layer that began at `began`, as `time.perf_counter` counts."""
-        self.start()
-        with self._lock:
-            assert self._origin is not None, "it has started"
-            self.layers.append(row._replace(start=began - self._origin))
-            self._threads.append(threading.get_ident())
+    def add(self, time: _StepTime) -> None:
+        """Add the time of a step; `start` was called before."""
+        self._times.append(time)
 
     def trace(self) -> dict[str, Any]:
         """Return the run in Chrome's Trace Event Format, to be written as JSON.
@@ -108,7 +119,7 @@ class Profile:
         """
         numbers: dict[int, int] = {}
         events: list[dict[str, Any]] = []
-        for row, thread in zip(self.layers, self._threads, strict=True):
+        for row, (*_, thread) in zip(self.layers, self._times, strict=False):
             number = numbers.setdefault(thread, len(numbers))
             events.append(
                 {
@@ -144,15 +155,15 @@ class _Recorder(NamedTuple):
     place: str = ""
 
     def __call__(self, step: Step, began: float, ended: float) -> None:
-        row = _row(self.plan, step, ended - began)
-        self.profile.add(row._replace(within=self.place), began)
+        self.profile.add((self.plan, step, self.place, began, ended, threading.get_ident()))
 
     def within(self, step: Step, body: str, plan: Plan) -> _Recorder:
         name = f"{self.plan.graph.layers[step.layer].name}/{body}"
         return _Recorder(self.profile, plan, f"{self.place}/{name}" if self.place else name)
 
 
-def _row(plan: Plan, step: Step, seconds: float) -> LayerTime:
+def _row(plan: Plan, step: Step) -> LayerTime:
+    """Describe a step, without its time."""
     graph = plan.graph
     layer = graph.layers[step.layer]
     sources = [s for s in graph.topology.sources[step.layer] if s is not None]
@@ -171,4 +182,4 @@ def _row(plan: Plan, step: Step, seconds: float) -> LayerTime:
     sizes = [tensor_bytes(plan.infos[s[0]][s[1]]) for s in dict.fromkeys(sources)]
     sizes += map(tensor_bytes, made)
     moved = None if None in sizes else sum(size for size in sizes if size is not None)
-    return LayerTime(layer.name, kind, shape, 0.0, seconds, operations, bytes=moved)
+    return LayerTime(layer.name, kind, shape, 0.0, 0.0, operations, bytes=moved)
