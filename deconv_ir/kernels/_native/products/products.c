@@ -237,6 +237,9 @@ static int run(struct product *p, int64_t threads) {
     for (int d = 0; d < p->stacked; d++) matrices *= p->stack[d];
     const int64_t wanted = threads > 1 ? divide_up(2 * threads, matrices) : 1;
     p->row_jobs = most(divide_up(p->m, MOST_ROWS), least(wanted, p->m / LEAST_ROWS));
+    /* With a job less than all others, a thread would wait for about as long as a job takes. */
+    const int64_t even = round_up(p->row_jobs, threads);
+    if (matrices == 1 && p->row_jobs > 1 && even <= p->m / LEAST_ROWS) p->row_jobs = even;
     const int64_t at_once = divide_up(divide_up(p->m, p->kernels->rows), p->row_jobs);
     p->panels_at_once = divide_up(p->panels, least(p->panels, divide_up(wanted, p->row_jobs)));
     p->column_jobs = divide_up(p->panels, p->panels_at_once);
