@@ -1,4 +1,4 @@
-"""Tiles of layers that use Winograd have the bits of the whole: its windows are theirs."""
+"""Tiles of layers that use Winograd have the same bits as the whole: they share its windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Winograd wherever it is possible, whatever it costs; every other layer keeps no weights."""
+    """Choose Winograd wherever possible, whatever its cost; every other layer keeps no weights."""
 
     def grant_all(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
         grants = []
@@ -99,7 +99,7 @@ def upsampling(extents: Sequence[int], strides: Sequence[int], pad: int = 0) -> 
 @pytest.mark.parametrize("pad", [0, 1])
 @pytest.mark.parametrize("strides", [(2, 2), (3, 2), (2, 2, 2)], ids=str)
 def test_windows_of_one_tap_stand_alone(strides: tuple[int, ...], pad: int) -> None:
-    """An output depends on one position of the data; what lies around it is not read."""
+    """An output depends on one position of the data; neighbouring positions are not read."""
     extents = (6, 7, 5)[: len(strides)]
     model = upsampling(extents, strides, pad)
     run = model.tiled()
@@ -129,7 +129,7 @@ def test_random_networks(seed: int) -> None:
 
 
 def test_a_layer_of_many_channels_as_a_cost_model_chooses() -> None:
-    """Whatever it chooses: with other algorithms for tiles, the error was beyond 1e-6."""
+    """With other algorithms for tiles than for the whole, the error once exceeded 1e-6."""
     numbers = np.random.default_rng(0)
     ir = IR()
     x = ir.parameter("x", "1,64,60,62")
