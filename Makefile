@@ -7,7 +7,7 @@ OUT := out
 SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
-# Processes that tests run in; JOBS=0 is one, in which pdb works.
+# Number of test processes; JOBS=0 runs tests in the main process, where pdb works.
 JOBS ?= auto
 PROCESSES = -n $(JOBS) --maxprocesses 8 --dist worksteal
 PYTEST = $(BIN)/python -P -m pytest $(PROCESSES)
@@ -37,11 +37,11 @@ help:
 	@echo "make test-wheel  install this machine's in a clean environment without a compiler, and test it"
 	@echo "make test-arm64  test the other's kernels, fuzz and samples on an emulated processor"
 
-# The package once, built, then what each extra adds to it: a target installs what it needs.
+# The package is built and installed once; each target installs the extras that it needs.
 $(VENV)/installed: pyproject.toml setup.py $(wildcard deconv_ir/kernels/_native/*.[ch] deconv_ir/kernels/_native/*/*)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
-	@# Where Python may not write bytecode itself, each start would compile the sources anew.
+	@# If Python may not write bytecode, each start would compile the sources again.
 	$(BIN)/python -m compileall -q deconv_ir cli
 	@touch $@
 
@@ -58,7 +58,7 @@ run: $(VENV)/installed-samples
 	@echo
 	@echo "Look at $(OUT)/photo.png and, twice as large, $(OUT)/photo_x2.png"
 
-# Whatever else is installed: the comparisons and the browser have targets of their own.
+# Independent of the installed extras: peers and the browser have targets of their own.
 HERE := "not peers and not browser"
 
 test: $(VENV)/installed-dev
@@ -81,7 +81,7 @@ test-lowest:
 	$(OUT)/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
 		--prefer-binary --constraint $(OUT)/lowest.txt '.[dev]'
 	$(OUT)/lowest/bin/python -m pip freeze
-	@# The types of the lowest NumPy are not those that the sources are checked with.
+	@# The sources are not checked with the types of the lowest NumPy.
 	PYTHONSAFEPATH=1 $(OUT)/lowest/bin/python -m pytest $(PROCESSES) -m $(HERE) \
 		--ignore tests/samples/test_typed.py
 
@@ -98,10 +98,10 @@ test-browser: $(VENV)/installed-dev $(VENV)/installed-browser
 		{ echo "$(CHROMIUM) is not installed (CHROMIUM=/path/to/chromium names another browser)"; exit 1; }
 	CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
 
-# Their sources take hours to build.
+# Building these packages from source takes hours.
 $(VENV)/installed-peers: PIP_OPTIONS := --only-binary monai,onnx,onnxruntime,openvino,torch
 
-# A trained model is all that is needed of it, and none of the packages it asks for.
+# Only the trained model in this package is used, so its dependencies are not installed.
 $(VENV)/installed-detector: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--ignore-requires-python 'rapidocr-onnxruntime==1.4.4'
@@ -131,8 +131,8 @@ bench: $(VENV)/installed-samples $(VENV)/installed-peers
 	$(BIN)/python bench/growth.py --output $(OUT)/bench
 	$(BIN)/python bench/coldstart.py
 
-# The compiled kernel, built apart with sanitizers, against the loop kernel.  What is written for
-# AVX-512 is lowered to AVX2, so that it is tried where there is none.
+# The compiled kernel, in a separate build with sanitizers, against the loop kernel.  Code for
+# AVX-512 is lowered to AVX2, so that it is tested on processors without AVX-512, too.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g \
 	-DDECONV_LOWER_AVX512
 SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
@@ -142,16 +142,16 @@ fuzz-sanitized: $(VENV)/installed-dev
 	rm -rf $(OUT)/sanitized build
 	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet --no-deps \
 		--disable-pip-version-check --target $(OUT)/sanitized .
-	@# The next installation would take the sanitized extension from there.
+	@# The next installation would reuse the sanitized extension in build/.
 	@rm -rf build
 	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --algorithm direct --algorithm winograd
-	@# Without what never enters the extension, or starts processes of its own.
+	@# Without tests that never call the extension, or that start processes.
 	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
 		--ignore tests/kernels/test_injected_machines.py \
 		--ignore tests/kernels/test_numpy_methods.py \
 		tests/kernels tests/hostile/test_kernel_arguments.py tests/hostile/test_kernel_interface.py
 
-# There are wheels of atheris for few Pythons and machines; its sources want a clang of their own.
+# atheris has wheels for few Pythons and machines; building it requires its own clang.
 $(VENV)/installed-fuzz: PIP_OPTIONS := --only-binary atheris
 
 fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
@@ -192,12 +192,12 @@ test-wheel:
 		"$$(ls dist/*manylinux*_$$(uname -m).whl)[dev]"
 	CC=false $(OUT)/wheel/bin/python -P -c \
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert info().available"
-	@# What the tests start is to find the wheel, too, and not the sources where they start it.
+	@# Processes started by tests must import the wheel, not the sources in the working directory.
 	CC=false PYTHONSAFEPATH=1 $(OUT)/wheel/bin/python -m pytest $(PROCESSES) -m $(HERE)
 
-# An emulator takes thirty times as long: of each kernel test with many cases one in five is run,
-# and none of what an Arm processor does as any other (the fallback to NumPy, choices that cost
-# models make for x86, types that mypy reveals) or of signals that come after a part of a second.
+# An emulator takes thirty times as long.  One case in five of each large kernel test is run.  Left
+# out are tests that do not depend on the processor (the NumPy fallback, cost models' choices for
+# x86, types checked by mypy) and tests of signals that are sent after a fraction of a second.
 NOT_EMULATED := kernels/test_injected_machines kernels/test_interrupts kernels/test_numpy_methods \
 	samples/test_typed
 

@@ -1,4 +1,4 @@
-"""Errors of whole networks against float64, ours beside OpenVINO's, at the widths of networks.py.
+"""Errors of whole networks against float64, here and in OpenVINO, at the widths of networks.py.
 
 python bench/accuracy.py --output out/bench/accuracy.json
 

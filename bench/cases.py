@@ -1,4 +1,4 @@
-"""The layers that are measured: the named ones, and a random second family of their kinds."""
+"""The layers that the benchmarks measure: named layers, and random layers of the same kinds."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Whole processes, from the shell to the .npy on disk: deconv-run, OpenVINO and onnxruntime.
+"""Time whole processes from the shell to the .npy file: deconv-run, OpenVINO and onnxruntime.
 
     python bench/coldstart.py [--rounds 15] [--case spec1]
 
-Each computes the same layer, read from a file of its own kind, in a new
-process; all take turns.  The ratio is peer / deconv-run, round by round, and
-its median is printed.  Needs the `peers` extra.
+Each process computes the same layer, read from a file in its own format. The engines take turns.
+The ratio is peer / deconv-run, round by round, and its median is printed.  Needs the `peers` extra.
 """
 
 from __future__ import annotations

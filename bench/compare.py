@@ -1,4 +1,4 @@
-"""Transposed convolution side by side with the peers: table, JSON and plot.
+"""Compare transposed convolutions with OpenVINO, onnxruntime and PyTorch: table, JSON and plot.
 
 Every engine computes every case in turn, over and over, in one process and
 with the same number of threads; figures are medians.  Needs the `peers` extra
@@ -6,8 +6,8 @@ and matplotlib:
 
     python bench/compare.py --random 28 --output out/bench
 
-With `--avx2` all are held to AVX2.  Onnxruntime has no switch for that and is
-left out, and so is the NumPy fallback.
+With `--avx2` all engines are restricted to AVX2.  Onnxruntime, which has no such switch, and the
+NumPy fallback are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# Before NumPy is there: its BLAS is used from several threads of ours.
+# Set before NumPy is imported: several of our threads call its BLAS.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from peers import Runner
 
 OURS = ("compiled", "numpy")
-# Read when the libraries are loaded, and OpenBLAS's for the limit alone.
+# The libraries read these when they are loaded. OpenBLAS's variable only affects `limits`.
 HELD_TO_AVX2 = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "DECONV_IR_ISA": "avx2",
@@ -48,13 +48,13 @@ HELD_TO_AVX2 = {
 }
 CAN_BE_HELD = ("compiled", "openvino", "torch")
 TURN = 3
-# Seconds that a look at spinning threads takes, more than clock ticks are apart, at which the
-# system adds up the time of threads on other cores; and how many looks there are at most.
+# Seconds that each check for spinning threads lasts (longer than a clock tick, after which the
+# system updates the CPU times of threads on other cores), and the largest number of checks.
 LOOK, LOOKS = 0.012, 20
 
 
 def ours(algorithm: str) -> Callable[[Case, Any, int], Runner]:
-    """Return the maker of our kernel with one algorithm."""
+    """Return a function that makes our kernel with one algorithm."""
 
     def make(case: Case, weights: Any, threads: int) -> Runner:
         kernels.set_threads(threads)
@@ -71,7 +71,7 @@ def ours(algorithm: str) -> Callable[[Case, Any, int], Runner]:
 
 
 def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
-    """Measure the machine: single-precision operations and streamed bytes a second."""
+    """Measure the machine's peak: single-precision operations and streamed bytes per second."""
     import threading
 
     size = 1152
@@ -79,7 +79,7 @@ def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
     source = np.ones(1 << 24, np.float32)
 
     def best(work: Callable[[Any], None], make: Callable[[], Any]) -> float:
-        """Time `work` on every thread at once, each on memory of its own."""
+        """Time `work` on all threads at once, each with its own memory."""
         buffers = [make() for _ in range(threads)]
         times = []
         for _ in range(5):
@@ -106,7 +106,7 @@ def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
 
 
 def settle() -> None:
-    """Wait until threads of the engine before have gone to sleep.
+    """Wait until the previous engine's threads have gone to sleep.
 
     They spin for a while after a call, onnxruntime's for 50 ms, and would take
     a core away from the next engine.
@@ -146,9 +146,9 @@ def measure(
     names = list(runners)
     order = random.Random(0)
     while time.perf_counter() - begin < seconds or len(times[names[0]]) < 3 * TURN:
-        # What one engine leaves behind, in caches and of the system, must not always meet the same.
+        # An engine must not always run after the same one, whose caches and threads it inherits.
         order.shuffle(names)
-        # One call to bring threads and caches over, then a turn that counts.
+        # An untimed call warms up threads and caches, then timed calls follow.
         for name in names:
             if settled:
                 settle()
@@ -180,7 +180,7 @@ def geometric_mean(values: list[float]) -> float:
 
 
 def machine(threads: int) -> dict[str, Any]:
-    """Describe the machine and what runs on it."""
+    """Describe the machine and the software versions."""
     model = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -196,7 +196,7 @@ def machine(threads: int) -> dict[str, Any]:
 
 
 def complete(row: dict[str, Any], peak: float, stream: float) -> None:
-    """Add ratios and the distance to the limit to a measured case."""
+    """Add the ratios and the distance to the machine's limit to a measured case."""
     seconds = row["seconds"]
     peers = {name: t for name, t in seconds.items() if name not in OURS}
     row["operations_per_second"], row["bytes_per_second"] = peak, stream
@@ -285,7 +285,7 @@ def main() -> None:
     for family, cases in families.items():
         rows = []
         for case in cases:
-            # Anew each time: machines that others use as well change their speed.
+            # Measured again for each case: the speed of shared machines changes.
             peak, stream = limits(options.threads, clock)
             row = measure(
                 case,

@@ -1,4 +1,4 @@
-"""Draw docs/kernels.svg: how a transposed convolution falls apart into sub-convolutions.
+"""Draw docs/kernels.svg: how a transposed convolution is split into sub-convolutions.
 
 python bench/figure.py docs/kernels.svg
 """
@@ -19,7 +19,7 @@ DATA, KERNEL, STRIDE, PAD = 5, 4, 2, 1
 
 def main() -> None:
     """Write the figure to the path given."""
-    matplotlib.rcParams["svg.hashsalt"] = "deconv-ir"  # the same file every time
+    matplotlib.rcParams["svg.hashsalt"] = "deconv-ir"  # the file is the same on every run
     figure, axis = plt.subplots(figsize=(9, 4.2))
     output = STRIDE * (DATA - 1) + KERNEL - 2 * PAD
 

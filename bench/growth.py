@@ -1,4 +1,4 @@
-"""How a layer's time grows with its batch, channels and extents, and its plan with threads.
+"""Time of a layer as its batch, channels and extents grow, and of its plan as threads grow.
 
 python bench/growth.py --output out/bench
 
@@ -25,7 +25,7 @@ import numpy as np
 from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-# Seconds of one run beyond which an algorithm is not asked for larger ones.
+# An algorithm that takes longer than this many seconds is not run on larger layers.
 PATIENCE = 20.0
 THREADS = (1, 2, 4, 16, 64, 256)
 
@@ -68,7 +68,7 @@ class Layer(NamedTuple):
 
 
 def seconds(layer: Layer, algorithm: str) -> float:
-    """Time a layer: the median of five runs and more, or of those that patience allows."""
+    """Time a layer: the median of at least five runs, or of fewer if they exceed the time limit."""
     kernel = layer.prepare(algorithm)
     data = np.ones(layer.data, layer.element)
     out = np.ones(layer.output, layer.element)
@@ -84,7 +84,7 @@ def seconds(layer: Layer, algorithm: str) -> float:
 
 
 def planned(layer: Layer, threads: int) -> float:
-    """Return the cycles that the cost model expects of a run on this number of threads."""
+    """Return the cycles that the cost model predicts for a run on this number of threads."""
     kernel = layer.prepare("auto")
     kernels.set_threads(threads)
     try:
@@ -94,7 +94,7 @@ def planned(layer: Layer, threads: int) -> float:
 
 
 def layers() -> dict[str, list[tuple[int, Layer]]]:
-    """Return the series: names, and sizes with their layers."""
+    """Return the names of the series, each with its sizes and layers."""
     samples = [1 << power for power in range(16, 27, 2)]
     sides = [1 << power for power in range(9, 16, 2)]
     return {

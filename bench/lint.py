@@ -1,11 +1,11 @@
-"""How fast deconv-lint is: against OpenVINO's reader, and with size.
+"""Time deconv-lint against OpenVINO's reader, and as the size of the file grows.
 
-Run it with a Python that has OpenVINO, to compare; without it, the table has
-our column alone::
+Run it with a Python that has OpenVINO to compare the two. Without OpenVINO the table has only the
+column of deconv-lint::
 
     python bench/lint.py [LAYERS ...]
 
-Times are medians of interleaved runs, so that both sides meet the same noise.
+Times are medians of interleaved runs, so that both are measured under the same load.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ DIMS = (1, 8, 16, 16)
 
 
 def port(number: int, dims: tuple[int, ...]) -> str:
-    """Write a port as OpenVINO does."""
+    """Write a port in OpenVINO's form."""
     inside = "".join(f"\t\t\t\t\t<dim>{d}</dim>\n" for d in dims)
     return f'\t\t\t\t<port id="{number}" precision="FP32">\n{inside}\t\t\t\t</port>\n'
 
 
 class Chain:
-    """A network of deconvolutions, each with a bias and ReLU, as OpenVINO writes it."""
+    """A network of deconvolutions, each with a bias and ReLU, in the form that OpenVINO writes."""
 
     def __init__(self) -> None:
         self.layers: list[str] = []
@@ -98,7 +98,7 @@ class Chain:
 
 
 def write_chain(path: Path, layers: int) -> None:
-    """Write a network of that many layers, and its .bin (all zeros, sparse)."""
+    """Write a network of `count` layers, and its .bin (all zeros, sparse)."""
     chain = Chain()
     data = f'shape="{",".join(map(str, DIMS))}" element_type="f32"'
     at = (chain.layer("x", "Parameter", data, [], [DIMS]), 0)
@@ -159,7 +159,7 @@ def compare(sizes: list[int], runs: int) -> None:
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the requested benchmarks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("layers", nargs="*", type=int, default=list(SIZES))
     parser.add_argument("--runs", type=int, default=7)

@@ -1,12 +1,11 @@
-"""Peak memory of real runs beside the plan's, in processes of their own.
+"""Compare the peak memory of real runs with the plan, each run in its own process.
 
     python bench/memory.py --output out/bench/memory.json
 
-`used` is by how much a run, its loading and packing included, raised the
-process's peak resident memory, as deconv-run runs it; `graph` is the part of it
-that the loaded graph takes, Python's objects; `bound` is the plan's lower bound,
-with every constant once, inputs and outputs.  The same network runs before, with
-few channels, so that the modules are loaded.
+`used` is the increase of the process's peak resident memory by a run, including loading and
+packing, as deconv-run does it; `graph` is the part of it that the Python objects of the loaded
+graph take; `bound` is the plan's lower bound, with every constant once, inputs and outputs.  The
+same network runs before, with few channels, so that the modules are loaded.
 
 `code` is not part of `used`: pages of program files, 128 KiB of the extension where
 the full network runs kernels that the small one did not; processes share them.

@@ -1,20 +1,18 @@
-"""Whole networks beside OpenVINO: the process from file to file, and the second and later runs.
+"""Time whole networks against OpenVINO: processes from file to file, and second and later runs.
 
-Each network of `tests/peers/architectures.py` is converted from torch, in f32
-and static, as small as the tests take it or (`--size full`) at a width and a
-size that people run; then those of `published.py`, at the widths of their
-publications, and the text detector of tests/peers/test_trained.py where it is
-installed.  Needs the `peers` extra:
+Each network of `tests/peers/architectures.py` is converted from torch, in f32 and static, at the
+small size of the tests or (`--size full`) at a width and a size used in practice; then those of
+`published.py`, at the widths of their publications, and the text detector of
+tests/peers/test_trained.py where it is installed.  Needs the `peers` extra:
 
     python bench/networks.py --output out/bench/networks.json
 
-`process` is deconv-run beside a Python script that does the same with
-OpenVINO, `run` is Model.run beside the infer of a request that neither copies
-inputs nor allocates outputs, and beside onnxruntime (`--onnxruntime`).  All take
-turns, with the same number of threads, and in every order.  With onnxruntime, a turn
-begins when threads of the one before are asleep: onnxruntime's stay busy for some
-milliseconds, which slows whoever comes next.  A ratio is the median of those of the
-turns, ours by the better of theirs.
+`process` is deconv-run beside a Python script that does the same with OpenVINO, `run` is Model.run
+beside the infer of a request that neither copies inputs nor allocates outputs, and beside
+onnxruntime (`--onnxruntime`).  All take turns, with the same number of threads, and in every order.
+With onnxruntime, a turn begins when threads of the one before are asleep: onnxruntime's stay busy
+for some milliseconds, which slows the next engine.  A ratio is the median of those of the turns,
+ours by the better of theirs.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Before NumPy is there, as in compare.py.
+# Set before NumPy is imported: see compare.py.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
@@ -71,7 +69,7 @@ DETECTOR = "rapidocr-onnxruntime", "detector", (1, 3, 320, 480)
 
 
 class Saved:
-    """A network as files: its IR, perhaps its ONNX model, and its inputs."""
+    """A network saved as files: its IR, optionally its ONNX model, and its inputs."""
 
     def __init__(self, name: str, folder: Path, arrays: list[np.ndarray]) -> None:
         self.name = name
@@ -86,7 +84,7 @@ class Saved:
 
 
 def convert(network: Network, folder: Path, *, full: bool, to_onnx: bool) -> Saved:
-    """Convert a torch network, where that is not done yet."""
+    """Convert a torch network, unless its files already exist."""
     tensors = network.inputs(seed=2, full=full)
     saved = Saved(network.name, folder, [tensor.numpy() for tensor in tensors])
     with warnings.catch_warnings():
@@ -97,7 +95,7 @@ def convert(network: Network, folder: Path, *, full: bool, to_onnx: bool) -> Sav
             model = ov.convert_model(module, example_input=tuple(tensors), input=shapes)
             ov.save_model(model, saved.path, compress_to_fp16=False)
         if to_onnx and not saved.onnx.exists():
-            # The exporter without dynamo needs no further package.
+            # The exporter without dynamo requires no other package.
             torch.onnx.export(
                 network.module(full=full), tuple(tensors), str(saved.onnx), dynamo=False
             )
@@ -142,8 +140,8 @@ def time_processes(saved: Saved, rounds: int, threads: int, *, cpu: bool) -> dic
 
 
 def _process(command: list[str], cpu: bool) -> float:
-    """Run a command; return its time by the clock, or by the processor."""
-    # Installed commands have their bytecode.
+    """Run a command; return its elapsed time or its processor time."""
+    # Installed commands have bytecode, so the timed processes may write and use it as well.
     env = {name: v for name, v in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env)
@@ -155,7 +153,7 @@ def _process(command: list[str], cpu: bool) -> float:
 
 
 def time_runs(saved: Saved, seconds: float, threads: int, clock: Clock) -> dict[str, Any]:
-    """Time second and later runs of loaded models, in turns; check that they agree."""
+    """Time second and later runs of loaded models in turns, and check that their outputs agree."""
     settings = PRECISION | {"INFERENCE_NUM_THREADS": threads}
     request = ov.Core().compile_model(saved.path, "CPU", settings).create_infer_request()
     model = deconv_ir.load(saved.path)
@@ -181,7 +179,7 @@ def time_runs(saved: Saved, seconds: float, threads: int, clock: Clock) -> dict[
     while time.perf_counter() < end or len(times) < 5:
         means = {i: _mean(runs[i], repeat, clock, settled=settled) for i in next(orders)}
         taken = tuple(means[i] for i in range(len(runs)))
-        # The first turn measures how many runs a turn has to have to be timed well.
+        # The first turn is used to choose how many runs each turn needs for an accurate time.
         if repeat == 1:
             repeat = max(2, min(50, int(0.01 / max(min(taken), 1e-5))))
         else:
@@ -199,7 +197,7 @@ def _onnxruntime(saved: Saved, threads: int) -> Callable[[], Any]:
 
 
 def _mean(run: Callable[[], Any], count: int, clock: Clock, *, settled: bool) -> float:
-    """Run once to bring threads and caches over, then time `count` runs."""
+    """Run once to warm up threads and caches, then time `count` runs."""
     if settled:
         settle()
     run()
@@ -236,7 +234,7 @@ def report(row: dict[str, Any]) -> str:
 
 
 def networks(options: argparse.Namespace, folder: Path) -> Iterator[Saved]:
-    """Convert the networks that are asked for, one after the other."""
+    """Convert the requested networks, one after the other."""
     full = options.size == "full"
     chosen = [
         *(NETWORKS if options.which != "published" else ()),

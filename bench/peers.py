@@ -1,4 +1,4 @@
-"""One transposed convolution in each of the peers: weights in place, ready to be called."""
+"""One transposed convolution in each of the other engines, with its weights loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PEERS", "onnx_model", "openvino_model", "versions"]
 
 
 def openvino_model(case: Case, weights: Array) -> Any:
-    """Return the layer as a model of OpenVINO."""
+    """Return the layer as an OpenVINO model."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -66,7 +66,7 @@ def openvino(case: Case, weights: Array, threads: int) -> Runner:
 
 
 def onnx_model(case: Case, weights: Array) -> bytes:
-    """Return the layer as a file of ONNX."""
+    """Return the layer as the bytes of an ONNX file."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -139,7 +139,7 @@ PEERS: dict[str, Callable[[Case, Array, int], Runner]] = {
 
 
 def versions() -> dict[str, str]:
-    """Return the peers' versions, and what holds their instruction sets."""
+    """Return the versions of the other engines, and the limits on their instruction sets."""
     import onnxruntime as ort
     import openvino as ov
     import torch as pytorch

@@ -1,4 +1,4 @@
-"""Plots of the benchmarks, from what they wrote as JSON."""
+"""Plot the results of the benchmarks from their JSON files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = {"compiled": "compiled kernel", "numpy": "NumPy fallback"}
 
 
 def plot_comparison(report: dict[str, Any], target: Path) -> Path:
-    """Draw ratios to the best peer and distances to the limit; return the file written."""
+    """Plot the ratios to the fastest other engine and to the machine's limit; return the file."""
     families = [name for name in ("named", "random") if name in report]
     figure, axes = plt.subplots(
         2, len(families), figsize=(8 * len(families), 8), squeeze=False, sharey="row"
@@ -53,7 +53,7 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
             axis.margins(y=0.35)  # room for the legend
             axis.legend(loc="upper right")
     machine = report["machine"]
-    # Those that were timed: with `--avx2` not all are.
+    # Only the engines that were timed: `--avx2` leaves some out.
     engines = report[families[0]]["cases"][0]["seconds"] if families else {}
     peers = ", ".join(f"{name} {machine[name]}" for name in engines if name in machine)
     figure.suptitle(f"f32, {machine['processor']}; {machine['kernel']}; {peers}", fontsize=9)
@@ -64,7 +64,7 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
 
 
 def plot_growth(report: dict[str, Any], target: Path) -> Path:
-    """Draw time, and planned cycles by threads, against the size of a layer, all logarithmic.
+    """Plot time, and planned cycles by threads, against the size of a layer, on logarithmic axes.
 
     Returns the file written.
     """

@@ -1,7 +1,7 @@
-"""Networks with deconvolutions at the widths of their publications, in torch, with seeded weights.
+"""Published networks with deconvolutions, at their published widths, in torch with seeded weights.
 
-Layers that do not change what is computed in inference (dropout) are left out.
-Batch normalisation stands where the publications have it; converters fold it.
+Layers that do nothing in inference (dropout) are left out.
+Batch normalisation is kept where the publications have it; converters fold it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How soon an IR that asks for 1 TiB of output is refused: python bench/refusal.py."""
+"""Time until an IR whose output would take 1 TiB is refused: python bench/refusal.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDE = 2**19
 
 
 def main() -> None:
-    """Refuse it some times, and print the medians."""
+    """Load and refuse the IR several times, and print the medians."""
     ir = IR()
     data, weights = ir.parameter("x", "1,1,1,1"), ir.const(np.ones((1, 1, 1, 1), np.float32))
     shape = ir.const(np.array([SIDE, SIDE], np.int64))

@@ -1,4 +1,4 @@
-"""Time whole processes: deconv-run and deconv-lint on a small model, beside what they must import.
+"""Time the start of deconv-run and deconv-lint on a small model, and of the imports they need.
 
     python bench/startup.py [ROUNDS]
 
@@ -22,7 +22,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-# Where Python may not keep bytecode, each start would compile the sources.
+# Where Python may not write bytecode, each start would compile the sources.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -40,7 +40,7 @@ def run(command: list[str]) -> tuple[float, float, float]:
 
 
 def imports(modules: str) -> list[str]:
-    """Return the command that imports some modules."""
+    """Return a command that imports the given modules."""
     return [sys.executable, "-c", f"import {modules}"]
 
 

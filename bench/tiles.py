@@ -1,4 +1,4 @@
-"""A U-Net in tiles: memory and speed over a volume larger than memory, and the cost of halos.
+"""Run a U-Net in tiles: memory and speed over a volume larger than memory, and the cost of halos.
 
     python bench/tiles.py --output out/bench/tiles.json
 
@@ -69,7 +69,7 @@ def unet(shape: Sequence[int], channels: int = 4, levels: int = 2, seed: int = 0
 
 
 def sparse(path: Path, shape: Sequence[int]) -> None:
-    """Write a .npy file of zeros that takes no room on the disk."""
+    """Write a .npy file of zeros that takes no disk space."""
     header = {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}
     with path.open("wb") as stream:
         np.lib.format.write_array_header_1_0(stream, header)
@@ -77,7 +77,7 @@ def sparse(path: Path, shape: Sequence[int]) -> None:
 
 
 class Taken(NamedTuple):
-    """Seconds of a run, seconds of its processor, and its peak of resident memory in bytes."""
+    """Elapsed seconds of a run, its processor seconds, and its peak resident memory in bytes."""
 
     seconds: float
     cpu: float
@@ -98,7 +98,7 @@ def run(model: Path, source: Path, target: Path, *options: str) -> Taken:
 
 
 def _rates(several: Sequence[Taken], shape: Sequence[int]) -> dict[str, float]:
-    """Return elements a second, and a second of the processor: under load, the honest figure."""
+    """Return elements per second, and per processor second, which other load affects less."""
     count = float(np.prod(shape))
     return {
         "seconds": statistics.median(t.seconds for t in several),
@@ -109,7 +109,7 @@ def _rates(several: Sequence[Taken], shape: Sequence[int]) -> dict[str, float]:
 
 
 def measure(folder: Path, extents: Sequence[int], fitting: int, turns: int) -> dict[str, Any]:
-    """Measure a large volume in tiles, and a small one at once and in tiles, in turns."""
+    """Measure a large volume in tiles, and a small one as a whole and in tiles, in turns."""
     folder.mkdir(parents=True, exist_ok=True)
     large, small = (1, 1, *extents), (1, 1, fitting, fitting, fitting)
     found: dict[str, Any] = {"large": {"shape": large}, "small": {"shape": small}}
@@ -136,7 +136,7 @@ def measure(folder: Path, extents: Sequence[int], fitting: int, turns: int) -> d
 
 
 def main() -> None:
-    """Run what the options ask for, and print the figures."""
+    """Run the benchmarks that the options select, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path("out/bench/tiles"))
     parser.add_argument("--extents", type=int, nargs=3, default=(1024, 1024, 2048))

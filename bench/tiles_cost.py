@@ -1,14 +1,14 @@
-"""The cost of halos by the size of a tile, and how throughput grows with workers.
+"""The cost of halos by tile size, and how throughput grows with the number of workers.
 
-    python bench/tiles_cost.py halos       # elements computed in tiles, over those of the whole
+    python bench/tiles_cost.py halos       # elements computed in tiles, relative to one run
     python bench/tiles_cost.py samples     # the halos of the networks in samples/
     python bench/tiles_cost.py workers     # a simulation of 1 to 1,000 workers
-    python bench/tiles_cost.py measure     # 1 and 2 local workers, to hold it against
+    python bench/tiles_cost.py measure     # 1 and 2 local workers, to compare with the simulation
 
-The simulation knows four figures: the seconds of a tile on a worker, the bytes that it reads
-and writes, the bandwidth of the storage that all workers share, and the milliseconds that the
-scheduler takes for a task, one after the other.  It knows no failures, no stragglers, no start
-of workers, and no caches.
+The simulation has four parameters: the seconds of a tile on a worker, the bytes that it reads and
+writes, the bandwidth of the storage that all workers share, and the milliseconds that the scheduler
+takes for a task, one after the other.  It does not model failures, stragglers, the start of
+workers, or caches.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ SAMPLES = (
 
 
 def halo(model: deconv_ir.Model) -> list[tuple[int, int]]:
-    """Return how far an element in the middle of the output sees, axis by axis."""
+    """Return the reach of the receptive field of an element in the middle, for each axis."""
     tiles = model.tiled()
     low, high = [0] * (len(tiles.shape) - 2), [0] * (len(tiles.shape) - 2)
-    # Where a network shrinks and grows again, it depends on the place: the farthest counts.
+    # The reach depends on the position where a network shrinks and grows again: take the largest.
     for shift in range(16):
         at = [extent // 2 + shift for extent in tiles.shape[2:]]
         box: Box = (*((0, n) for n in tiles.shape[:2]), *((a, a + 1) for a in at))
@@ -62,7 +62,7 @@ def halo(model: deconv_ir.Model) -> list[tuple[int, int]]:
 
 
 def overhead(model: deconv_ir.Model, extent: int) -> tuple[float, float]:
-    """Return elements read and elements computed in a tile in the middle, over the whole's."""
+    """Return elements read and computed by a tile in the middle, relative to those of the whole."""
     tiles = model.tiled()
     start = [n // 2 // 16 * 16 for n in tiles.shape[2:]]
     box: Box = (*((0, n) for n in tiles.shape[:2]), *((a, a + extent) for a in start))
@@ -93,7 +93,7 @@ def print_halos(extents: Sequence[int]) -> None:
 
 
 def print_samples() -> None:
-    """Print what a tile in the middle reads beyond its share of the input, for docs/tiles.md."""
+    """Print the halo that a tile in the middle reads around its input, for docs/tiles.md."""
     print("| network | output over input | halo |\n|---|---|---|")
     for name in SAMPLES:
         model = deconv_ir.load(ROOT / "samples" / name, accuracy="direct", warn=False)
@@ -110,7 +110,7 @@ def print_samples() -> None:
 
 
 class Cluster(NamedTuple):
-    """The figures that the simulation knows."""
+    """The parameters of the simulation."""
 
     tile_seconds: float
     tile_bytes: float
@@ -119,7 +119,7 @@ class Cluster(NamedTuple):
 
 
 def simulate(cluster: Cluster, tiles: int, workers: int) -> float:
-    """Return the seconds that workers take for tiles.
+    """Return the seconds that the workers take for all tiles.
 
     A task waits for the scheduler, which takes one at a time, then for its worker; its bytes
     wait for the storage, which serves one tile at a time at full bandwidth.
@@ -157,7 +157,7 @@ def print_measured(extent: int) -> None:
 
 
 def main() -> None:
-    """Print what is asked for."""
+    """Print the requested tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=["halos", "samples", "workers", "measure"])
     parser.add_argument("--tile-seconds", type=float, default=2.0)

@@ -1,12 +1,12 @@
-"""MONAI's sliding_window_inference and our tiles on the same U-Net: error, time and memory.
+"""Compare MONAI's sliding_window_inference with our tiles on a U-Net: error, time and memory.
 
 Needs the `peers` extra:
 
     python bench/tiles_monai.py
 
-Each method runs in a process of its own, on the same volume and weights, with the same tile
-and number of threads; the error is the largest difference from torch's run of the whole, over
-the largest element of that.
+Each method runs in a process of its own, on the same volume and weights, with the same tile and
+number of threads; the error is the largest difference from torch's result for the whole volume,
+relative to its largest element.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def child(method: str, folder: Path, tile: int, overlap: float, threads: int) ->
 
 
 def main() -> None:
-    """Print a row a method."""
+    """Print one row for each method."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--extent", type=int, default=128)
     parser.add_argument("--tile", type=int, default=64)

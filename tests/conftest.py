@@ -1,4 +1,4 @@
-"""A smaller selection of the tests: every test function, a part of its cases."""
+"""Options that run a smaller selection of the tests: a part of the cases of every function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import pytest
 
 SMALL = 20
-"""Test functions with at most as many cases are always run whole."""
+"""Test functions with at most this many cases are always run completely."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,8 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Draw one of every N neighbouring cases, the same in each run.
 
-    Cases stand in the order of their parameters, so that all operations have their share; a
-    fixed step could meet a single one of the element types.
+    Cases are ordered by their parameters, so every operation keeps some of them; a fixed step could
+    always select the same element type.
     """
     step = config.getoption("--one-in", 1)
     if step == 1:

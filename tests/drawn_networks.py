@@ -1,4 +1,4 @@
-"""Networks to draw: seeded random ones, and one as large as people have."""
+"""Networks for tests of drawings: seeded random ones, and one as large as real models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sketch(graph: Graph) -> Sketch:
 
 
 def random_network(seed: int, layers: int) -> IR:
-    """Any two earlier tensors are added, and names make groups at random."""
+    """Add random pairs of earlier tensors, with names that make groups at random."""
     rng = random.Random(seed)
     ir = IR()
     tensors: list[Out] = [ir.parameter("x", "1,2,4,4"), ir.parameter("z", "1,2,4,4")]
@@ -42,7 +42,7 @@ def random_network(seed: int, layers: int) -> IR:
 
 
 def chain(layers: int, name: Callable[[int], str]) -> IR:
-    """Residual blocks of four layers one after the other."""
+    """Chain residual blocks of four layers."""
     ir = IR()
     before = at = ir.parameter("x", "1,2,4,4")
     for k in range(layers - 2):

@@ -1,4 +1,4 @@
-"""A network with what decoders are made of, and changes that can be planted in it."""
+"""A network with typical parts of a decoder, and changes that tests can plant in it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def build(folder: Path) -> Path:
 
 
 class Edit:
-    """The model as elements and bytes, to be changed and saved."""
+    """The model as XML elements and bytes, which tests change and save."""
 
     def __init__(self, path: Path) -> None:
         self.root = etree.parse(path).getroot()
@@ -75,7 +75,7 @@ class Edit:
         self.layer(name).find("data").attrib.update(attributes)
 
     def array(self, name: str) -> np.ndarray:
-        """The elements of a constant, to be changed in place."""
+        """Return the elements of a constant, which can be changed in place."""
         data = self.layer(name).find("data")
         dtype = {"f32": np.float32, "i64": np.int64}[data.get("element_type")]
         shape = [int(n) for n in data.get("shape").split(",")]
@@ -84,7 +84,7 @@ class Edit:
         return np.frombuffer(self.weights, dtype, count, offset).reshape(shape)
 
     def replace(self, name: str, array: np.ndarray, element_type: str) -> None:
-        """Give a constant other elements, at the end of the weights file."""
+        """Replace the elements of a constant; the new ones go to the end of the weights file."""
         data = array.tobytes()
         self.set(
             name,
@@ -93,10 +93,10 @@ class Edit:
             offset=str(len(self.weights)),
             size=str(len(data)),
         )
-        self.weights = self.weights + data  # arrays may show the old ones
+        self.weights = self.weights + data  # arrays may still refer to the old ones
 
     def into(self, name: str, port: int = 0) -> etree._Element:
-        """The edge into an input of a layer."""
+        """Return the edge into an input of a layer."""
         own = self.layer(name).get("id")
         (edge,) = (
             e
@@ -106,7 +106,7 @@ class Edit:
         return edge
 
     def remove(self, name: str) -> None:
-        """Remove a layer of one data input; its users take that input."""
+        """Remove a layer with one data input; its consumers take that input."""
         layer, source = self.layer(name), self.into(name)
         for edge in list(self.root.iter("edge")):
             if edge.get("from-layer") == layer.get("id"):
@@ -121,7 +121,7 @@ class Edit:
         layer.getparent().remove(layer)
 
     def insert(self, kind: str, name: str, after: str, **attributes: str) -> None:
-        """Put a layer between another and all of its users."""
+        """Insert a layer between another layer and all of its consumers."""
         other = self.layer(after)
         port = other.find("output/port").get("id")
         own = str(1000 + len(self.root.findall("layers/layer")))

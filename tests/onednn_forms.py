@@ -1,4 +1,4 @@
-"""Writes oneDNN Graph files of the structure that the public ones have."""
+"""Write oneDNN Graph files with the structure of the public ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tensor(
     tag: str = "",
     **facts: Any,
 ) -> dict[str, Any]:
-    """State a tensor; `tag` orders its axes in memory, as in ``acdb``."""
+    """Return a tensor; `tag` orders its axes in memory, as in ``acdb``."""
     stride, step = [0] * len(shape), 1
     for letter in reversed(tag or "abcdefghijkl"[: len(shape)]):
         stride[ord(letter) - 97] = step
@@ -34,7 +34,7 @@ def tensor(
 
 
 def attribute(value: Any) -> dict[str, Any]:
-    """State an attribute with its type."""
+    """Return an attribute with its type."""
     if isinstance(value, bool):
         return {"type": "bool", "value": int(value)}
     if isinstance(value, str):
@@ -54,7 +54,7 @@ def op(
     outputs: Sequence[dict[str, Any]],
     **attributes: Any,
 ) -> dict[str, Any]:
-    """State an operation."""
+    """Return an operation."""
     return {
         "id": number,
         "name": f"{kind.upper()}_{number}",
@@ -66,7 +66,7 @@ def op(
 
 
 def graph(*operations: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """State a file."""
+    """Return a file."""
     return {
         "version": "3.0.0",
         "engine_kind": "cpu",
@@ -77,7 +77,7 @@ def graph(*operations: dict[str, Any], **members: Any) -> dict[str, Any]:
 
 
 def as_bytes(*operations: dict[str, Any], **members: Any) -> bytes:
-    """Write a file, indented as the library does."""
+    """Write a file as bytes, indented as by the library."""
     return json.dumps(graph(*operations, **members), indent=2).encode()
 
 
@@ -94,7 +94,7 @@ def windows(
     dilations: Sequence[int] | None = None,
     **others: Any,
 ) -> dict[str, Any]:
-    """State the attributes of a window, in the layouts NCX and OIX or IOX."""
+    """Return the attributes of a window, in the layouts NCX and OIX or IOX."""
     return {
         "strides": list(strides),
         "pads_begin": list(begin),
@@ -114,7 +114,7 @@ def deconvolution(
     first: int = 0,
     **others: Any,
 ) -> dict[str, Any]:
-    """State a ConvTranspose of tensors `first`, `first` + 1 -> `first` + 2."""
+    """Return a ConvTranspose of tensors `first`, `first` + 1 -> `first` + 2."""
     spatial = len(data) - 2
     attributes = windows(
         [1] * spatial, [0] * spatial, [0] * spatial, weights_format="IOX", output_padding=ZEROS
@@ -129,7 +129,7 @@ def deconvolution(
 
 
 def attention(unknown: int | None = None) -> list[dict[str, Any]]:
-    """State attention with compressed keys and values; `unknown` is the shape inside."""
+    """Return attention with compressed keys and values; `unknown` is the inner shape."""
     x, inner = [1, 2, 3, 4], [1, 2, 3, 3]
     middle = inner if unknown is None else [unknown]
     facts = {} if unknown is None else {"stride": [unknown]}

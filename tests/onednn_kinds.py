@@ -15,7 +15,7 @@ Tensor = list[int] | tuple[list[int], str]
 
 
 class Form(NamedTuple):
-    """Tensors, as a shape (of f32) or a shape and an element type, and attributes."""
+    """Tensors, each as a shape (of f32) or a shape and an element type, and attributes."""
 
     inputs: tuple[Tensor, ...] = (X,)
     outputs: tuple[Tensor, ...] = (X,)
@@ -128,7 +128,7 @@ EVERY_KIND: dict[str, Form] = {
 
 
 def graph_of(kind: str, **changes: Any) -> dict[str, Any]:
-    """State the graph of one kind; `changes` are its other attributes."""
+    """Return a graph of one kind; `changes` are its other attributes."""
     form = EVERY_KIND[kind]
     stated = [
         tensor(number, *(one if isinstance(one, tuple) else (one,)))

@@ -1,4 +1,4 @@
-"""Running graphs of oneDNN, and convolutions by their definitions."""
+"""Run graphs of oneDNN, and compute convolutions by their definitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scatter(
     dilations: Sequence[int] | None = None,
     groups: int = 1,
 ) -> Any:
-    """Transposed convolution, [N, C, X...] and [I, O / groups, K...], by its definition."""
+    """Compute a transposed convolution of [N, C, X...] and [I, O / groups, K...] by definition."""
     dilations = dilations or [1] * len(strides)
     batch, channels, *spatial = data.shape
     _, per_group, *kernel = weights.shape
@@ -53,7 +53,7 @@ def gather(
     dilations: Sequence[int],
     groups: int = 1,
 ) -> Any:
-    """Convolution, [N, C, X...] and [O, I / groups, K...], by its definition."""
+    """Compute a convolution of [N, C, X...] and [O, I / groups, K...] by definition."""
     batch, _, *spatial = data.shape
     outputs, share, *kernel = weights.shape
     result = np.zeros((batch, outputs, *extents))

@@ -1,4 +1,4 @@
-"""Make an operation of its type, opset and attributes as written."""
+"""Make an operation from its type, opset and attributes as written in files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deconv_ir.ops.base import parse_attributes
 
 
 def make(kind: str, **attributes: Any) -> Operation:
-    """Make an operation: ``Gather-8`` is the one an opset8 layer has."""
+    """Make an operation: ``Gather-8`` is a Gather of opset8."""
     name, _, opset = kind.partition("-")
     operation = find_operation(name, f"opset{opset or 1}")
     assert operation is not None, kind

@@ -1,4 +1,4 @@
-"""What the tests of plans share: arrays, rows of plans, networks."""
+"""Helpers shared by the tests of plans: arrays, rows of plans, networks."""
 
 from __future__ import annotations
 

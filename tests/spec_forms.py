@@ -1,4 +1,4 @@
-"""One right example, in every form in which documents print it."""
+"""One correct example, in every form in which documents print it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pygments(xml: str) -> str:
     text = re.sub(r"&lt;(/?)(\w+)", r'<span class="nt">&lt;\1\2</span>', text)
     text = re.sub(r'(\w+)=("[^"]*")', r'<span class="na">\1=</span><span class="s">\2</span>', text)
     text = re.sub(r"(/?)&gt;", r'<span class="nt">\1&gt;</span>', text)
-    # The spans' own attributes were coloured too: put them back.
+    # The spans' own attributes were coloured too: restore them.
     return re.sub(
         r'<span <span class="na">class=</span><span class="s">("\w+")</span>',
         r"<span class=\1",
@@ -52,7 +52,7 @@ def pygments(xml: str) -> str:
 
 
 def prism(xml: str) -> str:
-    """Colour XML as Prism does: bracket and name apart."""
+    """Colour XML as Prism does, with separate spans for bracket and name."""
     text = html.escape(xml)
     text = re.sub(
         r"&lt;(/?)(\w+)",
@@ -68,13 +68,13 @@ def indented(xml: str, prefix: str) -> str:
 
 
 def spread(xml: str) -> str:
-    """Damage: no indentation, a blank line after each line, each dim's text on its own line."""
+    """Damage the layout: no indentation, blank lines between lines, dims' text on its own line."""
     lines = [line.strip() for line in xml.splitlines()]
     return re.sub(r"<dim>(\d+)</dim>", r"<dim>\n\n\1\n\n</dim>", "\n\n".join(lines))
 
 
 def curly(xml: str) -> str:
-    """Damage: quotation marks and dashes made typographic."""
+    """Damage the characters: make quotation marks and dashes typographic."""
     return re.sub(r'"([^"]*)"', "\u201c\\1\u201d", xml).replace("--", "\u2013")
 
 

@@ -19,7 +19,7 @@ Out = tuple[int, int]
 
 @dataclass
 class IR:
-    """Collects layers and edges, and writes model.xml and model.bin."""
+    """Collects layers and edges, then writes model.xml and model.bin."""
 
     version: int = 11
     layers: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ class IR:
         name: str | None = None,
         overrides: Mapping[str, str] | None = None,
     ) -> Out:
-        """Add a constant of these bytes; attributes can be overridden."""
+        """Add a constant with these bytes; attributes can be overridden."""
         attributes = {
             "element_type": element_type,
             "shape": ",".join(map(str, shape)),
@@ -109,21 +109,21 @@ class IR:
         return self.layer("Result", [source], outputs=(), name=name)
 
     def body(self) -> IR:
-        """Begin a graph within this one, whose constants go to the same file."""
+        """Begin a graph within this one; its constants go to the same weights file."""
         return IR(weights=self.weights)
 
     def sections(self) -> str:
-        """The layers and the edges."""
+        """Return the XML of the layers and the edges."""
         layers, edges = "".join(self.layers), "".join(self.edges)
         return f"<layers>\n{layers}</layers>\n<edges>\n{edges}</edges>\n"
 
     def xml(self) -> str:
-        """The text of the .xml file."""
+        """Return the text of the .xml file."""
         head = f'<?xml version="1.0"?>\n<net name="net" version="{self.version}">\n'
         return f"{head}{self.sections()}</net>\n"
 
     def save(self, folder: Path) -> Path:
-        """Write model.xml and model.bin, and return the path of the first."""
+        """Write model.xml and model.bin; return the path of the .xml."""
         (folder / "model.bin").write_bytes(self.weights)
         path = folder / "model.xml"
         path.write_text(self.xml())
@@ -136,7 +136,7 @@ def deconvolution_ir(
     attributes: Mapping[str, str] | None = None,
     declared: str = "",
 ) -> IR:
-    """One ConvolutionBackpropData with a seeded constant filter."""
+    """Build one ConvolutionBackpropData with a seeded constant filter."""
     ir = IR()
     x = ir.parameter("x", x_shape)
     filter_ = np.random.default_rng(0).standard_normal(filter_shape).astype(np.float32)
@@ -157,7 +157,7 @@ def invoke_script(module: str, *arguments: object, stdin: bytes | None = None) -
     """Run the command deconv-MODULE in this process, as its script does."""
 
     class Script:
-        """What click's runner needs of a command: here, what the script runs before it leaves."""
+        """A command for click's runner that runs the script, up to its exit."""
 
         name = f"deconv-{module}"
 
@@ -177,9 +177,9 @@ def invoke_script(module: str, *arguments: object, stdin: bytes | None = None) -
 
 
 def traced_peak(run: Callable[[], object], times: int = 3) -> int:
-    """Return the most bytes that a call has allocated at once, as NumPy and Python report them.
+    """Return the peak of the bytes that a call allocates, as NumPy and Python report them.
 
-    The least of some calls: threads of the test runner allocate beside them now and then.
+    This is the minimum over several calls, since other threads of the test runner may allocate too.
     """
     peaks = []
     for _ in range(times):

@@ -32,7 +32,7 @@ def sums_of(algorithm: str) -> NDArray[np.float32]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    # A machine on which the cost model takes Winograd for this layer, whatever runs the tests.
+    # A machine on which the cost model chooses Winograd for this layer, on any test machine.
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
     monkeypatch.chdir(tmp_path)
     ir = IR()
@@ -49,7 +49,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @needs_compiled
 def test_the_two_differ_here(here: Path) -> None:
-    """The tests below rely on it."""
+    """The following tests rely on this difference."""
     assert sums_of("direct").tobytes() != sums_of("compiled").tobytes()
 
 

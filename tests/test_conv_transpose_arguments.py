@@ -1,4 +1,4 @@
-"""conv_transpose: every argument, each kind of wrong value: an error that names the argument."""
+"""conv_transpose: every kind of wrong value for each argument gives an error that names it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def good(**changes: Any) -> Any:
 
 
 class Hostile:
-    """Fails at whatever it is asked."""
+    """Raises an error in every protocol that NumPy may try."""
 
     def __index__(self) -> int:
         raise RuntimeError("no")
@@ -112,7 +112,7 @@ def test_a_wrong_value_is_an_error_that_names_it(name: str, number: int) -> None
 @pytest.mark.parametrize("name", ["strides", "dilations", "output_padding"])
 @pytest.mark.parametrize("value", [10**9, 10**12, 1 << 40, (1 << 63) - 1])
 def test_outputs_that_are_huge(name: str, value: int) -> None:
-    """Refused before anything of that size is allocated, with what is needed and available."""
+    """The error precedes any allocation of that size, and names needed and available bytes."""
     data, weights = np.ones((1, 2, 50, 50)), np.ones((2, 3, 3, 3))
     with pytest.raises(ResourceError) as caught:
         conv_transpose(data, weights, **{name: value})
@@ -179,7 +179,7 @@ EXTREMES = {
 
 @pytest.mark.parametrize("seed", range(8))
 def test_only_our_errors_escape(seed: int) -> None:
-    """Arguments that are right one by one, and mixed with some that are wrong."""
+    """Valid arguments are mixed with invalid ones."""
     rng = np.random.default_rng(seed)
     outcomes = {True: 0, False: 0}
     for _ in range(150):

@@ -1,4 +1,4 @@
-"""conv_transpose: the computation for NumPy users."""
+"""conv_transpose: the function for NumPy users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library as its users see it."""
+"""The library as seen by its users."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_shapes_that_the_file_declares_are_inferred_once(monkeypatch: pytest.Mon
 
 
 def test_findings_of_a_run_are_those_of_its_shapes(tmp_path: Path) -> None:
-    """A Parameter that declares other dims is a finding of the file, not of an array."""
+    """If a Parameter declares other dims, the file has a finding, but not the array."""
     text = BLOCK.read_text().replace("<dim>16</dim>", "<dim>15</dim>", 1)
     path = tmp_path / "block.xml"
     path.write_text(text)
@@ -198,7 +198,7 @@ def test_outputs_of_one_name_are_kept_apart(tmp_path: Path) -> None:
 def test_unsupported_operation_is_told_when_something_needs_it(tmp_path: Path) -> None:
     ir = deconvolution_ir()
     side = ir.layer("Frobnicate", [(0, 0)], name="f", version="opset9")
-    model = deconv_ir.load(ir.save(tmp_path))  # nothing needs it
+    model = deconv_ir.load(ir.save(tmp_path))  # no output depends on it
     assert model.run([np.zeros((1, 2, 5, 5), np.float32)])
     ir.result(side)
     needing = deconv_ir.load(ir.save(tmp_path))
@@ -237,7 +237,7 @@ def test_one_layer_alone_keeps_its_constants() -> None:
     up = alone.run([x])["up"]
     biased = model.layer("up/bias").run([up])
     relu = model.layer("7").run(list(biased.values()))
-    # In the whole model the three are one kernel, which adds up in another order.
+    # In the whole model the three layers are one kernel, with another order of sums.
     np.testing.assert_allclose(next(iter(relu.values())), model.run([x])["y"], rtol=1e-5, atol=1e-6)
     with pytest.raises(deconv_ir.IRError, match="no layer 'none'"):
         model.layer("none")
@@ -276,7 +276,7 @@ def test_lint_finds_what_load_would_refuse(tmp_path: Path) -> None:
 
 
 def test_arrays_are_freed_after_their_last_use(tmp_path: Path) -> None:
-    """A chain of n layers never holds more than a few of its n tensors."""
+    """A chain of n layers never holds more than a few of its n tensors at once."""
     ir = IR()
     y = ir.parameter("x", "1,1,256,1024")
     for _ in range(20):
@@ -301,7 +301,7 @@ def test_what_passes_through_keeps_a_dtype_that_files_can_hold(dtype: str, tmp_p
 
 
 def test_a_bound_model_tells_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays are bound once, however much is asked of them."""
+    """Arrays are bound once, however many results are requested."""
     model = deconv_ir.load(BLOCK)
     counted = []
     bind = ModelInputs.bind

@@ -35,7 +35,7 @@ CODE, ENTRY_POINT, _ = re.findall(r"```\w+\n(.*?)```", GUIDE, re.S)
 
 @pytest.fixture(autouse=True)
 def registry() -> Iterator[None]:
-    """What a test registers is gone after it."""
+    """Restore the registry after a test that registers operations."""
     plugins.installed.cache_clear()
     yield
     plugins.installed.cache_clear()
@@ -81,7 +81,7 @@ def test_registered_by_hand(tmp_path: Path) -> None:
             2.5, 2.5,
         ]  # fmt: skip
         assert "IR214" not in [f.code for f in deconv_ir.lint(path)]
-        exec(CODE, namespace)  # again, as in a notebook
+        exec(CODE, namespace)  # registered again, as in a notebook
         text = path.read_text().replace("2.5", "much")
         with pytest.raises(deconv_ir.AttributeValueError, match="'factor' must be a number"):
             deconv_ir.load(text.encode())
@@ -90,7 +90,7 @@ def test_registered_by_hand(tmp_path: Path) -> None:
 
 
 def test_an_entry_point(tmp_path: Path) -> None:
-    """As a package has that is installed: for commands, and for processes that start afresh."""
+    """An installed package registers operations, for commands and for newly started processes."""
     site = tmp_path / "site"
     information = site / "twice_operations-1.0.dist-info"
     information.mkdir(parents=True)
@@ -117,7 +117,7 @@ def test_an_entry_point(tmp_path: Path) -> None:
 
 
 class EntryPoint:
-    """Of a package that is broken."""
+    """The entry point of a broken package."""
 
     name, value = "Odd", "odd:Odd"
 
@@ -140,7 +140,7 @@ def test_entry_points_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Mine(Operation):
-    """Passes on its input."""
+    """Passes its input on."""
 
     def infer(self, inputs: Any, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)
@@ -176,7 +176,7 @@ def test_a_new_version_of_an_operation(tmp_path: Path) -> None:
      ("Tahn", "extension", None), ("Frobnicate", "opset1", None), ("Proposal", "opset4", None)],
 )  # fmt: skip
 def test_misspelt_operations(kind: str, version: str, hint: str | None, tmp_path: Path) -> None:
-    """As the linter has it: from the names of all opsets, but not for extensions."""
+    """As in the linter: suggestions come from the names of all opsets, but not for extensions."""
     ir = IR()
     x = ir.parameter("x", "2")
     ir.result(ir.layer(kind, [x], version=version, outputs=("2",)))

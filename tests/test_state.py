@@ -1,4 +1,4 @@
-"""Variables: ReadValue reads what Assign wrote in the run before.
+"""Variables: ReadValue reads the value that Assign wrote in the previous run.
 
 Sources: OpenVINO operation specifications, ReadValue-3, ReadValue-6, Assign-3, Assign-6.
 """
@@ -18,7 +18,7 @@ from tests.support import IR
 
 
 def counter(version: str = "opset6", *, first: bool = True) -> IR:
-    """Adds x to a variable, which begins with 10 and 20, or with zeros."""
+    """Add x to a variable, which begins with 10 and 20, or with zeros."""
     ir = IR()
     x = ir.parameter("x", "1,2")
     attributes = {"variable_id": "total"}
@@ -64,7 +64,7 @@ def test_a_variable_without_first_value_begins_with_zeros(tmp_path: Path) -> Non
 
 
 def test_outputs_and_values_are_apart(tmp_path: Path) -> None:
-    """Writing to an output changes no variable."""
+    """Writing to an output array does not change a variable."""
     model = deconv_ir.load(counter().save(tmp_path))
     state = deconv_ir.State()
     (found,) = model.run(ONES, state=state).values()
@@ -85,7 +85,7 @@ def test_inner_tensors_and_profile_with_a_state(tmp_path: Path) -> None:
 
 
 def test_a_variable_may_grow(tmp_path: Path) -> None:
-    """Frames seen so far, as a streaming network keeps them."""
+    """The variable collects the frames seen so far, as in a streaming network."""
     ir = IR()
     x = ir.parameter("x", "1,2")
     kept = {"variable_id": "seen", "variable_type": "f32", "variable_shape": "?,2"}

@@ -15,7 +15,7 @@ from deconv_cli.spec import command as spec
 import deconv_ir
 import deconv_ir.operations
 
-# What a browser would fetch: scripts, style sheets, fonts, images.
+# Resources that a browser would fetch: scripts, style sheets, fonts, images.
 FETCHED = re.compile(r"<(?:script|img|iframe)[^>]+src=\"([^\"]+)|<link[^>]+stylesheet[^>]*>")
 
 
@@ -37,7 +37,7 @@ def options_of(command: click.Command) -> set[str]:
 
 
 def problems(site: Path) -> list[str]:
-    """Return one line for each thing that is missing or that should not be there."""
+    """Return one line for each name or option that is missing and each external resource."""
     found = []
     for module, page in ((deconv_ir, "api"), (deconv_ir.operations, "operations")):
         text = (site / "reference" / f"{page}.html").read_text()

@@ -1,4 +1,4 @@
-"""Draws docs/tiles.svg: what a tile of a small U-Net needs of each tensor.
+"""Draw docs/tiles.svg: the part of each tensor of a small U-Net that a tile needs.
 
 Needs the `diagrams` extra:
 
@@ -34,7 +34,7 @@ WORDS = {
 
 
 def main() -> None:
-    """Draw the spans of a tile of a 1-D U-Net, a bar a tensor."""
+    """Draw the spans of a tile of a 1-D U-Net, one bar for each tensor."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("output", type=Path)
     given = parser.parse_args()

@@ -1,7 +1,7 @@
 """Run Python on an emulated 64-bit ARM: ``python tools/emulated.py WHEEL -m pytest ...``.
 
-The first run downloads a Python from Debian and wheels of the dependencies, without changing the
-system, into out/arm64.  Needs qemu-user, apt and dpkg.
+The first run downloads a Python from Debian and wheels of the dependencies into out/arm64, without
+changing the system.  Needs qemu-user, apt and dpkg.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / "out" / "arm64"
 SYSTEM, SITE, PYTHON = HOME / "system", HOME / "site", HOME / "bin" / "python"
-# It is `sys.executable`, so that processes that Python starts are emulated as well.
+# This path becomes `sys.executable`, so that processes that Python starts are emulated as well.
 STARTER = f"""#!/bin/sh
 export PYTHONHOME={SYSTEM}/usr
 exec qemu-aarch64 -L {SYSTEM} -0 {PYTHON} {SYSTEM}/usr/bin/python3.11 "$@"
@@ -30,7 +30,7 @@ TESTS = ["pytest", "pytest-xdist", "hypothesis", "pillow", "jsonschema"]
 
 
 def main() -> None:
-    """Set up what is missing, install the wheel, run."""
+    """Download and install missing parts, install the wheel, and run Python."""
     wheel, arguments = sys.argv[1], sys.argv[2:]
     if shutil.which("qemu-aarch64") is None:
         sys.exit("qemu-aarch64 is not installed; on Debian: apt-get install qemu-user")
@@ -48,20 +48,20 @@ def main() -> None:
     for stale in (*SITE.glob("deconv_*"), *SITE.glob("deconv-*")):
         shutil.rmtree(stale)
     install(["--no-deps", wheel])
-    # Debian's Python comes without bytecode, and pip writes that of the Python that runs it.
+    # Debian's Python comes without bytecode, and pip, which runs here, writes that of this Python.
     subprocess.run([PYTHON, "-m", "compileall", "-q", SYSTEM / "usr" / "lib", SITE], check=True)
     for script in (SITE / "bin").glob("deconv-*"):
         command = PYTHON.parent / script.name
         command.write_text(f"#!{PYTHON}\n" + script.read_text().partition("\n")[2])
         command.chmod(0o755)
     environment = dict(os.environ, PYTHONPATH=str(SITE), PYTHONDONTWRITEBYTECODE="1")
-    # Not the sources where it, or what it starts, is started.
+    # Safe path: the sources in the working directory must not hide the installed wheel.
     environment["PYTHONSAFEPATH"] = "1"
     sys.exit(subprocess.run([PYTHON, *arguments], env=environment).returncode)
 
 
 def fetch_python() -> None:
-    """Unpack Debian's Python of arm64, with lists and cache of packages of its own."""
+    """Unpack Debian's Python for arm64, with its own package lists and cache."""
     archives = HOME / "archives"
     archives.mkdir(parents=True)
     lists = HOME / "lists"
@@ -79,7 +79,7 @@ def fetch_python() -> None:
 
 
 def install(requirements: list[str]) -> None:
-    """Install wheels of arm64 beside each other in `SITE`."""
+    """Install wheels for arm64 together in `SITE`."""
     platforms = [f"manylinux_2_{minor}_aarch64" for minor in range(36, 16, -1)]
     platforms.append("manylinux2014_aarch64")
     command = [

@@ -1,7 +1,7 @@
 """Print the lowest versions that pyproject.toml allows, as constraints for pip.
 
-Those of the dependencies that users install: tools for development need not go together at
-their lowest.
+Only dependencies that users install count: development tools need not be compatible with each other
+at their lowest versions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def main() -> None:
-    """Print them, one a line."""
+    """Print the constraints, one per line."""
     project = tomllib.loads(PYPROJECT.read_text())["project"]
     extras = project["optional-dependencies"]
     given = {*project["dependencies"], *extras["diagrams"], *extras["samples"]}

@@ -36,7 +36,7 @@ def snapshot(names: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Run each generator; with --check, exit with 1 if that changed a file."""
+    """Run each generator; with --check, exit with 1 if a generator changed a file."""
     check = "--check" in sys.argv[1:]
     stale: list[str] = []
     for script, names in GENERATORS.items():

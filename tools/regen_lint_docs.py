@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _plain(text: str) -> str:
-    """Write the literals of a rule's text as Markdown does."""
+    """Convert the literals in a rule's text to Markdown."""
     return text.replace("``", "`")
 
 

@@ -14,7 +14,7 @@ TABLE = re.compile(r"(?<=\| setting \| form \| default \| meaning \|\n)(?:\|.*\n
 
 
 def main() -> None:
-    """Write both."""
+    """Write the table and the schema."""
     from deconv_ir.linter.settings import SETTINGS, json_schema
 
     rows = [f"| `{s.name}` | {s.form_shown} | {s.default} | {s.text} |" for s in SETTINGS]

@@ -51,7 +51,7 @@ FAMILIES = {
         "beam search, text; RMSNorm is an operation of oneDNN Graph files here",
     ),
 }
-"""Why an operation of OpenVINO is missing; `missing_rows` keeps the list complete."""
+"""Reasons why operations of OpenVINO are missing; `missing_rows` keeps the list complete."""
 
 ONEDNN = """
 ## oneDNN Graph
@@ -89,7 +89,7 @@ def onednn_rows() -> list[str]:
 
 
 def write_kinds() -> None:
-    """Write the table of kinds of docs/onednn.md, which is its last section."""
+    """Write the table of kinds, the last section of docs/onednn.md."""
     from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
     from deconv_ir.formats.onednn_json.to_openvino import has_counterpart
 
@@ -108,7 +108,7 @@ def write_kinds() -> None:
 
 
 def missing_rows() -> list[str]:
-    """Return a row for each family of operations that are missing.
+    """Return a row for each family of missing operations.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from deconv_ir.spec_examples.specfile import read_spec  # noqa: E402
 
 
 def main() -> None:
-    """Make everything first: a mistake in one file leaves all folders as they were."""
+    """Make all samples before writing: a mistake in one file leaves all folders unchanged."""
     specs = sorted((ROOT / "samples" / "spec").glob("*.toml"))
     made = {spec: generate(read_spec(spec), diagrams=True) for spec in specs}
     for spec, files in made.items():

@@ -1,4 +1,4 @@
-"""Write the screenshots of docs/show.md: pages of samples, in the Chromium of the system.
+"""Write the screenshots of docs/show.md: pages of samples in the installed Chromium.
 
 make .venv/installed-samples .venv/installed-browser
 .venv/bin/python tools/screenshots.py
@@ -28,7 +28,7 @@ HEADING = "e => e.scrollIntoView()"
 def show(model: Path, page: Path, *arguments: object) -> None:
     """Write the page of a model."""
     command = [sys.executable, "-m", "deconv_ir", "show", model, "--output", page, *arguments]
-    # The page names the file as the user does.
+    # The page names the file by the path that the user gave.
     command[4] = str(model.relative_to(ROOT))
     subprocess.run([str(word) for word in command], check=True, cwd=ROOT)
 
@@ -42,7 +42,7 @@ def photograph(folder: Path) -> Path:
 
 
 def save(page: Any, name: str) -> None:
-    """Write what a page shows with few colours."""
+    """Save a screenshot of the page with a reduced palette."""
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     TARGET.mkdir(exist_ok=True)
     image.quantize(COLOURS, dither=Image.Dither.NONE).save(TARGET / name, optimize=True)

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs.yml: pages from outside docs/, links that hold in the site, commands' options."""
+"""Hooks of mkdocs.yml: add pages from outside docs/, rewrite links, describe commands' options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _target(source: Path, link: str) -> Path:
 
 
 def _in_site(path: Path) -> str | None:
-    """Return the place of a file of the repository in the site; None: it has none."""
+    """Return the path in the site of a file of the repository, or None if the site lacks it."""
     name = path.relative_to(ROOT).as_posix()
     if name in PAGES:
         return PAGES[name]
@@ -42,12 +42,12 @@ def _in_site(path: Path) -> str | None:
 
 
 def _source(uri: str) -> Path:
-    """Return the file of the repository that a page is made from."""
+    """Return the file of the repository from which a page is made."""
     return next((ROOT / name for name, page in PAGES.items() if page == uri), DOCS / uri)
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages at the root, and the images that pages show from other folders."""
+    """Add the pages at the root, and the images from other folders that pages show."""
     for name, uri in PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / name)))
     for source in [*map(ROOT.joinpath, PAGES), *DOCS.rglob("*.md")]:
@@ -65,7 +65,7 @@ def _cell(text: str) -> str:
 
 
 def _command(name: str, command: click.Command, heading: str = "##") -> list[str]:
-    """Describe a command as its --help does: usage, options with their defaults."""
+    """Describe a command as its --help does: usage, and options with their defaults."""
     context = click.Context(command, info_name=name)
     usage = command.get_usage(context).removeprefix("Usage: ")
     lines = [f"{heading} {name}", "", command.help or "", "", "```text", usage, "```", ""]
@@ -91,7 +91,7 @@ def _commands(found: re.Match[str]) -> str:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Point links at pages of the site; of a link to a source file, its text remains."""
+    """Point links at pages of the site; links to source files are replaced by their text."""
     source = _source(page.file.src_uri)
 
     def rewrite(found: re.Match[str]) -> str:

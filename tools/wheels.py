@@ -36,10 +36,10 @@ def build(architecture: str) -> Path:
         if shutil.which(compiler) is None:
             package = f"gcc-{architecture.replace('_', '-')}-linux-gnu"
             sys.exit(f"{compiler} is not installed; on Debian: apt-get install {package}")
-        # Both are Linux with 64 bits: this Python's headers say the same of the other's types.
+        # Both are 64-bit Linux, so this Python's headers describe the target's types as well.
         environment |= {"CC": compiler, "LDSHARED": f"{compiler} -shared"}
         environment["_PYTHON_HOST_PLATFORM"] = f"linux-{architecture}"
-    # What another compiler left there would be taken as it is.
+    # Objects that another compiler left there would be reused.
     shutil.rmtree(ROOT / "build", ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         run("build", "--wheel", "--outdir", folder, str(ROOT), environment=environment)
@@ -57,7 +57,7 @@ def build(architecture: str) -> Path:
 
 
 def run(module: str, *arguments: str, environment: dict[str, str], shown: bool = False) -> None:
-    """Run a tool; what it says is shown if it fails or `shown`."""
+    """Run a tool; print its output if it fails or if `shown` is set."""
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,6 +1,6 @@
-"""Make the two graphs, and arrays for their inputs and outputs, which loops compute.
+"""Make the two sample graphs, and arrays for their inputs and outputs computed by loops.
 
-upsample.json: a ConvTranspose whose output lies channels last.  int8.json: the pattern of a
+upsample.json: a ConvTranspose with a channels-last output.  int8.json: the pattern of a
 quantized network, two Dequantize, ConvTranspose, ReLU and Quantize.
 """
 
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 def tensor(number: int, shape: Sequence[int], dtype: str = "f32", **facts: Any) -> dict[str, Any]:
-    """State a tensor, dense unless `stride` is among the facts."""
+    """Return a tensor, dense unless `stride` is given."""
     stride = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
     return {
         "id": number,
@@ -30,14 +30,14 @@ def tensor(number: int, shape: Sequence[int], dtype: str = "f32", **facts: Any) 
 
 
 def attribute(value: Any) -> dict[str, Any]:
-    """State an attribute with its type."""
+    """Return an attribute with its type."""
     one = value[0] if isinstance(value, list) else value
     kind = {int: "s64", float: "f32", str: "string"}[type(one)]
     return {"type": f"{kind}[]" if isinstance(value, list) else kind, "value": value}
 
 
 def operation(number: int, name: str, kind: str, *tensors: Any, **attributes: Any) -> Any:
-    """State an operation; the last tensor is its output."""
+    """Return an operation; the last tensor is its output."""
     return {
         "id": number,
         "name": name,
@@ -49,7 +49,7 @@ def operation(number: int, name: str, kind: str, *tensors: Any, **attributes: An
 
 
 def save(name: str, *operations: Any, **ports: Any) -> None:
-    """Write a graph as the library does."""
+    """Write a graph in the form of the library."""
     head = {"version": "3.0.0", "engine_kind": "cpu", "fpmath_mode": "strict"}
     text = json.dumps({**head, **ports, "graph": list(operations)}, indent=2)
     (HERE / f"{name}.json").write_text(text + "\n")
@@ -62,7 +62,7 @@ def save_arrays(name: str, inputs: dict[str, Any], outputs: dict[str, Any]) -> N
 
 
 def transposed(x: Any, w: Any, extent: int) -> Any:
-    """Sum a transposed convolution of stride 2 by its definition, in f64."""
+    """Compute a transposed convolution of stride 2 by its definition, in f64."""
     result = np.zeros((1, w.shape[1], extent, extent))
     for c, i, j, a, b in np.ndindex(*x.shape[1:], *w.shape[2:]):
         result[0, :, 2 * i + a, 2 * j + b] += x[0, c, i, j] * w[c, :, a, b]

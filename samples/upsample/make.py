@@ -1,10 +1,9 @@
-"""Make bilinear_x2.xml and .bin: a photograph twice as large, by transposed convolution.
+"""Make bilinear_x2.xml and .bin: upsample a photograph by 2 with a transposed convolution.
 
-The filter is the bilinear one of FCN (Long, Shelhamer, Darrell 2015, section
-3.3): for a factor f = 2 a kernel of 4 taps, 0.25 0.75 0.75 0.25 on each axis,
-one group a colour.  The picture comes with a border of one pixel, so that the
-edges have neighbours; pads of 3 cut the border's share off again:
-Y = 2*(X + 2 - 1) + 4 - 3 - 3 = 2*X.
+The filter is the bilinear one of FCN (Long, Shelhamer, Darrell 2015, section 3.3):
+for a factor f = 2 a kernel of 4 taps, 0.25 0.75 0.75 0.25 on each axis, one group
+per colour.  The input has a border of one pixel, so that pixels at the edges have
+neighbours; pads of 3 crop the border's contribution: Y = 2*(X + 2 - 1) + 4 - 3 - 3 = 2*X.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 HERE = Path(__file__).parent
 taps = np.array([0.25, 0.75, 0.75, 0.25], np.float32)
 filter_ = np.broadcast_to(np.outer(taps, taps), (3, 1, 1, 4, 4)).astype("<f4")
-half = np.array([0.5], "<f4")  # so that cutting to whole numbers rounds
+half = np.array([0.5], "<f4")  # so that conversion to integers rounds
 
 XML = """<?xml version="1.0"?>
 <net name="bilinear_x2" version="11">

@@ -1,8 +1,8 @@
-"""A picture to .npy, and .npy to a PNG.
+"""Convert a picture to .npy, and .npy to a PNG.
 
     python picture.py to-npy PICTURE FILE.npy [--border N]
     python picture.py to-png FILE.npy PICTURE.png
-    python picture.py photo PICTURE.png      # a photograph that matplotlib brings
+    python picture.py photo PICTURE.png      # a photograph from matplotlib's sample data
 
 Arrays are u8[1, 3, height, width], RGB.  Needs the `samples` extra.
 """

@@ -1,4 +1,4 @@
-"""Conversion of inputs: what does not fit is refused by index and value, or wrapped on demand.
+"""Conversion of inputs: misfits are refused with index and value, or wrapped on demand.
 
 Expected values are Python's own integers and IEEE 754 (f16: largest 65504, smallest 2^-24).
 """
@@ -39,7 +39,7 @@ def cast(values: object, source: object, wanted: str, *, wrap: bool = False) -> 
         ("f4", "f16", 1e6),
         ("f4", "f16", 65520.0),
         ("f4", "f8e4m3", 480.0),
-        ("f4", "f8e4m3", INF),  # it has NaN, but no infinity
+        ("f4", "f8e4m3", INF),  # this type has NaN but not infinity: it saturates
         ("f4", "f4e2m1", 100.0),  # it saturates
         ("f4", "f4e2m1", NAN),
         ("f8", "i64", 2.0**63),

@@ -1,4 +1,4 @@
-"""What `run`, `plan` and `infer_shapes` take, and what they say about the rest."""
+"""Inputs that `run`, `plan` and `infer_shapes` accept, and errors for the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def two(tmp_path: Path) -> deconv_ir.Model:
 
 def test_a_bare_array_is_the_only_input(one: deconv_ir.Model) -> None:
     x = np.arange(2, dtype=np.float32).reshape(1, 2)
-    # Taken apart along its first axis, this would be one row of shape [2].
+    # If it were split along its first axis, this would be one row of shape [2].
     assert one.run(x)["out_x"].tolist() == x.tolist()
     assert one.run(np.zeros((3, 2), np.float32))["out_x"].shape == (3, 2)
     assert one.bind(x).plan.peak_bytes > 0
@@ -49,7 +49,7 @@ def test_a_bare_array_is_the_only_input(one: deconv_ir.Model) -> None:
 
 
 def test_a_bare_array_for_several_inputs(two: deconv_ir.Model) -> None:
-    """Two rows of two might be taken for the two inputs."""
+    """Two rows of two could be mistaken for the two inputs."""
     with pytest.raises(deconv_ir.InputError, match=r"takes 2 inputs \('a', 'b'\), found one arr"):
         two.run(np.zeros((2, 2), np.float32))
     found = two.run([np.zeros(2, np.float32), np.ones(2, np.float32)])
@@ -136,7 +136,7 @@ def test_shapes_that_are_none(wrong: Any, tmp_path: Path) -> None:
 
 
 class Foreign:
-    """An array of another library, by DLPack alone."""
+    """An array of another library that only supports DLPack."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -149,7 +149,7 @@ class Foreign:
 
 
 class ForeignBF16(Foreign):
-    """As PyTorch's: ``__array__`` fails, and DLPack tells kDLBfloat (4), which NumPy lacks.
+    """A bf16 array like PyTorch's: ``__array__`` fails, and DLPack reports kDLBfloat (4).
 
     Source: dlpack.h, DLTensor: the type code is behind data, device and ndim.
     """
@@ -168,7 +168,7 @@ class ForeignBF16(Foreign):
 
 
 class Broken:
-    """An array whose library fails."""
+    """An array whose library raises an error."""
 
     def __array__(self, *arguments: Any, **more: Any) -> np.ndarray:
         raise RuntimeError("the tensor is\non another device")

@@ -1,4 +1,4 @@
-"""Arrays of random values: in the input's own type, and without memory beside them."""
+"""Arrays of random values: made in the input's own type, without temporary memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_seed_and_place_decide_the_values() -> None:
     f32 = parse_element_type("f32")
     first = random_array((100_000,), f32, 3, 1)
     assert np.array_equal(first, random_array((100_000,), f32, 3, 1))
-    # A block more or less changes nothing of what comes before.
+    # The number of blocks does not affect the values before.
     assert np.array_equal(first[:70_000], random_array((70_000,), f32, 3, 1))
     assert not np.array_equal(first, random_array((100_000,), f32, 3, 2))
     assert not np.array_equal(first, random_array((100_000,), f32, 4, 1))

@@ -1,4 +1,4 @@
-"""A browser of the system, driven through playwright."""
+"""The installed browser, driven through playwright."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """An open page; what it logged, and what it asked the network for."""
+    """An open page, with its console messages and network requests."""
 
     def __init__(self, page: Any, file: Path) -> None:
         self.page = page
@@ -57,7 +57,7 @@ class Opened:
         return self.page.evaluate(script, argument)
 
     def wait(self, condition: str) -> None:
-        """Wait for a condition; the page's policy forbids playwright's own way to poll."""
+        """Wait for a condition; the page's policy forbids playwright's own polling."""
         for _ in range(100):
             if self.evaluate(condition):
                 return

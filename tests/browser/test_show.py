@@ -68,7 +68,7 @@ def test_a_click_shows_the_layer(show: Show) -> None:
         "specification", "Receptive field", "262 kFLOP", "Taps that each output sums",
     ):  # fmt: skip
         assert text in panel
-    # Sum and output of the diagram, and the map, are drawn from the numbers alone.
+    # The diagram's sum and output, and the map, are drawn from computed numbers.
     assert opened.page.locator(".heat rect").count() == 16 * 16
     opened.page.click("#panel button.link:has-text('up/bias')")
     assert opened.page.inner_text("#panel h2") == "Add"
@@ -89,7 +89,7 @@ def test_a_large_network(show: Show) -> None:
     opened.page.keyboard.press("Escape")
     opened.page.click("#reset")
     assert opened.shown() == before
-    # From afar, everything is drawn without text, in a few elements.
+    # When zoomed out, everything is drawn without text, in a few elements.
     opened.evaluate("zoom(0.1)")
     opened.wait("document.querySelectorAll('.far').length > 0")
     assert opened.evaluate("document.querySelectorAll('#stage *').length") < 2000
@@ -110,7 +110,7 @@ def test_groups_open_and_close(show: Show) -> None:
 
 
 def test_a_flat_network_of_12500_layers_opens_too(show: Show) -> None:
-    """Nothing repeats, so that nothing is collapsed: only what is visible is drawn."""
+    """Nothing repeats, so nothing is collapsed: only the visible part is drawn."""
     ir = IR()
     at = ir.parameter("x", "1,2,4,4")
     for k in range(12_498):

@@ -47,7 +47,7 @@ def deconv_run(folder: Path, *options: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A shell's job in the background, as a test run may be, ignores it.
+        # A background job of a shell, which a test run may be, ignores the signal.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -85,7 +85,7 @@ def test_a_killed_worker_costs_nothing_that_was_complete(network: Path) -> None:
 
 
 def test_an_interrupted_run_of_files_is_resumed_where_it_was(network: Path) -> None:
-    """Also where workers have written results that nobody has asked them for yet."""
+    """Results that workers have written are kept, even if the client has not asked for them yet."""
     count, results = 400, network / "results"
     for number in range(count):
         np.save(network / "frames" / f"{number}.npy", frame(number))
@@ -156,13 +156,13 @@ def test_ctrl_c_ends_the_workers_and_says_so_in_one_word(network: Path, when: st
     _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors.split()) == (130, ["interrupted"])
     assert len(children) >= (1 if when == "workers start" else 2)
-    # That which keeps track of semaphores ends when it sees that this process has.
+    # The semaphore tracker ends when it notices that this process has ended.
     assert not psutil.wait_procs(children, timeout=30)[1]
     assert not (network / "y.npy").exists()
 
 
 def test_an_interruption_that_a_library_drops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The handler's exception may land in a finalizer, which cannot pass it on."""
+    """The handler's exception may be raised in a finalizer, which cannot propagate it."""
 
     def dropping(futures: list[SimpleNamespace]) -> Iterator[SimpleNamespace]:
         for future in futures:
@@ -214,7 +214,7 @@ def test_errors_of_a_cluster_are_those_of_the_user() -> None:
 
 
 def test_a_signal_that_a_finalizer_drops_is_one_word_all_the_same() -> None:
-    """Dask's callbacks of the garbage collector are where it comes, now and then."""
+    """The signal sometimes arrives in Dask's callbacks of the garbage collector."""
     code = (
         "import click, os, signal\n"
         "from deconv_cli.common import raise_again, run_command\n"

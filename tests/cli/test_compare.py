@@ -1,4 +1,4 @@
-"""--expect: how far an output is from its reference, and how that is written."""
+"""--expect: how far an output is from its reference, and how the difference is printed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_comparison_of_shapes_that_differ() -> None:
 
 
 def test_a_reference_of_zeros_makes_an_infinite_relative_error() -> None:
-    """As numpy.testing.assert_allclose says it: 'Max relative difference: inf'."""
+    """The relative error is printed as in numpy.testing.assert_allclose: inf."""
     zeros = np.zeros((2, 3), np.float32)
     found = compare("y", zeros + np.float32(0.5), zeros, 1e-5, 1e-6)
     assert (found.largest_absolute, found.largest_relative) == (0.5, math.inf)

@@ -1,4 +1,4 @@
-"""Completion, as a shell asks for it: layers of the model, rules; and what typos may stand for."""
+"""Shell completion of layers of the model and of rules; suggestions for typos."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def complete(command: str, *words: str) -> list[str]:
-    """Ask as bash does; the last word is the one that is being typed."""
+    """Complete as bash does; the last word is the one being typed."""
     program = f"deconv-{command}"
     environment = os.environ | {
         f"_DECONV_{command.upper()}_COMPLETE": "bash_complete",

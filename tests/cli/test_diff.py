@@ -103,7 +103,7 @@ def test_bisection_with_a_command(original: Path, tmp_path: Path) -> None:
     (tmp_path / "tool.py").write_text(TOOL)
     command = f"{sys.executable} {tmp_path / 'tool.py'} {{model}} {{inputs}} {{outputs}}"
     options = ("--random-inputs", 0, "--bisect", "--command", command)
-    # Its output agrees, since only a cut right behind the layer shows what it gets wrong.
+    # Only a cut right behind the layer shows the layer's error: the final output agrees.
     assert invoke_script("diff", original, *options).exit_code == 0
     invoke_script("cut", original, "--to", "elu", "--output", tmp_path / "part.xml")
     done = invoke_script("diff", tmp_path / "part.xml", *options)

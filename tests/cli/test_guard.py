@@ -1,4 +1,4 @@
-"""No command overwrites what it reads: model, weights, inputs, documents, settings."""
+"""No command overwrites a file that it reads: model, weights, inputs, documents, settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPEC = Path(__file__).parent.parent.parent / "samples" / "spec" / "conv_transpos
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model, an input, a reference, a document, and other names of each."""
+    """A model, an input, a reference and a document, each with other names for the same file."""
     deconvolution_ir().save(tmp_path)
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.zeros((1, 2, 5, 5), "f4"))
@@ -30,7 +30,7 @@ NAMES = ("as it is", "dotted", "absolute", "symbolic link", "hard link", "linked
 
 
 def renamed(file: str, way: str) -> str:
-    """Another name of a file."""
+    """Return another name for a file."""
     if way == "symbolic link":
         os.symlink(file, f"soft-{file}")  # noqa: PTH211
         return f"soft-{file}"
@@ -113,7 +113,7 @@ def test_a_report_may_be_written_again() -> None:
 def test_runs(file: str, words: str, option: str, force: tuple[str, ...], way: str) -> None:
     name = renamed(file, way)
     before = contents()
-    value = [f"{option}={name}"]  # as --profile takes a value that is not called .json
+    value = [f"{option}={name}"]  # the form in which --profile accepts any name
     done = invoke("model.xml", "--input", "x.npy", "--expect", "y.npy", *value, *force)
     assert done.exit_code == 2
     assert done.stderr == f"error: {option} {name} would overwrite {words} (choose another name)\n"

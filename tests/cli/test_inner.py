@@ -28,7 +28,7 @@ def written() -> list[str]:
 
 
 def with_unknown(folder: Path) -> Path:
-    """x -> tanh -> two layers of one type that nobody knows."""
+    """x -> tanh -> two layers of one unknown type."""
     ir = IR()
     t = ir.layer("Tanh", [ir.parameter("x", "2,3")], name="t")
     for i in range(2):
@@ -39,7 +39,7 @@ def with_unknown(folder: Path) -> Path:
 
 def test_layers_without_an_implementation(here: Path) -> None:
     path = with_unknown(here)
-    # It is told before the arrays are even looked for.
+    # The error comes before the arrays are looked for.
     done = invoke(path, "--input", "none.npy")
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""--limit and --list-limits: the bounds on what is read can be changed from the command line."""
+"""--limit and --list-limits change the bounds on input files from the command line."""
 
 from __future__ import annotations
 

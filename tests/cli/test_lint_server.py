@@ -50,7 +50,7 @@ class Editor(LanguageClient):
         return list(published.diagnostics)
 
     async def hover(self, path: Path, text: str, part: str) -> tuple[str, str]:
-        """Return the text of a hover over a part, and what it is about."""
+        """Return the text of a hover over a part, and the text to which it applies."""
         found = await self.text_document_hover_async(
             lsp.HoverParams(identifier(path), position(text, text.index(part) + 1))
         )
@@ -125,7 +125,7 @@ def speak(talk: Callable[[Editor], Awaitable[None]], *options: str) -> None:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The .xml is not there: what the editor has is not saved yet; the .bin is beside it."""
+    """The .xml does not exist, since the editor has not saved the file yet; the .bin does."""
     (tmp_path / "model.bin").write_bytes(WEIGHTS)
     return tmp_path / "model.xml"
 
@@ -141,11 +141,11 @@ def test_diagnostics_follow_the_text(path: Path) -> None:
         assert (found.code, found.severity) == ("IR401", lsp.DiagnosticSeverity.Error)
         assert part_of(WRONG, found.range) == "12"
         assert found.source == "deconv-lint"
-        # Of two quick changes, the last one is checked.
+        # Only the last of two quick changes is checked.
         editor.change(path, 2, WRONG.replace("<net", "<ne"))
         editor.change(path, 3, CLEAN)
         assert await editor.diagnostics() == []
-        # What is being typed is not well-formed: one diagnostic, at the error.
+        # A document that is being typed is not well-formed: one diagnostic, at the error.
         half = CLEAN.replace("</input>", "</inp", 1)
         editor.change(path, 4, half)
         (broken,) = await editor.diagnostics()
@@ -168,7 +168,7 @@ def test_saving_sees_another_bin(path: Path) -> None:
 
 
 def test_hover(path: Path) -> None:
-    # A name with a character of two UTF-16 units, in front of what is pointed at.
+    # A name before the position has a character of two UTF-16 units.
     text = CLEAN.replace('name="deconv" type', 'name="\U0001d53b" type')
 
     async def talk(editor: Editor) -> None:
@@ -198,7 +198,7 @@ def test_hover(path: Path) -> None:
 
 
 def test_quick_fixes(path: Path) -> None:
-    # The act's output alone is wrong, which all around it confirms: a safe fix.
+    # Only one output of the act layer is wrong, and every neighbour confirms it: a safe fix.
     at = CLEAN.rindex("<dim>11</dim>", 0, CLEAN.rindex("<layer "))
     text = f"{CLEAN[:at]}<dim>77</dim>{CLEAN[at + 13 :]}"
     text = text.replace('name="deconv" type', 'name="\U0001d53b" type')
@@ -214,7 +214,7 @@ def test_quick_fixes(path: Path) -> None:
         assert edited(text, every) == text.replace("<dim>77</dim>", "<dim>11</dim>")
         nowhere = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
         assert await editor.actions(path, nowhere) == []
-        # All dims contradict the stride: rewriting them is for a person to decide.
+        # All dims contradict the stride: a person must decide whether to rewrite them.
         doubtful = CLEAN.replace('strides="2, 2"', 'strides="2, 3"').replace(
             'strides="2,2"', 'strides="2,3"'
         )
@@ -231,7 +231,7 @@ def test_quick_fixes(path: Path) -> None:
 
 
 def test_declared_encoding_is_the_file_s(path: Path) -> None:
-    """An editor sends text, whatever the encoding of the file is."""
+    """The editor sends text in its own encoding, whichever encoding the file declares."""
     text = WRONG.replace('<?xml version="1.0"?>', '<?xml version="1.0" encoding="UTF-16"?>')
     text = text.replace('name="act"', 'name="größe"')
     assert "UTF-16" in text

@@ -1,4 +1,4 @@
-"""deconv-run on many files: where outputs go, what a bad file does, batches, taking up again."""
+"""deconv-run on many files: output paths, bad files, batches, resumed runs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_fail_fast() -> None:
 
 @pytest.mark.parametrize("number", [None, "1", "2", "3", "7"])
 def test_batches_give_what_the_files_give(number: str | None) -> None:
-    np.save("frames/f1.npy", normal(2, 2, 4, 5))  # a file may hold several
+    np.save("frames/f1.npy", normal(2, 2, 4, 5))  # a file may contain several images
     batch = ["--batch"] if number is None else ["--batch", number]
     for folder, more in (("out", []), ("batched", batch)):
         done = invoke(*more, "model.xml", "--input", "frames/*.npy", "--output", folder)
@@ -156,7 +156,7 @@ def test_an_output_that_can_not_be_divided(here: Path) -> None:
 
 
 def test_two_inputs(here: Path) -> None:
-    """Patterns go together in order; what is no pattern is the same for all."""
+    """Patterns are matched in order; an input without a pattern is the same for all files."""
     ir = IR()
     a, b, c = (ir.parameter(name, "2") for name in "abc")
     ir.result(ir.layer("Add", [ir.layer("Multiply", [a, b]), c], names="y"))
@@ -188,7 +188,7 @@ def test_resume_takes_up_what_is_not_complete() -> None:
     )
     expected = {name: Path("out", name).read_bytes() for name in tree("out")}
     Path("out/f0.npy").unlink()
-    Path("out/f1.npy").write_bytes(expected["f1.npy"][:200])  # as a full disk leaves it
+    Path("out/f1.npy").write_bytes(expected["f1.npy"][:200])  # as a full disk leaves the file
     kept = os.stat("out/f2.npy").st_mtime_ns  # noqa: PTH116
     done = invoke(*arguments, "--resume")
     assert done.exit_code == 0, done.stderr
@@ -306,7 +306,7 @@ def test_several_files_are_no_several_inputs(here: Path) -> None:
 
 
 def test_failures_are_errors_where_they_happen() -> None:
-    """On standard error, one line each, before the summary; not once more at its end."""
+    """Each failure is one line on standard error, before the summary, and is not repeated there."""
     bad_frames()
     done = invoke("model.xml", "--input", "frames", "--output", "out")
     assert done.exit_code == 2
@@ -321,7 +321,7 @@ def test_failures_are_errors_where_they_happen() -> None:
 
 
 def references(folder: str, label: str = "") -> None:
-    """Compute what the frames give, one by one."""
+    """Compute the outputs of the frames one by one."""
     Path(folder).mkdir()
     for i in range(3):
         done = invoke("model.xml", "--input", f"frames/f{i}.npy", "--output", "one.npy", "--force")
@@ -340,7 +340,7 @@ def test_references_are_paired_by_name(expect: list[str], batch: tuple[str, ...]
     done = invoke(*arguments)
     assert done.exit_code == 0, done.stderr
     assert "3 files: 3 done" in done.stderr
-    assert tree(".") == before  # a comparison writes nothing
+    assert tree(".") == before  # a comparison does not write outputs
     changed = np.load("refs/f1.npy")
     changed[0, 0, 0, 0] += 1
     np.save("refs/f1.npy", changed)

@@ -1,4 +1,4 @@
-"""One form of errors for all commands, and names that cannot move a terminal's cursor."""
+"""All commands print errors in one form, and names cannot move a terminal's cursor."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from support import IR, invoke, invoke_script
 
-# Carriage return, right-to-left override, line separator, CSI of 8 bits: what a
-# terminal acts on.  XML 1.0 allows all of them (the first as a character reference).
+# Carriage return, right-to-left override, line separator, 8-bit CSI: characters that a terminal
+# interprets.  XML 1.0 allows all of them (the first as a character reference).
 EVIL = "a\rb\u202ec\u2028d\u009be"
 IN_XML = EVIL.replace("\r", "&#13;")
 ESCAPED = r"a\rb\u202ec\u2028d\x9be"
@@ -23,7 +23,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evil_model(folder: Path, declared: str = "1,3") -> None:
-    """Write a model whose tensors and layers have such names."""
+    """Write a model whose tensors and layers have names with these characters."""
     ir = IR()
     x = ir.parameter(IN_XML, "1,3")
     tanh = ir.layer("Tanh", [x], name=f"{IN_XML}.tanh", names=f"{IN_XML}.y", outputs=(declared,))

@@ -28,7 +28,7 @@ def test_samples_agree_with_their_arrays(name: str) -> None:
 
 
 def test_samples_are_what_loops_compute() -> None:
-    """The arrays beside samples/onednn/upsample.json, by the definition."""
+    """The arrays beside samples/onednn/upsample.json agree with loops over the definition."""
     given = np.load(SAMPLES / "upsample.npz")
     x, w = given["0"].astype(float), given["1"].astype(float)
     wanted = np.zeros((1, 2, 11, 11))
@@ -48,7 +48,7 @@ def test_samples_are_what_loops_compute() -> None:
 def test_outputs_are_logical_and_physical_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Channels last, with a gap behind each row: the bytes as the strides say."""
+    """The layout is channels last, with a gap behind each row: the bytes follow the strides."""
     monkeypatch.chdir(tmp_path)
     one = op(0, "ReLU", [tensor(0, [2, 3, 2, 2], tag="acdb")], [tensor(1, [2, 3, 2, 2])])
     one["outputs"][0]["stride"] = [20, 1, 7, 3]
@@ -70,7 +70,7 @@ def test_outputs_are_logical_and_physical_on_request(
 def test_strides_that_are_no_layout_are_refused(
     stride: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Overlapping, of another rank, or spanning more than there is memory."""
+    """The strides overlap, have another rank, or span more than the memory."""
     monkeypatch.chdir(tmp_path)
     one = op(0, "ReLU", [tensor(0, [3])], [tensor(1, [3])])
     one["outputs"][0]["stride"] = stride
@@ -106,7 +106,7 @@ def test_overrides_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
 def test_alternatives_are_run_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All combinations, as benchdnn runs them; an empty one is the file as it is."""
+    """All combinations are run, as benchdnn does; an empty alternative is the unchanged file."""
     monkeypatch.chdir(tmp_path)
     save(tmp_path / "g.json", deconvolution([1, 2, 4, 4], [2, 3, 3, 3], [1, 3, 6, 6]))
     options = ("--dt", "f32,bf16", "--op-attrs", ",0:strides:2x2")
@@ -134,7 +134,7 @@ def test_alternatives_are_run_one_after_the_other(
 
 
 def test_conversion_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both directions; nothing is overwritten without --force."""
+    """Files are converted in both directions, and not overwritten without --force."""
     monkeypatch.chdir(tmp_path)
     done = invoke(SAMPLES / "int8.json", "--save-xml", "m.xml")
     assert done.exit_code == 0, done.stderr

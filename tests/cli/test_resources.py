@@ -32,7 +32,7 @@ MIB = 1 << 20
 def test_large_arrays_of_small_models_go_back_to_the_system(
     bound: int, threshold: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The size from which arrays are mapped by themselves grows with the model, up to 2 MiB."""
+    """The size from which malloc maps arrays separately grows with the model, up to 2 MiB."""
     calls: dict[int, int] = {}
     limits: list[int] = []
     library = SimpleNamespace(mallopt=calls.__setitem__)

@@ -48,7 +48,7 @@ def values() -> list[float]:
 
 
 def resumed(*more: str, redone: int, because: str = "") -> Result:
-    """Resume; so many results must be computed again, for that reason."""
+    """Resume a run; `redone` results must be computed again, for the reason `because`."""
     done = run("--resume", *more)
     assert done.exit_code == 0, done.stderr
     counts = {"done": redone, "skipped": 3 - redone}
@@ -87,7 +87,7 @@ def test_another_model(here: Path) -> None:
 
 
 def test_other_weights(here: Path) -> None:
-    """The .xml is the same, byte by byte."""
+    """The .xml is the same, byte for byte."""
     before = Path("model.xml").read_bytes()
     save_model(here, scale=3)
     assert Path("model.xml").read_bytes() == before
@@ -239,7 +239,7 @@ def test_a_run_that_is_stopped_has_recorded_what_is_done(monkeypatch: pytest.Mon
 
 
 def test_processes_that_write_to_one_folder() -> None:
-    """Each has frames of its own; no record gets lost."""
+    """Each process has its own frames; no record gets lost."""
     command = [sys.executable, "-m", "deconv_cli.run", "model.xml", "--input", "b=b.npy",
                "--output", "out", "--force"]  # fmt: skip
     for i in range(12):

@@ -1,4 +1,4 @@
-"""deconv-run: what a person types, what the terminal shows, what ends up on disk."""
+"""deconv-run: arguments, terminal output, and files written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MODEL = "../model/model.xml"
 
 
 def files() -> list[str]:
-    """What is in the working directory."""
+    """Return the names of the files in the working directory."""
     return sorted(os.listdir())  # noqa: PTH208 - names, hidden ones too
 
 
@@ -50,7 +50,7 @@ def test_default_output_is_a_file_named_after_the_output(here: Path) -> None:
 
 
 def test_arrays_are_bound_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Findings, the runs and the plan of the summary take the same bound arrays."""
+    """Findings, runs and the plan in the summary use the same bound arrays."""
     bound = []
     bind = ModelInputs.bind
 
@@ -180,7 +180,7 @@ def test_expect(here: Path) -> None:
     same = invoke(MODEL, "--input", "../x.npy", "--expect", "want.npy")
     assert same.exit_code == 0
     assert "y: agrees: largest absolute error 0 at" in same.stderr
-    assert files() == ["want.npy"]  # a comparison writes nothing
+    assert files() == ["want.npy"]  # a comparison does not write outputs
     want = np.load("want.npy")
     want[0, 2, 3, 4] += 0.5
     np.save("want.npy", want)

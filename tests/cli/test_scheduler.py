@@ -1,4 +1,4 @@
-"""deconv-run with a scheduler and a worker that others have started."""
+"""deconv-run with a scheduler and a worker that are already running."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def address(file: Path) -> str:
 def deconv_run(
     folder: Path, *options: object, model: str = "", **environment: str
 ) -> tuple[int, str]:
-    """Run the command in a folder that is not that of the worker; `model` is piped in."""
+    """Run the command in a folder other than the worker's; `model` is piped in."""
     given = "-" if model else folder / "model.xml"
     arguments = [BIN / "deconv-run", given, "--accuracy", "direct", *options]
     done = subprocess.run(
@@ -113,7 +113,7 @@ def test_tiles_of_an_array(scheduler: Path, tmp_path: Path, tile: str) -> None:
 
 
 def test_a_worker_elsewhere_needs_the_arrays_alone(scheduler: Path, tmp_path: Path) -> None:
-    """A model that is piped in is sent with its weights; paths are those of the client's folder."""
+    """A model that is piped in is sent with its weights; paths refer to the client's folder."""
     assert Path.cwd() != tmp_path
     path = deconvolution_ir("1,2,?,?", attributes=WINDOW).save(tmp_path)
     (expected,) = deconv_ir.load(path, accuracy="direct").run(frame(0)).values()
@@ -142,7 +142,7 @@ def test_two_passes_of_a_lazy_array(scheduler: Path) -> None:
 
 
 def test_two_passes(scheduler: Path, tmp_path: Path) -> None:
-    """Two statistics, one behind the other, are measured and used by the workers."""
+    """The workers measure and use two statistics, of which the second depends on the first."""
     ir = IR()
     axes = ir.const(np.array([2, 3], np.int64))
     x = ir.parameter("x", "1,2,90,80")

@@ -1,4 +1,4 @@
-"""deconv-run on one array an input: files of many arrays, shapes, times, and no output."""
+"""deconv-run on one array per input: files of several arrays, shapes, times, and no output."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_npz_as_reference(here: Path, save: object) -> None:
 
 
 def test_one_array_of_a_npz(here: Path) -> None:
-    """By the name of the input, or because there is no other."""
+    """The array is chosen by the input's name, or because the file has only one."""
     np.savez("many.npz", a=A, other=A)
     np.savez("one.npz", B)
     np.savez("want.npz", A + B)
@@ -337,7 +337,7 @@ def test_latency_of_known_times() -> None:
 
 
 def test_runs_that_warm_up_do_not_count() -> None:
-    """Runs take 5, 5, 1, 2, 3 by the clock."""
+    """Runs take 5, 5, 1, 2, 3 seconds by the clock."""
     times = iter([0.0, 1.0, 1.0, 3.0, 3.0, 6.0])
     counted: list[bool] = []
 
@@ -393,7 +393,7 @@ def test_a_model_on_standard_input(here: Path) -> None:
 
 
 def test_a_model_on_standard_input_has_weights_by_their_option(here: Path) -> None:
-    """2 + 0.5."""
+    """The result is 2 + 0.5."""
     ir = IR()
     ir.result(ir.layer("Add", [ir.parameter("x", "1"), ir.const(np.array([0.5], np.float32))]))
     xml = ir.save(here).read_bytes()

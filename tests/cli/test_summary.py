@@ -1,4 +1,4 @@
-"""The numbers of a summary, and what memory it takes to find them."""
+"""The numbers of a summary, and the memory that computing them takes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_nan_is_counted_in_every_block() -> None:
 
 
 def test_f16_is_not_widened_as_a_whole() -> None:
-    """4,000,000 elements would be 16 MB of f32."""
+    """A copy of 4,000,000 elements in f32 would be 16 MB."""
     values = np.zeros((2000, 2000), np.float16)
     assert traced_peak(lambda: statistics(values)) < 2**21

@@ -68,7 +68,7 @@ def test_the_summary_as_json(network: Path) -> None:
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, after: int) -> list[object]:
-    """Let the run be interrupted after some tiles."""
+    """Interrupt the run after some tiles."""
     computed: list[object] = []
     compute = Stream.compute
 
@@ -254,7 +254,7 @@ def test_two_passes_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         code, text = run(tmp_path, "--tile", "auto", "--two-pass", output=output)
         assert code == 0, text
         results.append(np.load(tmp_path / output))
-    assert not np.array_equal(*results)  # of sums in another order
+    assert not np.array_equal(*results)  # because the sums are added in another order
     monkeypatch.setattr("deconv_cli.tiled.default_budget", lambda: 30_000)
     with monkeypatch.context() as patch:
         interrupt(patch, 2)

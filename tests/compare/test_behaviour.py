@@ -1,4 +1,4 @@
-"""Tensors of two models, of other tools, and of tools that give final outputs only."""
+"""Compare tensors of two models, of other tools, and of tools that only give final outputs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_nothing_in_common(original: Path) -> None:
 
 
 def test_semantics_on_the_two_sides(tmp_path: Path) -> None:
-    """semantics.md: where an output_shape input meets auto_pad, runtime and documents differ."""
+    """semantics.md: for output_shape inputs with auto_pad, runtime and documents differ."""
     ir = IR()
     x = ir.parameter("x", "1,2,5")
     w = ir.const(np.arange(12, dtype=np.float32).reshape(2, 2, 3), "w")
@@ -82,7 +82,7 @@ def test_semantics_on_the_two_sides(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layer", ["enc", "mid/bn", "skip", "up", "pool", "soft"])
 def test_bisection_finds_the_layer(original: Path, layer: str) -> None:
-    """A tool that gets one layer wrong, wherever it is in what the tool is given."""
+    """The tool computes one layer wrongly, wherever it is in the part that the tool runs."""
     runs = []
 
     def tool(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -98,7 +98,7 @@ def test_bisection_finds_the_layer(original: Path, layer: str) -> None:
     found = deconv_ir.bisect(original, tool, X)
     assert found.culprit is not None
     assert found.culprit.tensor.name == layer
-    assert len(runs) <= 6  # of 14 layers: the whole, and 4 halvings or 5
+    assert len(runs) <= 6  # of 14 layers: the whole, then 4 or 5 halvings
 
 
 def test_bisection_of_equal_tools(original: Path) -> None:
@@ -121,7 +121,7 @@ def test_tensors_are_freed_as_they_are_compared(tmp_path: Path) -> None:
     path = ir.save(tmp_path)
     x = np.ones((1, 262144), np.float32)
     peak = traced_peak(lambda: deconv_ir.diff(path, path, x), times=1)
-    assert peak < 24 * x.nbytes  # 80 tensors of its size, and blocks of f64, in all
+    assert peak < 24 * x.nbytes  # in total less than 80 tensors of this size, plus f64 blocks
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Models whose layers run graphs of their own: what differs in these is named there."""
+"""Models with layers that run their own graphs: differences inside these are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of models: they compute what the whole does, and hold only their own weights."""
+"""Parts of models compute the same as the whole, and contain only their own weights."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_weights_are_replaced_by_noise(tmp_path: Path, element_type: str) -> Non
     stripped = [(tmp_path / f"{name}.bin").read_bytes() for name in "abc"]
     assert stripped[0] == stripped[1]
     own, rest = stripped[0][: len(data)], stripped[0][len(data) :]
-    assert rest == ir.weights[len(data) :]  # indices and axes are no weights
+    assert rest == ir.weights[len(data) :]  # indices and axes are not weights
     if element_type == "boolean":
         return
     assert own != data
@@ -116,7 +116,7 @@ GRAPH = Path(__file__).parents[2] / "samples" / "onednn" / "int8.json"
 @pytest.mark.parametrize("suffix", [".json", ".xml"])
 @pytest.mark.parametrize(("start", "end"), [((), "4"), ("4", ()), (("1", "3"), "5")])
 def test_a_part_of_a_graph_file(tmp_path: Path, start: str, end: str, suffix: str) -> None:
-    """As a graph file with the operations as they stand, or as an IR."""
+    """A part is saved as a graph file with the same operations, or as an IR."""
     path = tmp_path / f"part{suffix}"
     part = deconv_ir.cut(GRAPH, path, start=start, end=end)
     model, whole = deconv_ir.load(path, strict=True), deconv_ir.load(GRAPH)

@@ -1,4 +1,4 @@
-"""Planted differences: each is found, in the right layer, and nothing else is reported."""
+"""Planted differences: each is found in the right layer, and no other is reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import deconv_ir
 
 
 class Planted(NamedTuple):
-    """A change, what is to be reported, and the layer in whose output it shows first."""
+    """A change, the expected report, and the layer whose output shows the change first."""
 
     plant: Callable[[Edit], object]
     expected: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Figures of two tensors, against NumPy's own formulas in one piece."""
+"""Statistics of two tensors, compared with NumPy's formulas over the whole arrays."""
 
 from __future__ import annotations
 

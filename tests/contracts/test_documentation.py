@@ -37,7 +37,7 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_the_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "samples", tmp_path / "samples")
     monkeypatch.chdir(tmp_path)
-    # A block's fence would be taken for what its last example prints.
+    # A block's fence would be read as output of its last example.
     text = re.sub(r"^```.*$", "", (DOCS / "guide.md").read_text(), flags=re.M)
     test = doctest.DocTestParser().get_doctest(text, {}, "guide.md", "docs/guide.md", 0)
     assert len(test.examples) > 20
@@ -47,7 +47,7 @@ def test_the_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
 def test_users_are_not_sent_to_internal_modules(path: Path) -> None:
-    """Code that a page tells to call or import is public."""
+    """Code on a page only imports and calls public names."""
     text = path.read_text()
     used = set(re.findall(r"\bdeconv_ir(?:\.\w+)+(?=\()", text))
     used |= set(re.findall(r"^(?:>>> )?(?:from|import) (deconv_ir[\w.]*)", text, re.M))
@@ -62,7 +62,7 @@ def test_users_are_not_sent_to_internal_modules(path: Path) -> None:
 
 
 PATH = re.compile(r"(?<![\w/.-])(?:deconv_ir|cli|tests|samples|bench|tools|docs)/[\w./-]*\w")
-# What a reader would put there; docs/convolution.txt is the name of an example.
+# Names that stand for a file of the reader's; docs/convolution.txt is such an example.
 EXAMPLES = {"docs/convolution.txt", "samples/spec/OPERATION.toml"}
 
 

@@ -1,4 +1,4 @@
-"""Every public name has an example in its docstring, which runs and prints what it shows."""
+"""Every public name has an example in its docstring, which runs and prints the output shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FINDER = doctest.DocTestFinder(exclude_empty=True)
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A folder with samples/, in which examples may write; what they set is set back."""
+    """A folder with samples/ in which examples may write; changed settings are restored."""
     shutil.copytree(ROOT / "samples", tmp_path / "samples")
     monkeypatch.chdir(tmp_path)
     kinds = set(REGISTRY)

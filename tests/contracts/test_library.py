@@ -1,4 +1,4 @@
-"""The library computes and raises; printing, asking and exiting belong to the commands.
+"""The library computes and raises errors; only the commands print, prompt and exit.
 
 The direction of imports is a contract of import-linter in pyproject.toml, which `make check` runs.
 """

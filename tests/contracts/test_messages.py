@@ -1,4 +1,4 @@
-"""The library's messages name no command-line options: that is the commands' part."""
+"""The library's messages do not name command-line options, which belong to the commands."""
 
 from __future__ import annotations
 

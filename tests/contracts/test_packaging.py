@@ -1,4 +1,4 @@
-"""What is installed is what is in the repository."""
+"""The installed package has the files of the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every class that a public signature or field names is public too."""
+"""Every class named by a public signature or field is public too."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def of_class(cls: type) -> Iterator[tuple[str, list[str]]]:
 
 
 def annotations() -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the dotted name, the module that defines it, and the annotations as written."""
+    """Yield the dotted name, the defining module, and the annotations as written."""
     for module in MODULES:
         for name in module.__all__:
             value = getattr(module, name)
@@ -74,7 +74,7 @@ def test_classes_in_annotations_are_public(name: str, module: str, written: list
         for node in ast.walk(ast.parse(annotation))
         if isinstance(node, ast.Name)
     }
-    # A type variable or an alias there may have the name of a class elsewhere.
+    # A type variable or an alias may have the same name as a class in another module.
     here = vars(sys.modules[module])
     classes = {n for n in names & CLASSES if inspect.isclass(here.get(n, object))}
     assert classes <= PUBLIC

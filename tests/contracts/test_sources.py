@@ -8,7 +8,7 @@ from pathlib import Path
 NATIVE = Path(__file__).parent.parent.parent / "deconv_ir" / "kernels" / "_native"
 MOST_LINES = 80
 
-# A definition begins in the first column, and ends with a brace there.
+# A definition begins in the first column, and ends with a brace in the first column.
 FUNCTION = re.compile(r"^\w[^;={}]*\([^;{}]*\) \{\n(?:.*\n)*?\}$", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Loading and running take steps in proportion to the graph, however it is named or joined."""
+"""The steps to load and run a graph grow in proportion to it, whatever its names and edges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import deconv_ir
 
 
 def steps(work: Callable[[], object]) -> int:
-    """Count the bytecode instructions that Python executes."""
+    """Count the bytecode instructions that Python executes during a call."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -35,7 +35,7 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def of_results(count: int) -> IR:
-    """Many Results of one tensor."""
+    """Build many Results of one tensor."""
     ir = IR()
     y = ir.layer("ReLU", [ir.parameter("x", "2")])
     for _ in range(count):
@@ -44,7 +44,7 @@ def of_results(count: int) -> IR:
 
 
 def of_equal_names(count: int) -> IR:
-    """Many Parameters of one name."""
+    """Build many Parameters with the same name."""
     ir = IR()
     shape = {"shape": "2", "element_type": "f32"}
     made = [ir.layer("Parameter", attributes=shape, name="p") for _ in range(count)]
@@ -53,7 +53,7 @@ def of_equal_names(count: int) -> IR:
 
 
 def of_inputs(count: int) -> IR:
-    """Many Parameters, each with a name."""
+    """Build many Parameters, each with its own name."""
     ir = IR()
     made = [ir.parameter(f"x{i}", "2") for i in range(count)]
     ir.result(ir.layer("Concat", made, {"axis": "0"}))
@@ -61,7 +61,7 @@ def of_inputs(count: int) -> IR:
 
 
 def of_views(count: int) -> IR:
-    """Many outputs that show parts of one tensor."""
+    """Build many outputs that are views of parts of one tensor."""
     ir = IR()
     x, axis = ir.parameter("x", f"{2 * count}"), ir.const(np.array(0))
     y = ir.layer("ReLU", [x])
@@ -74,7 +74,7 @@ def of_views(count: int) -> IR:
 
 
 def measured(path: Path) -> dict[str, int]:
-    """Count the steps of what is done with a model."""
+    """Count the steps of each way to use a model."""
     loaded: list[deconv_ir.Model] = []
     taken = {"load": steps(lambda: loaded.append(deconv_ir.load(path, warn=False)))}
     model = loaded[0]
@@ -90,18 +90,18 @@ def measured(path: Path) -> dict[str, int]:
 @pytest.mark.parametrize("build", [of_results, of_equal_names, of_inputs, of_views])
 def test_twice_the_graph_takes_twice_the_steps(build: Callable[[int], IR], tmp_path: Path) -> None:
     found = []
-    for count in (10, 100, 200, 400):  # the first one imports what is needed
+    for count in (10, 100, 200, 400):  # the first model imports the modules
         folder = tmp_path / str(count)
         folder.mkdir()
         found.append(measured(build(count).save(folder)))
     for name in found[0]:
         first, second, third = (taken[name] for taken in found[1:])
-        # What a quadratic part adds in going from 200 to 400 is four times what it adds before.
+        # A quadratic part adds four times as many steps from 200 to 400 as from 100 to 200.
         assert third - second <= 2.2 * max(second - first, 500), (name, first, second, third)
 
 
 def test_outputs_share_no_memory(tmp_path: Path) -> None:
-    """Those of many that show one tensor, or an input, are copied; views apart are not."""
+    """Outputs that share one tensor, or show an input, are copied; disjoint views are not."""
     path = of_views(20).save(tmp_path)
     x = np.arange(40, dtype=np.float32)
     found = list(deconv_ir.load(path).run([x]).values())

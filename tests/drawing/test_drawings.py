@@ -51,7 +51,7 @@ def test_png(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     width, height, _ = draw(sketch(deconv_ir.load(BLOCK).graph))  # type: ignore[misc]
     assert struct.unpack(">II", data[16:24]) == (round(2 * width), round(2 * height))
     colours = image.open(tmp_path / "block.png").getcolors(1 << 20)
-    # Paper, and the fill of the deconvolution.
+    # The colours of the background and of the deconvolution.
     assert {(255, 255, 255), (0xFD, 0xEB, 0xD8)} <= {colour for _, colour in colours}
 
 

@@ -22,7 +22,7 @@ def drawn(request: pytest.FixtureRequest) -> Sketch:
 
 
 def drawings(drawn: Sketch) -> Iterator[Drawing]:
-    """All closed, as at first, all open."""
+    """Return drawings with all groups closed, in the initial state, and with all open."""
     for opened in (set(), first_open(drawn.scene), set(drawn.scene.levels)):
         yield place(drawn.scene, drawn.sizes, opened)
 
@@ -33,7 +33,7 @@ def test_each_layer_is_in_one_box(drawn: Sketch) -> None:
 
 
 def test_boxes_of_a_group_are_connected_without_cycles(drawn: Sketch) -> None:
-    """Links go from boxes to later boxes only, so no cycle can be among them."""
+    """Links lead only from boxes to later boxes, so there cannot be a cycle."""
     for level in drawn.scene.levels.values():
         row_of = {entry: r for r, row in enumerate(level.rows) for entry in row}
         for _, a, b in level.links:
@@ -83,7 +83,7 @@ def test_lines_go_down(drawn: Sketch) -> None:
 
 
 def test_each_tensor_is_a_path_from_its_producer_to_its_consumers(drawn: Sketch) -> None:
-    """With all groups open, the pieces of a tensor's lines join end to end."""
+    """With all groups open, the segments of each tensor's lines join end to end."""
     drawing = place(drawn.scene, drawn.sizes, set(drawn.scene.levels))
     box_of = {drawn.scene.boxes[p.box].layer: p for p in drawing.places if not p.open}
     ends: dict[int, set[tuple[float, float]]] = {}
@@ -179,7 +179,7 @@ def test_constants_belong_to_the_layers_that_take_them() -> None:
 
 
 def test_a_tensor_that_passes_many_rows_does_not_make_many_places() -> None:
-    """Each layer's output goes to the last one: their lines would take a square of places."""
+    """Every layer's output goes to the last layer: a place per line and row would be quadratic."""
     ir = IR()
     at = ir.parameter("x", "1,2,4,4")
     all_ = [at]

@@ -13,13 +13,13 @@ import deconv_ir
 
 @pytest.fixture(autouse=True)
 def _own_generator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test draws the same arrays, in whatever order tests run."""
+    """Reset the generator, so that each test draws the same arrays in any order."""
     monkeypatch.setattr(plan_rows, "RNG", np.random.default_rng(0))
 
 
 @pytest.fixture
 def plain_memory() -> Iterator[None]:
-    """Results are NumPy's own arrays, which it reports to tracemalloc."""
+    """Allocate results as NumPy's own arrays, which tracemalloc counts."""
     deconv_ir.set_memory_pool_limit(0)
     yield
     deconv_ir.set_memory_pool_limit(192 << 20)

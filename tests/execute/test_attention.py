@@ -1,4 +1,4 @@
-"""Attention that is written as products, a scale, a mask and SoftMax is one step."""
+"""Attention written as products, a scale, a mask and SoftMax runs as one step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text(shape: tuple[int, ...]) -> str:
 
 
 class Case:
-    """An attention of stacks of matrices, written layer by layer."""
+    """An attention over stacks of matrices, written layer by layer."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Case:
         return deconv_ir.load(self.ir.save(folder), warn=False)
 
     def expected(self) -> Any:
-        """Compute it by its formula in f64."""
+        """Compute the attention by its formula in f64."""
         query, key, value = (x.astype(np.float64) for x in self.arrays)
         scores = query @ key.swapaxes(-1, -2)
         if self.scale is not None:
@@ -119,7 +119,7 @@ def test_an_attention_is_one_step(name: str, tmp_path: Path) -> None:
     assert rows[LAST].fused == ("scores", *between, "weights")
     found = model.run(case.given)[LAST]
     np.testing.assert_allclose(found, case.expected(), rtol=1e-4, atol=1e-5)
-    # Layer by layer, as they are if something else needs the weights.
+    # Layers are run one by one if the weights are needed elsewhere.
     apart = model.run(case.given, outputs=["weights", LAST])[LAST]
     np.testing.assert_allclose(found, apart, rtol=1e-4, atol=1e-5, strict=True)
 
@@ -171,7 +171,7 @@ def test_a_tensor_that_attends_to_itself(turned: bool, tmp_path: Path) -> None:
     x = ir.parameter("x", "2,60,32")
     at = ir.layer("MatMul", [x, x], {"transpose_b": "true"}, name="scores")
     at = ir.layer("SoftMax", [at], {"axis": "2"}, name="weights")
-    # Where the weights are also the values, that is no attention.
+    # If the weights are also the values, the layers are not an attention.
     pair = [at, at] if turned else [at, x]
     ir.result(ir.layer("MatMul", pair, name=LAST, names=LAST))
     model = deconv_ir.load(ir.save(tmp_path), warn=False)

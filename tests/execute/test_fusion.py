@@ -1,4 +1,4 @@
-"""Bias and activation are computed by the kernel before them, where that is right."""
+"""A kernel also computes the bias and activation behind it, where the results agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deconv_ir.execute.listing import as_rows
 from deconv_ir.kernels.algorithm import Algorithm, preferred_algorithm
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-# Kernels of NumPy add no tensors.
+# NumPy kernels do not add tensors.
 ADDS = preferred_algorithm() is Algorithm.COMPILED
 
 
@@ -58,7 +58,7 @@ FUNCTIONS: dict[str, tuple[dict[str, str], str]] = {
     "SoftPlus": ({}, "opset4"),
 }
 # Kernel type, data, filter, strides, pads: rows that are whole vectors, ragged, short, or one
-# position; sums that go straight to the output, through tiles, by channels, or by Winograd.
+# position; direct sums into the output, through tiles or by channels, and Winograd.
 GEOMETRIES = {
     "points": ("Convolution", "1,5,16,16", (19, 5, 1, 1), 1, 0),
     "ragged points": ("Convolution", "2,40,7,7", (37, 40, 1, 1), 1, 0),
@@ -74,7 +74,7 @@ GEOMETRIES = {
 
 
 def convolution(ir: IR, geometry: str, *, tensor: bool = False) -> tuple[Any, tuple[int, ...]]:
-    """x -> convolution -> Add of a constant [-> Add of r], and the shape of that."""
+    """x -> convolution -> Add of a constant [-> Add of r]; also return the shape of the result."""
     kind, shape, filter_, stride, pad = GEOMETRIES[geometry]
     transposed = kind == "ConvolutionBackpropData"
     channels = filter_[1] if transposed else filter_[0]
@@ -169,7 +169,7 @@ def test_what_is_not_one_number_stays_a_layer(
 
 
 def layer_by_layer(model: deconv_ir.Model, path: Path, x: np.ndarray) -> np.ndarray:
-    """What `upsampling` gives when the sum is rounded before and after the addition."""
+    """Compute `upsampling` with the sum rounded before and after the addition."""
     up = model.run([x], outputs=["up"])["up"]
     declared = model.graph.find("b")
     assert declared is not None
@@ -205,7 +205,7 @@ def test_fused_results_are_those_of_the_layers_within_one_rounding(
     x = (normal(1, 2, 5, 6) * 4).astype(model.inputs["x"].element_type.numpy())
     assert rows_of(model, [x])["up"].fused == ("add", "relu")
     found = model.run([x])["y"].astype(np.float64)
-    # The layers one by one round after the sum as well: off by a unit of that sum.
+    # Separate layers also round after the sum: the error is up to one unit of that sum.
     up = model.run([x], outputs=["up"])["up"].astype(np.float64)
     expected = layer_by_layer(model, path, x).astype(np.float64)
     assert (np.abs(found - expected) <= unit * (np.abs(up) + np.abs(expected))).all()
@@ -269,7 +269,7 @@ def test_one_slope_is_fused_and_one_a_channel_overwrites(
 def residual(
     dtype: str = "f32", shape: str = "2,3,8,9", *, late: bool = False, batch: str = "2"
 ) -> IR:
-    """x -> conv -> Add of a bias -> Add of a tensor -> ReLU; the tensor is made before or after."""
+    """x -> conv -> Add of a bias -> Add of a tensor made before or after conv -> ReLU."""
     ir = IR()
     x = ir.parameter("x", f"{batch},3,8,9", dtype)
     other = ir.parameter("r", shape, dtype)

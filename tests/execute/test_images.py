@@ -1,4 +1,4 @@
-"""What a model computes of an image depends on the model and that image alone."""
+"""A model's result for an image depends only on the model and that image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POOL = {"kernel": "2,2", "strides": "2,2"}
 
 
 class Network:
-    """An IR under construction; takes any batch and any extents."""
+    """An IR under construction that takes any batch and any extents."""
 
     def __init__(self, channels: int, axes: int = 2) -> None:
         self.ir = IR()
@@ -46,7 +46,7 @@ class Network:
 
 
 def decoder() -> Network:
-    """The latent of an image, magnified."""
+    """Magnify a latent image."""
     net = Network(64)
     y = net.up(net.up(net.x, 64, 32), 32, 16)
     net.ir.result(net.conv(y, 16, 3), "y")
@@ -54,7 +54,7 @@ def decoder() -> Network:
 
 
 def u_net() -> Network:
-    """Down and up again, with what was before."""
+    """Build a U-Net: down and up again, with skip connections."""
     net = Network(8)
     fine = net.conv(net.x, 8, 24)
     y = net.conv(net.ir.layer("MaxPool", [fine], POOL), 24, 48)
@@ -64,7 +64,7 @@ def u_net() -> Network:
 
 
 def heavy() -> Network:
-    """Weights that are more than all tensors of one image."""
+    """Build a network whose weights are larger than all tensors of one image."""
     net = Network(64)
     y = net.x
     for _ in range(3):
@@ -74,7 +74,7 @@ def heavy() -> Network:
 
 
 def vocoder() -> Network:
-    """Samples of several layers."""
+    """Build a network that makes several layers of audio samples."""
     net = Network(48, axes=1)
     net.ir.result(net.up(net.up(net.x, 48, 48), 48, 16), "y")
     return net
@@ -93,7 +93,7 @@ def compute(model: deconv_ir.Model, x: np.ndarray) -> np.ndarray:
 def test_bits_depend_on_the_model_and_the_image_alone(
     build: Callable[[], Network], extents: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """Not on threads, the batch, shapes that ran before, or what other images hold."""
+    """Results do not depend on threads, the batch, earlier shapes, or the other images."""
     path = build().ir.save(tmp_path)
     channels = deconv_ir.load(path).inputs["x"].shape[1]
     rng = np.random.default_rng(1)
@@ -129,7 +129,7 @@ def test_bits_depend_on_the_model_and_the_image_alone(
 
 
 def test_the_choice_is_that_of_one_image(tmp_path: Path) -> None:
-    """The tensors of a large batch allow no weights that those of one image do not."""
+    """The tensors of a large batch do not allow more weights than those of one image."""
     path = heavy().ir.save(tmp_path)
     kept = {}
     for batch in (1, 64):
@@ -143,7 +143,7 @@ def test_a_limit_keeps_to_the_choice_where_that_fits(tmp_path: Path) -> None:
     path = u_net().ir.save(tmp_path)
     shape = {"x": [4, 8, 160, 160]}
     free = deconv_ir.load(path).bind(shapes=shape).plan
-    # The machine's cost model decides whether Winograd is used at all; tiny images never do.
+    # The machine's cost model decides about Winograd, and never chooses it for tiny images.
     none = deconv_ir.load(path).bind(shapes={"x": [4, 8, 4, 4]}).plan
     transformed = free.weight_bytes - none.weight_bytes
     held = deconv_ir.load(path, memory_limit=free.peak_bytes).bind(shapes=shape).plan

@@ -1,4 +1,4 @@
-"""What a plan leaves out: shapes that it knows, and outputs that nobody takes."""
+"""Steps that a plan leaves out: shapes known when it is made, and unused outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def test_shapes_that_are_computed_are_known_when_planned(tmp_path: Path) -> None:
-    """Resized to twice the extents that it has: nothing of that is left to run."""
+    """A resize to twice the input's extents: the computation of the extents is left out."""
     ir = IR()
     x = ir.parameter("x", "?,4,?")
     shape = ir.layer("ShapeOf", [x], version="opset3", names="shape", precision="I64")
@@ -33,14 +33,14 @@ def test_shapes_that_are_computed_are_known_when_planned(tmp_path: Path) -> None
         results = list(model.run([data]).values())
         np.testing.assert_array_equal(results[0], data.reshape(-1, extents[2]))
         assert results[1].tolist() == list(extents)
-        results[1][:] = 0  # the caller's own
+        results[1][:] = 0  # the caller's own arrays
         assert [r.layer for r in as_rows(model.bind([data]).plan)] == ["y"]
         assert model.bind([data]).plan.folded == 3
     assert model.run([data], outputs=["last"])["last"].tolist() == [5]
 
 
 def test_a_number_that_follows_from_a_shape_is_known_when_planned(tmp_path: Path) -> None:
-    """A scale as torch writes it: x.shape[-1] // 2, as a float."""
+    """The scale is computed as torch writes it: x.shape[-1] // 2, as a float."""
     ir = IR()
     x = ir.parameter("x", "2,?")
     shape = ir.layer("ShapeOf", [x], version="opset3", precision="I64")
@@ -80,7 +80,7 @@ def test_positions_that_nobody_takes_are_not_computed(
     np.testing.assert_array_equal(data.ravel()[positions], expected)
     (alone,) = build([1]).run([data]).values()
     np.testing.assert_array_equal(alone, positions)
-    monkeypatch.setattr(np, "isnan", None)  # only finding positions asks for it
+    monkeypatch.setattr(np, "isnan", None)  # only the search for positions calls isnan
     first = build([0])
     assert first.bind([data]).plan.tensor_bytes == expected.size * 4
     np.testing.assert_array_equal(*first.run([data]).values(), expected)

@@ -1,4 +1,4 @@
-"""The rates of this machine, and the share of them that a layer reaches."""
+"""The peak rates of this machine, and the fraction of them that a layer reaches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_share_is_that_of_the_nearer_limit(
 
 
 def test_limits_of_this_machine() -> None:
-    """Slower than a megahertz, no machine runs the tests; faster than a petabyte a second, none."""
+    """Plausible rates are above a megahertz and below a petabyte per second."""
     limits = measure_limits()
     assert 1e6 < limits.operations < 1e15
     assert 1e6 < limits.bytes < 1e15

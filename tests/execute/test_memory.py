@@ -1,4 +1,4 @@
-"""What is too big is refused before anything is allocated, and in no time."""
+"""Models that need too much memory are refused quickly, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_sizes_are_written(count: int, text: str) -> None:
 
 
 def tile(target: list[int], shape: str = "1,1") -> IR:
-    """x broadcast to a target shape, then changed."""
+    """Broadcast x to a target shape, then change it."""
     ir = IR()
     x = ir.parameter("x", shape)
     big = ir.layer("Tile", [x, ir.const(np.array(target))], name="tile")
@@ -51,7 +51,7 @@ def tile(target: list[int], shape: str = "1,1") -> IR:
 
 
 def refused(model: deconv_ir.Model, inputs: object) -> deconv_ir.ResourceError:
-    """The error; nothing of size is allocated before it (modules are imported)."""
+    """Return the error of a run that must not allocate more than 8 MiB before it."""
     errors = []
 
     def run() -> None:
@@ -79,7 +79,7 @@ def test_sizes_that_overflow_are_errors_of_shape(target: list[int], tmp_path: Pa
 
 
 def test_constants_that_unfold(tmp_path: Path) -> None:
-    """A few bytes that become a tebibyte before the model even runs."""
+    """Constants of a few bytes expand to a tebibyte before the model even runs."""
     ir = IR()
     x = ir.parameter("x", "1")
     small = ir.const(np.ones((1, 1), np.float32))
@@ -111,7 +111,7 @@ def test_the_limit_is_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_scratch_counts(tmp_path: Path) -> None:
-    """What a kernel takes for itself is in the peak, and too much of it is refused."""
+    """A kernel's scratchpad is part of the peak, and too large a scratchpad is refused."""
     ir = IR()
     x = ir.parameter("x", "1,16,64,64")
     filter_ = ir.const(np.ones((16, 16, 3, 3), np.float32))
@@ -139,7 +139,7 @@ def deconvolutions(channels: int, size: int) -> IR:
 
 @pytest.mark.parametrize(("channels", "size"), [(8, 8), (64, 4), (64, 32), (16, 96)])
 def test_a_limit_is_held_or_the_run_is_refused(channels: int, size: int, tmp_path: Path) -> None:
-    """One number: what the plan tells is what the limit bounds, packed weights included."""
+    """The limit bounds the memory that the plan reports, packed weights included."""
     path = deconvolutions(channels, size).save(tmp_path)
     x = np.ones((1, channels, size, size), np.float32)
     free = deconv_ir.load(path).bind([x]).plan
@@ -164,7 +164,7 @@ def test_a_limit_is_held_or_the_run_is_refused(channels: int, size: int, tmp_pat
 def test_filters_packed_by_a_later_plan_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run by an earlier plan holds them, too; they are packed when a plan first runs."""
+    """Filters packed by the first run of an earlier plan count for later plans."""
     ir = IR()
     x = ir.parameter("x", "1,32,?,?")
     w = ir.const(np.full((32, 32, 3, 3), 0.1, np.float32))
@@ -186,7 +186,7 @@ def test_filters_packed_by_a_later_plan_count(
 
 
 def make_root(folder: Path, files: dict[str, str]) -> Path:
-    """A file system with control groups."""
+    """Make a file system with control groups."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -214,7 +214,7 @@ NONE_V1 = "9223372036854771712\n"
             },
             [550, 0],
         ),
-        (  # the path is one of outside: the process's own group is at the top
+        (  # the path is one of the host: the process's own group is at the root
             {
                 "proc/self/cgroup": "0::/docker/0123\n",
                 f"{V2}/memory.max": "4096\n",
@@ -273,12 +273,12 @@ def test_what_is_available_is_asked_when_pages_do_not_suffice(
     there = psutil.virtual_memory()
     assert model.run([x])["y"].shape == (256, 1024)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: there._replace(available=1000))
-    # with the 16 bytes of its constant, which it holds already
+    # plus the 16 bytes of its constant, which are already in memory
     assert "1016 B is available" in str(refused(model, [x]))
 
 
 def test_sizes_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
-    """The length of a Range of floats is in the values of its inputs."""
+    """The length of a Range of floats depends on the values of its inputs."""
     ir = IR()
     ends = [ir.parameter(name, "") for name in ("start", "stop", "step")]
     ir.result(ir.layer("Range", ends, {"output_type": "f32"}, version="opset4", names="y"))
@@ -290,7 +290,7 @@ def test_sizes_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the figure of what is in use is Linux's")
 def test_a_limit_of_addresses_counts() -> None:
-    """`ulimit -v`: what is in use, and what is left, add up to it."""
+    """`ulimit -v`: used and available memory add up to the limit."""
     code = """
 import resource
 from deconv_ir.execute.memory import available_bytes

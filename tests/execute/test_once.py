@@ -1,4 +1,4 @@
-"""A run that frees the packed weights of each layer behind it."""
+"""A run that frees the packed weights of each layer after the layer has run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILTER = 1024  # bytes
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Bytes of the weights file that were read, read by read."""
+    """Return the number of bytes of each read from the weights file."""
     sizes: list[int] = []
     read = Weights.read
 

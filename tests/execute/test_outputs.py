@@ -1,4 +1,4 @@
-"""Which part of a graph runs: tensors by name, and layers without an implementation."""
+"""Parts of a graph that run: tensors by name, and layers without an implementation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)
 
 
 def partly_supported() -> IR:
-    """x -> tanh -> split; one half goes on to layers that nobody knows."""
+    """x -> tanh -> split; one half goes on to layers of unknown types."""
     ir = IR()
     x = ir.parameter("x", "2,6")
     t = ir.layer("Tanh", [x], name="t", names="t_out")
@@ -83,7 +83,7 @@ def test_nothing_is_computed_before(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_inner_tensors_by_name(
     asked: list[str], expected: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    """By tensor name, layer name or id; NumPy is the oracle."""
+    """Tensors are requested by tensor name, layer name or id; NumPy is the oracle."""
     model = deconv_ir.load(partly_supported().save(tmp_path))
     found = model.run([X], outputs=asked)
     assert list(found) == list(expected) == model.output_names(asked)
@@ -119,7 +119,7 @@ def test_names_come_before_ids(tmp_path: Path) -> None:
 
 
 def mismatched() -> IR:
-    """The two branches fit for even extents only."""
+    """Build two branches whose shapes only agree for even extents."""
     ir = IR()
     x = ir.parameter("image", "1,1,?,?")
     window = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0"}
@@ -145,7 +145,7 @@ def test_a_shape_error_tells_the_way_from_the_input(tmp_path: Path) -> None:
             caught.value
         ).replace("'image' [1,1,7,7] -> ", "")
         assert "\n" not in str(caught.value)
-    # The model is as good as before.
+    # The model still works after the error.
     assert model.run([np.ones((1, 1, 4, 4), np.float32)])["cat"].shape == (1, 2, 4, 4)
 
 

@@ -1,4 +1,4 @@
-"""Arrays are overwritten where nothing needs them any more, and nowhere else."""
+"""Arrays are overwritten after their last use, and never before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VERSIONS = {"Swish": "opset4", "HSwish": "opset4", "MVN": "opset2"}
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_an_input_that_dies_is_overwritten(name: str, tmp_path: Path) -> None:
-    """And the user's array, which dies nowhere, is not."""
+    """The caller's array, which outlives the run, is not overwritten."""
     kind, attributes, function = CHAINS[name]
     version = VERSIONS.get(kind, "opset1")
     ir = IR()
@@ -102,7 +102,7 @@ def test_an_input_that_dies_is_overwritten(name: str, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_memory_that_is_shared_is_not_overwritten(build, expected, tmp_path: Path) -> None:
-    """Right results whatever the plan proposes; each case is one a careless plan gets wrong."""
+    """Results are right whatever the plan proposes; a careless plan fails each of these cases."""
     ir = IR()
     e = ir.layer("Sinh", [ir.parameter("x", "4,4")], name="e")
     ir.result(build(ir, e))
@@ -113,7 +113,7 @@ def test_memory_that_is_shared_is_not_overwritten(build, expected, tmp_path: Pat
 
 
 def test_outputs_are_arrays_of_their_own(tmp_path: Path) -> None:
-    """Two outputs that are views of one array, and one that was overwritten if nobody looked."""
+    """Two outputs are views of one array, and a third must not be overwritten."""
     ir = IR()
     e = ir.layer("Exp", [ir.parameter("x", "4,4")], name="e")
     halves = ir.layer(

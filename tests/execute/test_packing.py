@@ -1,4 +1,4 @@
-"""Filters that are packed while the rest is planned: plans and results are those without."""
+"""Filters are packed in the background during planning: plans and results do not change."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CHANNELS, SIZE = 96, 20
 
 
 def even(weights: np.ndarray) -> None:
-    """Leave weights as they are."""
+    """Return the weights unchanged."""
 
 
 def without_a_tap(weights: np.ndarray) -> None:
-    """Such filters are not transformed for Winograd."""
+    """Remove a tap: such filters are not transformed for Winograd."""
     weights[7, :, 1, 2] = 0
 
 
@@ -35,9 +35,9 @@ def infinite(weights: np.ndarray) -> None:
 
 
 def network(folder: Path, change: Callable[[np.ndarray], None]) -> Path:
-    """Three convolutions whose filters are large enough for C to read them, then one that is not.
+    """Build three convolutions with filters large enough to be read in C, then a smaller one.
 
-    The second is changed; the last two are equal.
+    The second filter is changed; the last two are equal.
     """
     rng, ir = np.random.default_rng(3), IR()
     y = ir.parameter("x", f"1,{CHANNELS},{SIZE},{SIZE}")
@@ -55,14 +55,14 @@ def network(folder: Path, change: Callable[[np.ndarray], None]) -> Path:
 
 @pytest.fixture(autouse=True)
 def two_threads():
-    """One for the caller, one that packs."""
+    """Use two threads: one for the caller, one that packs."""
     set_threads(2)
     yield
     set_threads(None)
 
 
 def run(path: Path) -> tuple[str, np.ndarray]:
-    """The plan, as it is printed, and the output."""
+    """Return the plan as text, and the output."""
     model = deconv_ir.load(path)
     x = np.random.default_rng(4).normal(size=(1, CHANNELS, SIZE, SIZE)).astype(np.float32)
     bound = model.bind([x])
@@ -81,12 +81,12 @@ def test_plans_and_results_are_those_of_filters_packed_at_once(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without a tap, the second layer is planned again where Winograd would be faster."""
+    """A second layer without a tap is planned again where Winograd would be faster."""
     path = network(tmp_path, change)
     found: list[int] = []
 
     class Watched:
-        """A packer whose outcome is written down."""
+        """A packer that records its results."""
 
         def __init__(self) -> None:
             self._packer = background_packer()
@@ -110,7 +110,7 @@ def test_plans_and_results_are_those_of_filters_packed_at_once(
 def test_layers_are_planned_again_where_weights_are_not_fit_for_winograd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Winograd is forced here, so that the processor does not choose."""
+    """Winograd is forced here, so that the choice does not depend on the processor."""
     monkeypatch.setenv("DECONV_IR_KERNEL", "winograd")
     planned: list[int] = []
     make_plan = executor.make_plan
@@ -125,7 +125,7 @@ def test_layers_are_planned_again_where_weights_are_not_fit_for_winograd(
         path = network(tmp_path, change)
         shown, _ = run(path)
         assert len(planned) == count
-        set_threads(1)  # without a packer; plans are made for two threads, whatever runs have
+        set_threads(1)  # without a packer; plans are made for two threads, however many run
         assert shown.count("winograd") == run(path)[0].count("winograd")
         set_threads(2)
 
@@ -140,7 +140,7 @@ def test_a_file_that_becomes_too_short_is_one_error(tmp_path: Path) -> None:
 
 
 def layer(path: Path, packer: object) -> native.CompiledKernel:
-    """A layer whose filter lies in a file."""
+    """Prepare a layer whose filter lies in a file."""
     from deconv_ir.ir.lazy_tensor import LazyTensor
     from deconv_ir.kernels.activation import Activation
     from deconv_ir.kernels.problem import Problem
@@ -158,7 +158,7 @@ def layer(path: Path, packer: object) -> native.CompiledKernel:
 
 
 def test_what_a_packer_leaves_undone_is_packed_later(tmp_path: Path) -> None:
-    """It is dropped, and lets go of the layer; a packer that has finished takes no more."""
+    """A packer that is dropped releases the layer; one that has finished accepts no more layers."""
     packer = background_packer()
     kernel = layer(tmp_path / "a", packer)
     assert not kernel.is_filled
@@ -178,7 +178,7 @@ def test_one_thread_packs_at_once() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_packs_again(tmp_path: Path) -> None:
-    """Its parent's threads did not come along: it neither waits for them nor ends them."""
+    """A forked child, which lacks its parent's threads, neither waits for them nor ends them."""
     packer = background_packer()
     kernel = layer(tmp_path / "a", packer)
     child = os.fork()

@@ -1,4 +1,4 @@
-"""What a plan leaves out, and when one is made."""
+"""Steps and weights that a plan leaves out, and when a plan is made."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_constants_are_folded_once_and_dead_layers_never_run(
 
 
 def test_the_unpacked_copy_of_a_filter_is_dropped(tmp_path: Path) -> None:
-    """f16 weights become f32, then packed; afterwards only the packed ones are there."""
+    """f16 weights become f32, then are packed; afterwards only the packed weights remain."""
     ir = IR()
     x = ir.parameter("x", "1,64,1,1")
     size = 64 * 512 * 9 * 4
@@ -94,7 +94,7 @@ def test_a_second_run_plans_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_plan_is_for_a_number_of_threads(tmp_path: Path) -> None:
-    """What layers are bound to, and the scratch that they may take, depend on it."""
+    """The algorithms of layers and their scratchpads depend on the number of threads."""
     ir = IR()
     x = ir.parameter("x", "1,4,6,6")
     y = ir.layer(
@@ -143,7 +143,7 @@ def test_small_integer_values_have_plans_of_their_own(tmp_path: Path) -> None:
 
 
 def test_many_threads_many_shapes(tmp_path: Path) -> None:
-    """Results are those of one thread, and each plan is made once."""
+    """Results are the same as with one thread, and each plan is made once."""
     ir = IR()
     x = ir.parameter("x", "1,2,?,?")
     y = ir.layer("ConvolutionBackpropData", [x, ir.const(normal(2, 3, 3, 3))], {"strides": "2,2"})

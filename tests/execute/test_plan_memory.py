@@ -1,4 +1,4 @@
-"""The memory that a plan proposes is what a run takes."""
+"""A run takes the memory that its plan reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.kernels.algorithm import preferred_algorithm
 
 
 def u_net(size: int = 192) -> IR:
-    """A small U-Net: convolutions, pooling, deconvolutions, and what is skipped to the end."""
+    """Build a small U-Net: convolutions, pooling, deconvolutions and skip connections."""
     ir = IR()
     pads = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
     twice = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
@@ -43,7 +43,7 @@ def u_net(size: int = 192) -> IR:
 
 
 def decoder() -> IR:
-    """Deconvolutions one after the other, each larger than the last."""
+    """Build deconvolutions in a chain, each with a larger output than the one before."""
     ir = IR()
     y = ir.parameter("x", "1,16,24,24")
     for channels in (16, 16, 8):
@@ -68,7 +68,7 @@ def elementwise() -> IR:
 @pytest.mark.usefixtures("plain_memory")
 @pytest.mark.parametrize("build", [u_net, decoder, elementwise])
 def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
-    """NumPy reports its arrays to tracemalloc; weights are packed when that begins."""
+    """NumPy reports its arrays to tracemalloc; weights are packed before the measurement."""
     scratch = 1 << 20
     model = deconv_ir.load(build().save(tmp_path), scratch_bytes=scratch)
     (port,) = model.inputs.values()
@@ -79,12 +79,12 @@ def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     running = plan.peak_bytes - plan.weight_bytes
     assert plan.tensor_bytes <= running <= 1.1 * plan.tensor_bytes + plan.scratch_bytes
     peak = traced_peak(lambda: model.run([x]))
-    # Only the NumPy fallback has its scratch from NumPy.
+    # Only the NumPy fallback takes its scratchpad from NumPy.
     allowed = 1.3 * (plan.tensor_bytes + plan.weight_bytes) + scratch * (
         preferred_algorithm() is not Kernel.COMPILED
     )
     assert peak + plan.weight_bytes <= allowed
-    # The bound is one: what the plan says is alive at once really is.
+    # The bound is tight: the tensors that the plan counts are alive at the same time.
     assert peak >= 0.95 * plan.tensor_bytes
 
 
@@ -98,7 +98,7 @@ def test_places_are_used_again(tmp_path: Path) -> None:
     model = deconv_ir.load(ir.save(tmp_path))
     x = normal(1, 4, 256, 256)
     offsets = [row.offset for row in rows_of(model, [x]).values()]
-    # Input and output of a layer cannot be one; the result is the caller's own.
+    # A layer's input and output cannot share memory; the result is the caller's own.
     assert offsets == [0, 1 << 20, 0, 1 << 20, 0, None]
     assert model.bind([x]).plan.arena_bytes == 2 << 20
 
@@ -121,7 +121,7 @@ def test_a_part_without_an_axis_takes_no_memory(tmp_path: Path) -> None:
 
 
 def large() -> IR:
-    """A result so large that the kernels take its memory from their pool, then overwritten."""
+    """The result is so large that kernels allocate it from their pool, then it is overwritten."""
     ir = IR()
     y = ir.parameter("x", "1,1,1600,1600")
     for _ in range(3):
@@ -134,7 +134,7 @@ def large() -> IR:
 def test_what_the_plan_proposes_is_done(
     build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check of reference counts never refuses what the plan rightly says."""
+    """The check of reference counts never refuses a correct proposal of the plan."""
     model = deconv_ir.load(build().save(tmp_path))
     (port,) = model.inputs.values()
     x = normal(*port.shape)

@@ -1,4 +1,4 @@
-"""Elementwise layers that are joined: which, what they compute, and what is told of them."""
+"""Elementwise layers that are joined: the selection, the results, and the listing of the plan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows_of(model: deconv_ir.Model, arrays: Any, **options: Any) -> dict[str, Pl
 
 
 def residual() -> IR:
-    """(a * scale + shift) + b, HSwish; a and b are large."""
+    """Compute (a * scale + shift) + b, then HSwish; a and b are large."""
     ir = IR()
     a, b = ir.parameter("a", "2,3,40,50"), ir.parameter("b", "2,3,40,50")
     scaled = ir.layer("Multiply", [a, ir.const(normal(1, 3, 1, 1))], name="scaled")
@@ -93,7 +93,7 @@ def test_a_tensor_with_two_users_is_computed_once(tmp_path: Path) -> None:
 
 
 def test_what_is_small_is_not_computed_for_every_element(tmp_path: Path) -> None:
-    """A gate of one number a channel, as in squeeze-and-excite."""
+    """A gate of one number per channel, as in squeeze-and-excite."""
     ir = IR()
     x, pooled = ir.parameter("x", "1,3,40,50"), ir.parameter("pooled", "1,3,1,1")
     gate = ir.layer("Sigmoid", [pooled], name="gate")
@@ -105,7 +105,7 @@ def test_what_is_small_is_not_computed_for_every_element(tmp_path: Path) -> None
 
 
 def test_joining_does_not_keep_more_tensors_alive(tmp_path: Path) -> None:
-    """Two tensors die in a sum that is needed later: it is computed where it stands."""
+    """Two tensors die in a sum that is needed later: the sum is not joined to its consumer."""
     ir = IR()
     x = ir.parameter("x", "1,4,64,64")
     a = ir.layer("SoftMax", [x], {"axis": "1"}, name="a")
@@ -122,7 +122,7 @@ def test_joining_does_not_keep_more_tensors_alive(tmp_path: Path) -> None:
 
 
 def test_a_chain_from_one_tensor_is_joined_over_other_layers(tmp_path: Path) -> None:
-    """Its input stays alive instead of its output, which is as large."""
+    """The input stays alive instead of the output, which is as large."""
     ir = IR()
     x = ir.parameter("x", "1,4,64,64")
     a = ir.layer("SoftMax", [x], {"axis": "1"}, name="a")
@@ -195,7 +195,7 @@ def test_a_slope_of_each_channel_joins_a_sum(tmp_path: Path) -> None:
 
 
 def test_what_a_convolution_does_not_take_over_is_joined(tmp_path: Path) -> None:
-    """A bias that is one, but slopes of the channels and a sum behind it."""
+    """The convolution adds the bias; slopes of channels and a sum behind it are joined."""
     ir = IR()
     x, skip = ir.parameter("x", "1,2,5,6"), ir.parameter("skip", "1,3,6,7")
     up = ir.layer("ConvolutionBackpropData", [x, ir.const(normal(2, 3, 2, 2))], name="up")

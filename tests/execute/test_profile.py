@@ -1,4 +1,4 @@
-"""Where the time goes: layers, arithmetic operations, and the trace."""
+"""Time per layer, counts of arithmetic operations, and the trace."""
 
 from __future__ import annotations
 

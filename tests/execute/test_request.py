@@ -1,4 +1,4 @@
-"""The arena of a plan: tensors that are alive are apart in it, and results do not lie in it."""
+"""The arena of a plan: live tensors do not overlap in it, and results do not lie in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deconv_ir.ops.plugins import register
 
 @pytest.mark.parametrize("seed", range(20))
 def test_tensors_that_are_alive_together_are_apart(seed: int) -> None:
-    """Of random lifetimes and sizes, wherever the limit lies."""
+    """Lifetimes and sizes are random, for any limit."""
     rng = np.random.default_rng(seed)
     steps = int(rng.integers(2, 30))
     groups = []
@@ -60,7 +60,7 @@ def test_tensors_that_are_alive_together_are_apart(seed: int) -> None:
 
 
 class _ViewOfInput(Operation):
-    """Returns its input as it is, and does not say that it may."""
+    """Return the input unchanged, without declaring the output a view."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)
@@ -76,7 +76,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chain(size: int, wrap: str | None = None, version: str = "opset1") -> IR:
-    """sinh(x) + cosh(cosh(... sinh(x))), where the first term may pass another layer."""
+    """sinh(x) + cosh(cosh(... sinh(x))); the first term may go through another layer."""
     ir = IR()
     y: Out = ir.layer("Sinh", [ir.parameter("x", f"1,{size}")])
     first = y if wrap is None else ir.layer(wrap, [y], version=version)
@@ -101,7 +101,7 @@ def expected(x: Array) -> Array:
 def test_views_of_the_arena_keep_their_elements(
     kind: str | None, version: str, size: int, tmp_path: Path
 ) -> None:
-    """Also where a layer returns one that nobody expects."""
+    """Elements are kept even where a layer returns an undeclared view."""
     ir = chain(size)
     if kind is not None:
         ir = chain(size, kind, version)
@@ -126,7 +126,7 @@ def test_results_outlive_later_runs(tmp_path: Path) -> None:
 def test_a_memory_limit_releases_idle_arenas(
     limit: int | None, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of plans for other shapes, which a run may keep elsewhere."""
+    """Arenas of plans for other shapes, which runs otherwise keep, are released."""
     made: list[weakref.ref[request.InferRequest]] = []
 
     class Watched(request.InferRequest):

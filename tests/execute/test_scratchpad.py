@@ -1,4 +1,4 @@
-"""What layers may take for themselves: as much as pays, near the lower bound of the peak."""
+"""Scratchpads of layers: as large as is useful, with the peak near its lower bound."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def layer(
     packed: bool = False,
     transient: float = math.inf,
 ) -> Ask:
-    """A layer that takes all the scratch it is given."""
+    """Make a layer that uses all of its scratchpad."""
 
     def candidates(scratch: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:
         slowed = 1 + 0.01 * (1024 * K / scratch)
@@ -81,7 +81,7 @@ def test_scratch_gives_way_to_weights_that_save_more() -> None:
     (grant,) = choose(layer(100, 50, 700 * K), budget=1024 * K)
     assert grant == Grant(0, 256 * K, grant.candidate)
     assert (grant.candidate.weight_bytes, grant.candidate.scratch_bytes) == (700 * K, 256 * K)
-    # But not where larger tiles save more, nor where direct sums are faster.
+    # Winograd is not used where larger tiles save more, or where direct sums are faster.
     assert choose(layer(100, 99.9, 700 * K), budget=1024 * K) == []
     assert choose(layer(100, 101, 10 * K), budget=1024 * K) == []
 
@@ -95,9 +95,9 @@ def test_runs_make_the_weights_that_cannot_be_kept() -> None:
     assert chosen(large, budget=1000 * K) == [(0, 0)]
     assert chosen(large, budget=2048 * K) == [(0, 900 * K)]
     assert chosen(large, small, budget=1000 * K) == [(1, 100 * K), (0, 0)]
-    # Neither fits beside the smallest scratchpad.
+    # Neither layer fits beside the smallest scratchpad.
     assert chosen(large, layer(100, 99, 980 * K, transient=99), budget=1000 * K) == [(0, 0), (1, 0)]
-    # Direct sums where weights that are made again and again take longer.
+    # Direct sums are chosen where making the weights in each run takes longer.
     assert chosen(layer(100, 50, 900 * K, transient=101), budget=900 * K) == []
 
 
@@ -113,7 +113,7 @@ def test_weights_of_each_run_get_the_scratchpad_that_kept_ones_would_leave() -> 
 
 
 def test_weights_that_are_packed_change_no_choice() -> None:
-    """Or results would depend on what was run before."""
+    """Otherwise results would depend on earlier runs."""
     for budget in (100 * K, 700 * K, 1024 * K, 4096 * K):
         fresh = choose(layer(100, 50, 700 * K), layer(100, 60, 300 * K), budget=budget)
         first = layer(100, 50, 700 * K, packed=True)
@@ -164,7 +164,7 @@ def up(ir: IR, y: Out, inputs: int, outputs: int) -> Out:
 
 
 def decoder(channels: int, size: int) -> IR:
-    """Deconvolutions with activations behind them."""
+    """Build deconvolutions with activations."""
     ir = IR()
     y = ir.parameter("x", f"1,{channels},{size},{size}")
     for _ in range(2):
@@ -174,7 +174,7 @@ def decoder(channels: int, size: int) -> IR:
 
 
 def encoder(channels: int, size: int) -> IR:
-    """Convolutions, norms, poolings, and the way back by interpolation."""
+    """Build convolutions, norms, poolings, and upsampling by interpolation."""
     ir = IR()
     y = conv(ir, ir.parameter("x", f"1,{channels},{size},{size}"), channels, channels)
     axes = ir.const(np.array([2, 3]))
@@ -191,7 +191,7 @@ def encoder(channels: int, size: int) -> IR:
 
 
 def heavy(channels: int, size: int) -> IR:
-    """Weights that are more than all tensors."""
+    """Build a network whose weights are larger than all tensors."""
     ir = IR()
     y = ir.parameter("x", f"1,{channels},{size},{size}")
     for _ in range(4):
@@ -201,7 +201,7 @@ def heavy(channels: int, size: int) -> IR:
 
 
 def recurrent(channels: int, size: int) -> IR:
-    """An LSTM over a long time."""
+    """Build an LSTM over a long sequence."""
     ir = IR()
     x = ir.parameter("x", f"1,{size},{channels}")
     states = [ir.const(np.zeros((1, 1, channels), np.float32)) for _ in range(2)]
@@ -229,17 +229,17 @@ def test_the_peak_is_within_its_bound(
 ) -> None:
     """1.3 times the largest set of tensors alive at once, with every weight once.
 
-    Beyond that is what layers of some KiB cannot do without.  NumPy reports its arrays:
-    what they take is in the plan, too.
+    Small layers may exceed it by some KiB that they need.  NumPy reports its arrays to tracemalloc:
+    the plan must cover their bytes.
     """
     model = deconv_ir.load(build(channels, size).save(tmp_path))
     (port,) = model.inputs.values()
     x = normal(*port.shape)
     model.run([x])
     plan = model.bind([x]).plan
-    if COMPILED:  # the NumPy fallback takes what it needs
+    if COMPILED:  # the NumPy fallback takes as much scratch as it needs
         assert plan.peak_bytes <= max(1.3 * plan.bound_bytes, plan.bound_bytes + 112 * K)
-        # Scratch is given to C in bytes; here are its layers' weights, packed.
+        # C takes scratch in bytes, so this is the packed weights of layers.
         packed = plan.weight_bytes - plan.constant_bytes
         assert packed <= max(0.25 * plan.bound_bytes, K)
     measured = traced_peak(lambda: model.run([x]))
@@ -264,7 +264,7 @@ def windows(y: np.ndarray, w: np.ndarray, step: int = 1) -> np.ndarray:
 
 
 def test_equal_layers_share_a_packed_filter(tmp_path: Path) -> None:
-    """Equal are attributes, constants, and what is computed behind them; not what they convolve."""
+    """Layers are equal by attributes, constants and the operations fused behind them."""
     ir = IR()
     w, b = normal(4, 4, 3, 3), normal(1, 4, 1, 1)
     filters = [ir.const(w), ir.const(w.astype(np.float16)), ir.const(w.astype(np.float16))]
@@ -288,7 +288,7 @@ def test_equal_layers_share_a_packed_filter(tmp_path: Path) -> None:
     model = deconv_ir.load(ir.save(tmp_path))
     data = normal(1, 4, 12, 12)
     plan = model.bind(data).plan
-    # Plain, with bias and ReLU, from f16 twice: equal constants are not looked for in the file;
+    # Without and with bias and ReLU, twice from f16 (equal constants in the file are not merged),
     # with an addition, and with another stride.
     assert plan.constant_bytes == 3 * w.nbytes + b.nbytes
     if COMPILED:
@@ -309,7 +309,7 @@ def test_equal_layers_share_a_packed_filter(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system's figures are Linux's")
 def test_a_process_stays_within_it_as_well(tmp_path: Path) -> None:
-    """The peak resident memory of deconv-run, a network of 33 MiB beside one of 1 KiB."""
+    """The peak resident memory of deconv-run, for networks of 33 MiB and of 1 KiB."""
     small, large = tmp_path / "small", tmp_path / "large"
     for folder, size in ((small, 3), (large, 330)):
         folder.mkdir()
@@ -347,7 +347,7 @@ print((peak() - before) / bound)
 def test_a_filter_is_not_there_twice_while_it_is_packed(
     kind: str, compressed: bool, tmp_path: Path
 ) -> None:
-    """It is read, decompressed and packed a part at a time."""
+    """The filter is read, decompressed and packed one part at a time."""
     ir = IR()
     x, filter_ = ir.parameter("x", "1,512,4,4"), normal(512, 512, 3, 3)
     w = ir.const(filter_.astype(np.float16) if compressed else filter_)
@@ -369,7 +369,7 @@ def test_a_filter_is_not_there_twice_while_it_is_packed(
 def test_any_kernel_with_candidates_gets_a_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The executor asks the interface of kernels: the one here belongs to no convolution."""
+    """The executor uses the interface of kernels: the kernel here is not a convolution's."""
 
     class Choice:
         algorithm = AlgorithmCandidate(1.0, 7 * K, 0)

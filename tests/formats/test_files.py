@@ -1,4 +1,4 @@
-"""Reading files of a bounded size, by the one function that does."""
+"""The function that reads files of a bounded size."""
 
 from __future__ import annotations
 

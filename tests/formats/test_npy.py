@@ -1,4 +1,4 @@
-"""Arrays from files: what is read, and what is refused without reading it."""
+"""Arrays from files: forms that are read, and forms that are refused without being read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.formats import npy
 
 
 def header(text: str, version: tuple[int, int] = (1, 0)) -> bytes:
-    """The beginning of a .npy file with this header."""
+    """Return the beginning of a .npy file with this header."""
     size = len(text).to_bytes(2 if version == (1, 0) else 4, "little")
     return b"\x93NUMPY" + bytes(version) + size + text.encode()
 

@@ -1,1 +1,1 @@
-"""Input that means harm, and conditions that do: see docs/reliability.md."""
+"""Malicious input and adverse conditions: see docs/reliability.md."""

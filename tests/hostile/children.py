@@ -1,4 +1,4 @@
-"""Things done in a child process, with bounded memory: what it may take is part of a promise."""
+"""Run code in child processes with bounded memory, as the library promises bounds on memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BOUND = (
 
 
 def bounded(code: str, memory: int = 512 * MIB, seconds: float = 60) -> str:
-    """Run Python code in a child with so much address space; return what it prints.
+    """Run Python code in a child with bounded address space; return its standard output.
 
     A `DeconvError` is printed; anything else that it raises fails the test.
     """
@@ -57,7 +57,7 @@ def start(script: str, *arguments: object, cwd: Path, **options: object) -> subp
 
 
 def run(script: str, *arguments: object, cwd: Path, **options: object) -> tuple[int, str, str]:
-    """Run a command; return its exit code, and what it printed on both streams."""
+    """Run a command; return its exit code, standard output and standard error."""
     process = start(script, *arguments, cwd=cwd, **options)
     out, err = process.communicate(timeout=60)
     return process.returncode, (out or b"").decode(), (err or b"").decode()
@@ -71,15 +71,15 @@ def one_error_line(text: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """What a child process is to find: this interpreter's modules."""
-    # Each thread of the BLAS reserves address space: not what is measured.
-    # The import path is passed on: the package may be installed in neither.
+    """Return the environment of child processes, in which this interpreter's modules are found."""
+    # Each thread of the BLAS reserves address space, which is not measured here. The import path is
+    # passed on, since neither package may be installed.
     paths = [p for p in sys.path if p]
     return {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def die(_: object) -> None:
-    """End this process as the system does where memory is short."""
+    """End this process as the system does when memory runs out."""
     os.kill(os.getpid(), 9)
 
 

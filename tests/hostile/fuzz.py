@@ -3,10 +3,10 @@
     python tests/hostile/fuzz.py TARGET FOLDER --seconds 60
     python tests/hostile/fuzz.py TARGET FOLDER --runs 2000
 
-The second form is for machines of others: seeded, the same inputs each time
-on the same code.  It starts from corpus/TARGET and the seeds below, keeps what it learns in FOLDER,
-and leaves an input that breaks a promise in FOLDER/crash-*.  A finding becomes
-a file in corpus/TARGET, where `tests/hostile/test_corpus.py` runs it for ever.
+The second form is for CI: seeded, it tries the same inputs each time on the same code.  It starts
+from corpus/TARGET and the seeds below, keeps its corpus in FOLDER, and saves an input that breaks a
+promise as FOLDER/crash-*.  A finding becomes a file in corpus/TARGET, where
+`tests/hostile/test_corpus.py` runs it from then on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import atheris
 with atheris.instrument_imports(include=["deconv_ir", "deconv_cli"]):
     from hostile.targets import CORPUS, TARGETS
 
-    # What a target imports within, atheris has to see too.
+    # atheris must also instrument the modules that a target imports lazily.
     for _name in sorted(TARGETS):
         TARGETS[_name](b"")
 

@@ -1,4 +1,4 @@
-"""IRs made of the operations' own declarations, through load, lint and run; see `runner`.
+"""Load, lint and run IRs generated from the declarations of operations; see `runner`.
 
 Each is one layer, with a few small ones around it.  Its attributes are drawn by
 their declared kinds: allowed, at the edge, out of range, of another kind, of
@@ -52,7 +52,7 @@ COMMON = [
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a layer: a shape, None of a dynamic rank, and elements if they matter."""
+    """An input of a layer: a shape (None: of dynamic rank), and elements if their values matter."""
 
     element_type: ElementType
     shape: Shape
@@ -60,14 +60,14 @@ class Input:
 
 
 class Generator(IRMaker):
-    """Makes IRs; the same ones for the same numbers."""
+    """Generate IRs from a seed and a number; equal seeds and numbers give equal IRs."""
 
     def __init__(self) -> None:
         self.operations = all_operations()
         self.unary = [o for o in self.operations if issubclass(o, Unary)]
 
     def make(self, seed: int, number: int) -> Seed:
-        """Return the IR of that number."""
+        """Return the IR with a number."""
         draw = random.Random(f"generate/{seed}/{number}")
         operation = self.operations[number % len(self.operations)]
         examples = [parse_example(text) for text in operation.examples]
@@ -125,7 +125,7 @@ class Generator(IRMaker):
         return ir.layer(operation.type, [source], version=version, precision="dynamic")
 
     def _source(self, draw: random.Random, ir: IR, name: str, given: Input) -> Out:
-        """Add a Parameter or a constant, and sometimes what is computed of it."""
+        """Add a Parameter or a constant, sometimes with a layer behind it."""
         chance = 0.8 if given.elements is not None else 0.25
         constant = draw.random() < chance and given.shape is not None
         if constant and element_count(static(given.shape)) <= MAX_CONSTANT:
@@ -205,7 +205,7 @@ def _free_attributes(
 
 
 def _allowed(draw: random.Random, spec: AttributeSpec, inputs: list[Input]) -> str:
-    """Return a text that the attribute's kind takes, if one is found."""
+    """Return a text that the attribute's kind accepts, if one is found."""
     ranks = [len(i.shape) for i in inputs if i.shape is not None]
     rank = ranks[0] if ranks else draw.randrange(7)
     length = draw.choice((max(0, rank - 2), max(0, rank - 2), max(0, rank - 2), rank, 1, 2, 3))
@@ -247,7 +247,7 @@ def _disturb_attributes(
         attributes.pop(spec.name, None)
     elif kind < 0.5:
         attributes[spec.name] = _allowed(draw, spec, inputs)
-    elif kind < 0.8:  # the edge of what it takes
+    elif kind < 0.8:  # the limits of its kind
         far = [text for text in INTEGERS if _parses(spec, text)]
         old = attributes.get(spec.name, "1")
         parts = old.split(",")
@@ -306,7 +306,7 @@ def _values(draw: random.Random, element_type: ElementType, count: int) -> list[
 
 
 def _bytes(draw: random.Random, given: Input) -> bytes:
-    """Return the stored form of a constant: its elements, or any."""
+    """Return the stored bytes of a constant: its elements, or random bytes."""
     count = element_count(static(given.shape))
     kind = given.element_type
     if kind.is_packed or not kind.bits or kind.name in ("f8e8m0", "f8e4m3", "f8e5m2"):
@@ -321,7 +321,7 @@ def _bytes(draw: random.Random, given: Input) -> bytes:
 
 
 def _dynamic(draw: random.Random, shape: Shape) -> str:
-    """Write a shape, sometimes with dims that are not known."""
+    """Write a shape, sometimes with unknown dims."""
     if shape is None or draw.random() < 0.03:
         return "..."
     if draw.random() < 0.85:

@@ -1,10 +1,9 @@
-"""Hostile .npy and .npz files through the reader of deconv-run; see `runner`.
+"""Read hostile .npy and .npz files with the reader of deconv-run; see `runner`.
 
-Each begins as a valid array.  Then fields of its header are of a wrong kind, out
-of range, missing, misspelt, or in another order, and the version, the length of the
-header, the padding or the number of bytes behind it is another.  Every fourth is
-an entry of a .npz file, which may be damaged too.  What is read must be the array
-that NumPy reads.
+Each begins as a valid array.  Then fields of its header get a wrong kind or a value out of range,
+go missing, are misspelt or reordered, and the version, the header length, the padding or the number
+of bytes behind it changes.  Every fourth is an entry of a .npz file, which may be damaged too.
+The reader must return the same array as NumPy.
 
     python tests/hostile/headers.py --count 12000 --seed 0
 
@@ -64,7 +63,7 @@ NAMES = ("x.npy", "x.npy", "x.npy", "y.npy", "x", "x.npy.npy", "../x.npy", "", "
 
 
 class Headers(Maker):
-    """Makes files; the same ones for the same numbers."""
+    """Generate files from a seed and a number; equal seeds and numbers give equal files."""
 
     def files(self, seed: int, number: int) -> Mapping[str, bytes]:
         """Return a .npy file, or a .npz file."""
@@ -74,7 +73,7 @@ class Headers(Maker):
         return {"x.npz": _npz(draw)}
 
     def attempt(self, folder: Path, seed: int, number: int) -> str:
-        """Read the file, and compare what is read with NumPy."""
+        """Read the file, and compare the array with NumPy's."""
         from deconv_ir import DeconvError
         from deconv_ir.formats import npy, npz
 
@@ -89,9 +88,9 @@ class Headers(Maker):
 
 
 def _require_same(found: Any, path: Path) -> None:
-    """Require the array that NumPy reads, and no more bytes than the file has."""
+    """Require NumPy's array, which must not have more bytes than the file."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+        warnings.simplefilter("ignore")  # a warning about headers that Python 2 wrote
         expected = _by_numpy(path)
     if found.dtype != expected.dtype or found.shape != expected.shape:
         raise AssertionError(f"{found.dtype}{found.shape}, NumPy {expected.dtype}{expected.shape}")
@@ -102,7 +101,7 @@ def _require_same(found: Any, path: Path) -> None:
 def _by_numpy(path: Path) -> Any:
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
-    # NumPy's own archives look for a name in other ways.
+    # NumPy's own reader of archives finds entries by other rules.
     with zipfile.ZipFile(path) as archive:
         entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         named = [entry for entry in entries if entry.filename == "x.npy"] or entries
@@ -119,7 +118,7 @@ def _reason(message: str) -> str:
 
 
 def _npy(draw: random.Random) -> bytes:
-    """Return an array file, valid but for what is disturbed."""
+    """Return an array file, valid except for disturbed fields."""
     element = draw.choice("<<>") + draw.choice(ELEMENTS)
     shape = tuple(draw.choice((0, 1, 1, 2, 3, 5)) for _ in range(draw.choice((0, 1, 2, 2, 3, 4))))
     data = draw.randbytes(math.prod(shape) * np.dtype(element).itemsize)
@@ -184,12 +183,12 @@ def _disturb_data(draw: random.Random, data: bytes) -> bytes:
 
 
 def _npz(draw: random.Random) -> bytes:
-    """Return an archive of one array or more, or damage it."""
+    """Return an archive of one or more arrays, sometimes damaged."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         names = dict.fromkeys(draw.choice(NAMES) for _ in range(draw.choice((0, 1, 1, 1, 2, 3))))
         for name in names:
-            # Most are valid arrays, or the archive would hide what is wrong with them.
+            # Most arrays are valid, so that the reader gets past the archive.
             archive.writestr(zipfile.ZipInfo(name), _npy(draw), draw.choice(COMPRESSIONS))
     data = stream.getvalue()
     kind = draw.random()
@@ -203,7 +202,7 @@ def _npz(draw: random.Random) -> bytes:
 
 
 def _flipped(draw: random.Random, data: bytes) -> bytes:
-    """Change some bytes: most of them in the tail, where an archive has its directory."""
+    """Change some bytes: most of them at the end, where an archive has its directory."""
     changed = bytearray(data)
     for _ in range(draw.choice((1, 1, 2, 5, 30))):
         tail = max(0, len(changed) - 100) if draw.random() < 0.5 else 0

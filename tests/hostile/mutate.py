@@ -1,6 +1,6 @@
-"""Mutated IRs through load, lint and run; see `runner`.
+"""Load, lint and run mutated IRs; see `runner`.
 
-A mutation knows what an IR is made of: attributes, dims, edges, layers and the
+Mutations follow the structure of IRs: attributes, dims, edges, layers and the
 bytes of constants are changed, removed, copied and exchanged, so that most of
 the files get past the XML parser.
 
@@ -47,7 +47,7 @@ _TYPE = re.compile(r'type="([^"]*)" version="([^"]*)"')
 
 
 class Mutator(IRMaker):
-    """Makes mutated IRs; the same ones for the same numbers."""
+    """Mutate IRs by a seed and a number; equal seeds and numbers give equal IRs."""
 
     def __init__(self) -> None:
         self.seeds = seeds()
@@ -57,7 +57,7 @@ class Mutator(IRMaker):
         )
 
     def make(self, seed: int, number: int) -> Seed:
-        """Return the IR of that number."""
+        """Return the IR with a number."""
         draw = random.Random(f"{seed}/{number}")
         start = draw.choice(self.seeds)
         text, weights = start.xml.decode(), bytearray(start.weights)
@@ -73,7 +73,7 @@ class Mutator(IRMaker):
         return Seed(start.name, data, bytes(weights))
 
     def value(self, draw: random.Random, old: str) -> str:
-        """Return a value in place of another."""
+        """Return a value that replaces another."""
         kind = draw.random()
         if "," in old and kind < 0.5:
             parts = old.split(",")
@@ -113,7 +113,7 @@ def _attribute(mutator: Mutator, draw: random.Random, text: str) -> str:
 
 
 def _data(mutator: Mutator, draw: random.Random, text: str) -> str:
-    """Change an attribute of a <data>, which is where operations read."""
+    """Change an attribute of a <data> element, which holds an operation's attributes."""
     places = list(re.finditer(r"<data [^>]*>", text))
     if not places:
         return _attribute(mutator, draw, text)
@@ -135,7 +135,7 @@ def _dim(mutator: Mutator, draw: random.Random, text: str) -> str:
 
 
 def _element(pattern: re.Pattern[str]) -> Callable[[Mutator, random.Random, str], str]:
-    """Remove, copy, exchange or wrap elements of a kind."""
+    """Remove, copy, exchange or wrap elements of one kind."""
 
     def mutate(mutator: Mutator, draw: random.Random, text: str) -> str:
         matches = list(pattern.finditer(text))

@@ -1,4 +1,4 @@
-"""Hostile files, IRs above all, in child processes with bounds.
+"""Run hostile files, mostly IRs, in child processes with bounded time and memory.
 
 An IR goes through lint, load, inference and run.
 
@@ -36,19 +36,19 @@ BATCH = 500
 
 
 class Maker(abc.ABC):
-    """Makes files, the same ones for the same numbers, and tries them."""
+    """Generate files, the same ones for the same numbers, and try them."""
 
     @abc.abstractmethod
     def files(self, seed: int, number: int) -> Mapping[str, bytes]:
-        """Return the files of that number, by name."""
+        """Return the files with a number, by name."""
 
     @abc.abstractmethod
     def attempt(self, folder: Path, seed: int, number: int) -> str:
-        """Take these files all the way; return how far they came."""
+        """Load, check and run these files; return the last step that was reached."""
 
 
 class IRMaker(Maker):
-    """Makes IRs; the same ones for the same numbers."""
+    """Generate IRs; the same ones for the same numbers."""
 
     def files(self, seed: int, number: int) -> Mapping[str, bytes]:
         """Return the two files of an IR."""
@@ -61,15 +61,15 @@ class IRMaker(Maker):
 
     @abc.abstractmethod
     def make(self, seed: int, number: int) -> Seed:
-        """Return the IR of that number."""
+        """Return the IR with a number."""
 
     def array(self, seed: int, number: int, port: Any, index: int) -> Any:
-        """Return what input `index` of the IR of that number is fed with.
+        """Return the array for input `index` of the IR with a number.
 
         Raises
         ------
         DeconvError
-            There is nothing to feed it with.
+            The input cannot be given an array.
         """
         from deconv_ir.arrays.fitting import random_array
 
@@ -78,7 +78,7 @@ class IRMaker(Maker):
 
 @dataclass
 class Figures:
-    """What a number of IRs came to."""
+    """Counts of the results of a number of IRs."""
 
     tried: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -90,7 +90,7 @@ class Figures:
 
 
 def try_one(path: Path, feed: Callable[[Any, int], Any]) -> str:
-    """Take one IR all the way; return how far it came.
+    """Lint, load, infer and run one IR; return the last step that was reached.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def try_one(path: Path, feed: Callable[[Any, int], Any]) -> str:
     Raises
     ------
     Exception
-        Anything but a `DeconvError`: a failure.
+        Any other than `DeconvError`: a failure.
     """
     import deconv_ir
 
@@ -135,7 +135,7 @@ def try_one(path: Path, feed: Callable[[Any, int], Any]) -> str:
 
 
 def _as_inferred(model: Any, inferred: Any, results: Any) -> None:
-    """Require results to have the shapes and element types that were inferred."""
+    """Require results to have the inferred shapes and element types."""
     from deconv_ir.ir.shapes import compatible
 
     for name, array in results.items():
@@ -147,7 +147,7 @@ def _as_inferred(model: Any, inferred: Any, results: Any) -> None:
 
 
 def require_one_line(text: str) -> None:
-    """Require a message that a terminal shows in one line, more or less."""
+    """Require a message without line breaks, of bounded length."""
     if "\n" in text or len(text) > 4000:
         raise AssertionError(f"a message of {len(text)} characters: {text[:500]!r}")
 
@@ -160,7 +160,7 @@ def _elements(shape: Any) -> int:
 
 
 class TooSlowError(BaseException):
-    """The time for one IR is over."""
+    """The time limit of one IR is exceeded."""
 
 
 def _alarm(*_: object) -> None:
@@ -168,7 +168,7 @@ def _alarm(*_: object) -> None:
 
 
 def _child(maker: Maker, seed: int, numbers: Sequence[int], folder: Path, report: int) -> None:
-    """Try some IRs, and write a line of JSON for each before and after."""
+    """Try some IRs, and write a line of JSON before and after each one."""
     signal.signal(signal.SIGPROF, _alarm)
     warnings.simplefilter("error")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -179,7 +179,7 @@ def _child(maker: Maker, seed: int, numbers: Sequence[int], folder: Path, report
         _say(report, {"number": number})
         started = time.process_time()
         detail = ""
-        # Of CPU: who else has the machine must not decide.
+        # CPU time, which does not depend on other processes.
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             outcome = maker.attempt(folder, seed, number)
@@ -201,7 +201,7 @@ def _say(report: int, line: dict[str, Any]) -> None:
 
 
 def run_batch(maker: Maker, seed: int, numbers: Sequence[int], figures: Figures) -> None:
-    """Try some IRs in child processes; after one that died, a new one goes on."""
+    """Try some IRs in child processes; if one dies, a new one continues behind its IR."""
     remaining = list(numbers)
     while remaining:
         with tempfile.TemporaryDirectory(prefix="deconv-ir-hostile-") as folder:
@@ -219,7 +219,7 @@ def run_batch(maker: Maker, seed: int, numbers: Sequence[int], figures: Figures)
             done, current = _listen(pid, read, seed, figures)
             os.close(read)
             _, status = os.waitpid(pid, 0)
-        if current is not None:  # it died, or was killed, over this one
+        if current is not None:  # the child died, or was killed, while it tried this IR
             outcome = f"DEAD signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "DEAD"
             _count(figures, seed, current, {"outcome": outcome, "seconds": 0.0, "memory": 0})
             done += 1
@@ -229,7 +229,7 @@ def run_batch(maker: Maker, seed: int, numbers: Sequence[int], figures: Figures)
 
 
 def _listen(pid: int, read: int, seed: int, figures: Figures) -> tuple[int, int | None]:
-    """Read what a child says until it ends; kill it where it hangs in C code."""
+    """Read the output of a child until it ends; kill a child that hangs in C code."""
     import select
 
     buffer = b""
@@ -280,7 +280,7 @@ def try_many(maker: Maker, seed: int, first: int, count: int) -> Figures:
 
 
 def main(make_maker: Callable[[], Maker], description: str | None) -> int:
-    """Try many IRs, and print the figures; 1 where one of them failed."""
+    """Try many IRs, and print the figures; return 1 if one of them failed."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0)

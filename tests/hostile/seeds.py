@@ -1,4 +1,4 @@
-"""Valid IRs that mutations start from: the samples, and one for each worked example."""
+"""Valid IRs from which mutations start: the samples, and one for each worked example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deconv_ir.ops.examples import parse_example
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
-# Attributes that reach the branches which examples on one line do not.
+# Attributes that reach branches which the worked examples do not.
 DECONVOLUTIONS = (
     {"strides": "2,2", "dilations": "1,2", "pads_begin": "1,0", "pads_end": "0,1"},
     {"strides": "3,1", "auto_pad": "same_upper", "output_padding": "2,0"},
@@ -31,7 +31,7 @@ class Seed(NamedTuple):
 
 
 def seeds() -> list[Seed]:
-    """All seeds, in an order that does not change."""
+    """Return all seeds, in an order that does not change."""
     found = [*_samples(), *_examples(), *_deconvolutions()]
     return [seed for seed in found if len(seed.xml) < 1 << 16]
 

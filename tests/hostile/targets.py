@@ -1,6 +1,6 @@
-"""What is fuzzed: bytes in; whatever they are, a result or an error that names the place.
+"""Fuzz targets: any bytes must give a result or an error that names the place.
 
-Each target raises only where a promise is broken.  They run under atheris
+A target raises only if a promise is broken.  They run under atheris
 (`make fuzz`), and over the seeds and findings in corpus/ as ordinary tests.
 """
 
@@ -51,7 +51,7 @@ def npy(data: bytes) -> None:
 
 
 def attributes(data: bytes) -> None:
-    """The parsers of attributes: what they take, they write, and take again."""
+    """The parsers of attributes: accepted text is written and parsed again without change."""
     from deconv_ir.ops import all_operations
     from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
 
@@ -83,7 +83,7 @@ def shapes(data: bytes) -> None:
 
 
 def scanner(data: bytes) -> None:
-    """The scanner of documents, and the check of what it finds."""
+    """The scanner of documents, and the check of the examples that it finds."""
     from deconv_ir.spec_examples.check import check_document
     from deconv_ir.spec_examples.text import Document
 

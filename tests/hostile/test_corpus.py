@@ -1,4 +1,4 @@
-"""Every input that once broke a promise, and a slice of the mutations, as ordinary tests.
+"""Inputs that once broke a promise, and a slice of the mutations, as ordinary tests.
 
 The figures for many more are in docs/reliability.md.
 """
@@ -26,14 +26,14 @@ def test_findings_stay_fixed(path: Path) -> None:
 
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_noise(target: str) -> None:
-    """Bytes without any structure; atheris does better, where it is installed."""
+    """Random bytes without structure; atheris covers more, where it is installed."""
     draw = random.Random(target)
     for _ in range(300):
         TARGETS[target](draw.randbytes(draw.choice((0, 1, 7, 60, 400))))
 
 
 def test_a_slice_of_the_mutated_irs() -> None:
-    """In a process of its own: what other tests have loaded counts against the memory limit."""
+    """The test runs in its own process: modules loaded by other tests would count as memory."""
     command = [sys.executable, "-P", str(MUTATE), "--count", "400"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

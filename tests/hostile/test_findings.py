@@ -1,4 +1,4 @@
-"""What mutated IRs found in the operations, each as small as it gets."""
+"""Bugs in operations that mutated IRs found, each in a minimal example."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FAR = 2**63 - 1
 
 @pytest.mark.parametrize("element_type", ["f32", "f16"])
 def test_pads_at_the_edge_of_64_bits(element_type: str, tmp_path: Path) -> None:
-    """The compiled kernel once read, and wrote, out of bounds."""
+    """The compiled kernel once read and wrote out of bounds."""
     dtype = {"f32": np.float32, "f16": np.float16}[element_type]
     ir = IR()
     x = ir.parameter("x", "1,1,3", element_type)
@@ -125,7 +125,7 @@ def test_shapes_that_fit_no_operation(
     words: str,
     tmp_path: Path,
 ) -> None:
-    """An error when the model is loaded, and none from within NumPy."""
+    """The error is raised when the model is loaded, and does not come from within NumPy."""
     ir = IR()
     sources = []
     for i, given in enumerate(inputs):
@@ -141,7 +141,7 @@ def test_shapes_that_fit_no_operation(
 
 
 def test_a_window_far_wider_than_the_data(tmp_path: Path) -> None:
-    """LRN: time and memory are those of the data."""
+    """Time and memory of an LRN are proportional to the data."""
     ir = IR()
     axes = ir.const(np.array([0, 1], np.int64))
     attributes = {"alpha": "1", "beta": "0.5", "bias": "1", "size": str(FAR)}

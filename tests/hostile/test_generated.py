@@ -1,4 +1,4 @@
-"""What generated IRs found in the operations, each as small as it gets, and a slice of them."""
+"""Bugs in operations found by generated IRs, each in a minimal example, and a slice of such IRs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def save(
     *,
     types: Sequence[str] = (),
 ) -> Path:
-    """Write a network of one layer: ``Gather-8`` is the one an opset8 layer has."""
+    """Write a network of one layer: ``Gather-8`` is a Gather of opset8."""
     name, _, opset = kind.partition("-")
     ir = IR()
     sources = []
@@ -50,7 +50,7 @@ def whole(*values: int) -> np.ndarray:
 
 
 def test_a_slice_of_the_generated_irs() -> None:
-    """In a process of its own: what other tests have loaded counts against the memory limit."""
+    """The test runs in its own process: modules loaded by other tests would count as memory."""
     command = [sys.executable, "-P", str(GENERATE), "--count", "600", "--first", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -68,7 +68,7 @@ def test_a_slice_of_the_generated_irs() -> None:
     ],
 )
 def test_a_known_value_outside_the_domain_is_nan(kind: str, value: float, tmp_path: Path) -> None:
-    """IEEE 754: an invalid operation gives NaN; so do these functions of a NaN."""
+    """By IEEE 754 an invalid operation gives NaN, and so does each of these functions of a NaN."""
     path = save(tmp_path, kind, [np.array([value], np.float32)])
     findings = deconv_ir.lint(path, severity="info", deep=True)
     assert not any(f.rule == "internal-error" for f in findings)
@@ -82,7 +82,7 @@ def test_a_known_infinity_stays_one(kind: str, expected: float, tmp_path: Path) 
 
 
 def test_maximum_of_known_values_keeps_nan(tmp_path: Path) -> None:
-    """Python's max(1, nan) is 1; a scale of it must not travel."""
+    """Python's max(1, nan) is 1; shape inference must not use such a scale."""
     ir = IR()
     one, nan = (ir.const(np.array([v], np.float32)) for v in (1.0, np.nan))
     scale = ir.layer("Maximum", [one, nan])
@@ -118,7 +118,7 @@ def test_nothing_of_nothing(
     shape: tuple[int, ...],
     tmp_path: Path,
 ) -> None:
-    """Results without elements are results."""
+    """Operations on empty arrays give results."""
     model = deconv_ir.load(save(tmp_path, kind, inputs, attributes), warn=False)
     arrays = [np.zeros(p.shape, np.float32) for p in model.inputs.values()]
     found = model.run(arrays)["y"]
@@ -127,14 +127,14 @@ def test_nothing_of_nothing(
 
 
 def test_a_transform_of_no_signal_is_zeros(tmp_path: Path) -> None:
-    """Four terms that are asked for of a sum without any are zeros."""
+    """Four requested terms of an empty signal are zeros."""
     path = save(tmp_path, "DFT-7", ["3,0,2", whole(1), whole(4)])
     found = deconv_ir.load(path, warn=False).run([np.zeros((3, 0, 2), np.float32)])["y"]
     np.testing.assert_array_equal(found, np.zeros((3, 4, 2)))
 
 
 def test_attention_without_width_is_the_mean(tmp_path: Path) -> None:
-    """All scores are 0, so that each key has the same weight."""
+    """All scores are 0, so each key has the same weight."""
     path = save(tmp_path, "ScaledDotProductAttention-13", ["1,2,0", "1,3,0", "1,3,1"], FREE)
     arrays = [np.zeros((1, 2, 0)), np.zeros((1, 3, 0)), np.array([[[1], [2], [6]]])]
     found = deconv_ir.load(path, warn=False).run([a.astype(np.float32) for a in arrays])["y"]
@@ -203,7 +203,7 @@ def test_results_of_no_type_of_arrays(
         deconv_ir.load(save(tmp_path, kind, inputs, {name: attribute}))
 
 
-# Inputs of dynamic rank and unknown values: what is wrong is seen when it runs.
+# Inputs of dynamic rank and unknown values: errors are found when the model runs.
 LATE = [
     ("Gather-8", [(2, 3), [0, 1], [0, 1]], {}, "axis must"),
     ("Gather-8", [(2, 3), [0, 1], 7], {}, "axis 7 is outside a rank of 2"),
@@ -225,12 +225,12 @@ def test_refused_when_run(
     words: str,
     tmp_path: Path,
 ) -> None:
-    """Inputs are the results of layers that shape inference does not see through."""
+    """Inputs are results of layers whose values shape inference does not know."""
     ir = IR()
     sources = []
     arrays = []
     for i, one in enumerate(given):
-        # A shape is that of data; the others are lists that a Gather of unknown indices makes.
+        # A tuple is the shape of data; a list becomes the values of a Gather with unknown indices.
         if isinstance(one, tuple):
             sources.append(ir.parameter(f"x{i}", "...", "f32"))
             arrays.append(np.ones(one, np.float32))
@@ -240,7 +240,7 @@ def test_refused_when_run(
         source = ir.parameter(f"x{i}", "?", "i64")
         count = ir.parameter(f"n{i}", "...", "i64")
         axis = ir.const(np.array(0, np.int64))
-        # Of more than 64 elements, values do not travel.
+        # Shape inference does not follow the values of more than 64 elements.
         arrays += [padded, np.arange(values.size).reshape(values.shape)]
         sources.append(
             ir.layer("Gather", [source, count, axis], version="opset8", precision="dynamic")
@@ -264,7 +264,7 @@ def test_refused_when_run(
 
 
 def test_axes_beyond_what_an_array_can_have(tmp_path: Path) -> None:
-    """The list of axes took memory by its announced length."""
+    """The list of axes once took memory according to its declared length."""
     path = save(tmp_path, "Broadcast-3", ["1", f"{2**40}"], types=("f32", "i64"))
     with pytest.raises(deconv_ir.ShapeError, match="would have 1099511627776 axes"):
         deconv_ir.load(path)
@@ -288,7 +288,7 @@ def test_a_convolution_of_a_type_that_has_none(tmp_path: Path) -> None:
 
 
 def test_an_extent_that_no_array_can_have(tmp_path: Path) -> None:
-    """Its positions are not made before the memory is refused."""
+    """The run is refused for its memory before the positions are computed."""
     attributes = {"mode": "linear", "shape_calculation_mode": "sizes"}
     path = save(tmp_path, "Interpolate-11", ["1,1,4", whole(2**60), whole(2)], attributes)
     model = deconv_ir.load(path, warn=False)
@@ -299,11 +299,11 @@ def test_an_extent_that_no_array_can_have(tmp_path: Path) -> None:
 def test_a_constant_computed_of_values_that_inference_cannot_see_fits_or_is_refused(
     tmp_path: Path,
 ) -> None:
-    """The extent is found while constants are folded: a plan refuses it as a run does."""
+    """The extent is found while constants are folded: a plan refuses it just as a run does."""
     ir = IR()
     x, wanted = ir.const(np.ones((1, 1, 2), np.float32)), ir.const(np.array([2.0**40]))
     extent = ir.layer("Convert", [wanted], {"destination_type": "i64"}, precision="dynamic")
-    # Of more than 64 elements, values do not travel.
+    # Shape inference does not follow the values of more than 64 elements.
     padded = ir.layer("Concat", [extent] * 65, {"axis": "0"}, precision="dynamic")
     first = ir.layer(
         "Gather", [padded, ir.const(whole(0)), ir.const(np.array(0))], precision="dynamic"
@@ -321,7 +321,7 @@ def test_a_constant_computed_of_values_that_inference_cannot_see_fits_or_is_refu
 def test_memory_that_runs_out_in_a_plan(
     call: Callable[[deconv_ir.BoundModel], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Allocated by NumPy beyond what the plan counts: one error, with the figure of the plan."""
+    """NumPy allocates more than the plan counts: one error, with the figure of the plan."""
     from deconv_ir.ops.shape.order import CumSum
 
     def fail(*_: object) -> None:
@@ -337,13 +337,13 @@ def test_memory_that_runs_out_in_a_plan(
 
 
 def test_a_constant_that_is_nan_makes_no_warning(tmp_path: Path) -> None:
-    """Constants are folded as silently as layers run: pytest makes warnings errors."""
+    """Constants are folded as silently as layers run; pytest turns warnings into errors."""
     path = save(tmp_path, "DFT-7", [np.full((2, 2), np.inf, np.float32), whole(0)])
     assert np.isnan(deconv_ir.load(path, warn=False).run({})["y"]).any()
 
 
 def test_a_deconvolution_of_constants_to_an_extent_that_is_fed(tmp_path: Path) -> None:
-    """The data are no input of the packed kernel then."""
+    """The packed kernel then lacks its input of data."""
     data, filter_ = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32)
     attributes = {"strides": "2", "pads_begin": "0", "pads_end": "0", "dilations": "1"}
     path = save(
@@ -378,7 +378,7 @@ def test_a_kernel_without_extents(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["AvgPool", "MaxPool"])
 def test_windows_without_number(kind: str, tmp_path: Path) -> None:
-    """Padding that holds 2^40 windows: refused before tables of them are made."""
+    """Padding that holds 2^40 windows is refused before tables of them are made."""
     attributes = {"kernel": "2", "strides": "1", "pads_begin": "0", "pads_end": f"{2**40}"}
     path = save(tmp_path, kind, ["1,1,4"], attributes | {"exclude-pad": "true"})
     model = deconv_ir.load(path, warn=False)
@@ -424,7 +424,7 @@ def test_more_batch_axes_than_an_unknown_axis_can_follow(tmp_path: Path) -> None
 def test_a_range_beyond_its_type_wraps(
     start: float, output_type: str, expected: list[int], known: bool, tmp_path: Path
 ) -> None:
-    """Two numbers, whole in f64, computed modulo 2^bits."""
+    """Two numbers, exact in f64, are computed modulo 2^bits."""
     numbers = [np.array(v, np.float64) for v in (start, start + 8192, 4096)]
     given: list[Given] = list(numbers) if known else ["", "", ""]
     path = save(tmp_path, "Range-4", given, {"output_type": output_type}, types=("f64",) * 3)
@@ -433,7 +433,7 @@ def test_a_range_beyond_its_type_wraps(
 
 
 def test_an_extent_beyond_the_type_of_a_shape_wraps(tmp_path: Path) -> None:
-    """An array of 2^31 rows without elements has a shape in i64, and wraps in i32."""
+    """An empty array of 2^31 rows has a shape in i64, which wraps in i32."""
     for given in (f"{2**31},0", "?,0"):
         model = deconv_ir.load(save(tmp_path, "ShapeOf-3", [given], {"output_type": "i32"}))
         found = model.run([np.empty((2**31, 0), np.float32)])["y"]
@@ -453,14 +453,14 @@ HUGE_LISTS = [
 def test_a_list_of_more_axes_than_an_array_can_have(
     kind: str, inputs: list[Given], attributes: dict[str, str], tmp_path: Path
 ) -> None:
-    """Refused before memory is taken for each of them."""
+    """The list is refused before memory is taken for each axis."""
     path = save(tmp_path, kind, inputs, attributes, types=("f32", "i64", "i64"))
     with pytest.raises(deconv_ir.ShapeError):
         deconv_ir.load(path)
 
 
 def test_lists_that_no_output_shape_depends_on_are_checked_when_they_run(tmp_path: Path) -> None:
-    """The shape is that of the data, but the updates fit another axis only."""
+    """The output has the shape of the data, but the updates fit another axis only."""
     inputs: list[Given] = ["4,2", "1", "1,2", ""]
     types = ("f32", "i64", "f32", "i64")
     model = deconv_ir.load(save(tmp_path, "ScatterUpdate-3", inputs, types=types), warn=False)
@@ -473,7 +473,7 @@ def test_lists_that_no_output_shape_depends_on_are_checked_when_they_run(tmp_pat
 
 @pytest.mark.parametrize("dims", [("2,3", "4,5"), ("2,?", "?,5"), ("...", "...")])
 def test_inner_dims_of_a_product_that_differ(dims: tuple[str, str], tmp_path: Path) -> None:
-    """Seen when loaded where they are known, else when they run; both shapes are named."""
+    """The error comes at load time if the dims are known, else in the run; it names both shapes."""
     path = save(tmp_path, "MatMul", dims, {"transpose_a": "false", "transpose_b": "false"})
     words = r"inner dims differ: a \[2,3\] has 3, b \[4,5\] has 4"
     arrays = [np.zeros(s, np.float32) for s in ((2, 3), (4, 5))]

@@ -1,4 +1,4 @@
-"""Arrays and numbers that a kernel must not take on trust; also run under the sanitizers."""
+"""Arrays and numbers that a kernel must check; also run under the sanitizers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FAR = 2**63 - 1
 
 
 class KernelCase:
-    """A kernel with arguments that are as they should be, and what they come to."""
+    """A kernel with valid arguments, and the expected result."""
 
     def __init__(self, kind: Any, algorithm: str, dtype: str = "float32") -> None:
         if algorithm in ("compiled", "direct", "winograd") and compiled_module() is None:
@@ -104,7 +104,7 @@ def transposed(array: Array) -> Array:
 
 
 def of_odd_strides(array: Array) -> Array:
-    """Elements of a packed record: their distances are no multiples of their size."""
+    """Return elements of a packed record: their strides are not multiples of their size."""
     records = np.zeros(array.shape, [("tag", "u1"), ("value", array.dtype)])
     records["value"] = array
     return records["value"]
@@ -198,7 +198,7 @@ def test_what_does_not_fit_is_refused(
 @pytest.mark.parametrize("number", [2**31, 2**40, FAR, 2**63, 2**70])
 @pytest.mark.parametrize("name", ["strides", "dilations"])
 def test_distances_without_bound(case: KernelCase, name: str, number: int) -> None:
-    """No second element, or tap, is reached."""
+    """Neither a second element nor a second tap is reached."""
     far = {name: (number, number)}
     expected = ORACLE[case.kind](
         case.data,
@@ -221,7 +221,7 @@ def test_pads_without_bound(case: KernelCase, pad: int) -> None:
 @pytest.mark.parametrize("pads", list(itertools.product((0, 2**58, -(2**58), 2**70), repeat=2)))
 @pytest.mark.parametrize("axis", [2, 3])
 def test_data_as_long_as_addresses_go(axis: int, pads: tuple[int, int]) -> None:
-    """One element, shown 2^58 times; one output, wherever in them."""
+    """One element is broadcast to 2^58, with one output anywhere among them."""
     shape = [1, 1, 1, 1]
     shape[axis] = 2**58
     data = np.broadcast_to(np.int8(1), shape)
@@ -277,10 +277,10 @@ def test_threads_that_the_system_does_not_give(
 
 
 def test_an_interrupted_call_leaves_nothing_to_the_next() -> None:
-    """What a worker of the interrupted call reports late is not taken for the next one's."""
+    """A late report of a worker is not taken for one of the next call's."""
 
     class Interruption(BaseException):
-        """What the handler of a signal raises."""
+        """The exception raised by the signal handler."""
 
     def interrupt(*_: object) -> None:
         raise Interruption
@@ -290,7 +290,7 @@ def test_an_interrupted_call_leaves_nothing_to_the_next() -> None:
     done: list[int] = []
 
     def two_jobs(finish: Callable[[], object]) -> Callable[[], Callable[[int], None]]:
-        """One for each thread; the worker's takes until `finish` returns."""
+        """Run one job per thread; the worker's job lasts until `finish` returns."""
         started = threading.Event()
 
         def job(number: int) -> None:

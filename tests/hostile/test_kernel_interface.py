@@ -1,4 +1,4 @@
-"""Calls into C with what Python would never let through; also run under the sanitizers."""
+"""Calls into C with arguments that the Python code never passes; also run under the sanitizers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Packed:
-    """The arguments of the calls into C, as Python would give them, to be spoilt one by one."""
+    """Valid arguments of the calls into C, which tests corrupt one by one."""
 
     def __init__(self, winograd: int = 2) -> None:
         module = compiled_module()
@@ -74,7 +74,7 @@ def test_what_c_is_given(winograd: int) -> None:
 
 
 def test_axes_that_the_data_lack_have_one_element() -> None:
-    """A copy for that would cost a small layer as much as its sums."""
+    """Arrays are not copied to add the axes, since a copy would cost as much as a small layer."""
     expected, actual = Packed(), Packed()
     actual.call["data"] = actual.call["data"][:, :, 0]
     expected.run()

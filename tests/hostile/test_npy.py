@@ -1,4 +1,4 @@
-"""Arrays from strangers: what tests/cli/test_npy.py leaves open."""
+"""Malicious .npy files that tests/cli/test_npy.py does not cover."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_an_lzma_entry_that_asks_for_gigabytes(tmp_path: Path) -> None:
 
 
 def test_a_slice_of_the_hostile_headers() -> None:
-    """In a process of its own, which has a memory limit."""
+    """The test runs in its own process, which has a memory limit."""
     command = [sys.executable, "-P", str(HEADERS), "--count", "3000", "--first", "12000"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

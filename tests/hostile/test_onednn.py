@@ -1,4 +1,4 @@
-"""Mutated oneDNN Graph files through load, lint, run and conversion: results or clear errors."""
+"""Load, lint, run and convert mutated oneDNN Graph files: results or clear errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES: list[Any] = [
 
 
 def seeds() -> list[dict[str, Any]]:
-    """State small graphs of several operations, and one of each kind with all its attributes."""
+    """Return small graphs of several operations, and one of each kind with all its attributes."""
     x, w, y = [1, 4, 3, 3], [4, 2, 2, 2], [1, 2, 4, 4]
     scale = {"scales": [0.5], "zps": [1], "qtype": "per_tensor", "axis": 1}
     window = windows([1, 1], [0, 0], [0, 0], weights_format="IOX", output_padding=ZEROS)
@@ -148,7 +148,7 @@ def seeds() -> list[dict[str, Any]]:
 
 @functools.cache
 def texts() -> list[str]:
-    """Return the seeds as JSON, which is written once."""
+    """Return the seeds as JSON, computed once."""
     return [json.dumps(document) for document in seeds()]
 
 
@@ -166,7 +166,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def rearranged(draw: random.Random, operations: list[dict[str, Any]]) -> None:
-    """Repeat, swap or connect operations and tensors as no graph has them."""
+    """Repeat, swap or connect operations and tensors as in no valid graph."""
     one, other = draw.choice(operations), draw.choice(operations)
     side = draw.choice(["inputs", "outputs"])
     how = draw.randrange(6)
@@ -249,7 +249,7 @@ def test_mutated_graphs_are_errors_of_one_line(seed: int) -> None:
 
 
 def test_seeds_are_valid() -> None:
-    """Otherwise the mutations would all stop at the same mistake."""
+    """If a seed were invalid, all of its mutations would end at the same error."""
     for document in seeds():
         data = json.dumps(document).encode()
         deconv_ir.load(data, strict=True)

@@ -1,4 +1,4 @@
-"""Output appears whole or not at all: full disks, signals, broken pipes, many writers."""
+"""Output files are complete or absent: full disks, signals, broken pipes, many writers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIDE = 600
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A model that makes an array of some size, and its input."""
+    """Make a model that computes an array of some size, and its input."""
     ir = IR()
     ir.result(ir.layer("ReLU", [ir.parameter("x", "?,?")], names="y"))
     ir.save(tmp_path)
@@ -42,7 +42,7 @@ RUN = ("model.xml", "--input", "x.npy", "--output", "out/y.npy")
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
+    """Mount a file system of 1 MiB."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
@@ -116,7 +116,7 @@ def test_a_broken_pipe_is_silent(folder: Path) -> None:
 
 @pytest.fixture
 def special(tmp_path: Path) -> Path:
-    """Names that are there, and no files; none of them the system's own."""
+    """Make names that exist but are not regular files; none of them belongs to the system."""
     folder = tmp_path / "special"
     folder.mkdir()
     os.mkfifo(folder / "fifo")
@@ -137,13 +137,13 @@ REPORTS = [("lint", "model.xml", "--output"), ("spec", "check", "doc.md", "--out
 def test_reports_are_written_to_devices_and_fifos(
     command: tuple[str, ...], name: str, folder: Path, special: Path
 ) -> None:
-    """As /dev/stdout is; they stay what they are."""
+    """Devices such as /dev/stdout and FIFOs stay what they are."""
     path = special / name
     if not os.path.lexists(path):
         pytest.skip("a device cannot be made here (needs root)")
     (folder / "doc.md").write_text("# Nothing\n")
     before = path.lstat().st_mode
-    # Open for both, so that no side waits for the other; a pipe holds more than a report.
+    # Opened for reading and writing, so that neither side waits; a pipe's buffer holds a report.
     reader = os.open(path, os.O_RDWR)
     try:
         code, _, error = run(*command, f"special/{name}", cwd=folder)
@@ -172,12 +172,12 @@ def test_reports_are_written_to_devices_and_fifos(
 def test_devices_and_fifos_are_not_replaced(
     command: tuple[str, ...], name: str, folder: Path, special: Path
 ) -> None:
-    """A rename would put a file where they were: as root, in place of /dev/null."""
+    """A rename would replace them by a file: as root, even /dev/null."""
     path = special / name
     if not os.path.lexists(path):
         pytest.skip("a device cannot be made here (needs root)")
     (folder / "doc.md").write_text("# Nothing\n")
-    if command[0] == "run":  # a folder is where to put y.npy
+    if command[0] == "run":  # a folder is accepted as the place of y.npy
         (special / "folder" / "y.npy").mkdir()
 
     def there() -> set[tuple[str, int, int]]:
@@ -192,7 +192,7 @@ def test_devices_and_fifos_are_not_replaced(
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_names_of_the_system_are_not_replaced(name: str, tmp_path: Path) -> None:
-    """Whatever they lead to: here, perhaps, a file."""
+    """These names may lead to anything, for example to a regular file."""
     if not os.path.lexists(name):
         pytest.skip(f"there is no {name} here")
     before = Path(name).readlink()
@@ -215,7 +215,7 @@ def test_names_of_the_system_are_not_replaced(name: str, tmp_path: Path) -> None
 
 
 def test_a_link_is_replaced_and_not_followed(folder: Path) -> None:
-    """In a folder of somebody else's, it may lead anywhere."""
+    """In a folder of another user, a link may lead anywhere."""
     (folder / "elsewhere.npy").write_text("mine")
     (folder / "out" / "y.npy").symlink_to(folder / "elsewhere.npy")
     code, _, error = run("run", *RUN, "--force", "-q", cwd=folder)
@@ -229,7 +229,7 @@ SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 @pytest.mark.parametrize(("number", "expected"), SIGNALS, ids=lambda v: str(v))
 def test_a_signal_while_writing(number: int, expected: int, folder: Path) -> None:
-    """The writer is held up by a FIFO as its standard input, with its output half done."""
+    """The writer waits for a FIFO as its standard input, with its output half done."""
     old = folder / "out" / "y.npy"
     old.write_text("mine")
     code = (
@@ -268,7 +268,7 @@ def test_a_signal_while_writing(number: int, expected: int, folder: Path) -> Non
 
 @pytest.mark.parametrize(("number", "expected"), SIGNALS[:2], ids=lambda v: str(v))
 def test_a_signal_at_any_moment(number: int, expected: int, folder: Path) -> None:
-    """Whenever it comes, the output is whole, or there is none, and nothing else."""
+    """The output is complete or absent, and no other file is left."""
     draw = random.Random(number)
     whole = _output_of_a_run(folder)
     ended = set()
@@ -284,7 +284,7 @@ def test_a_signal_at_any_moment(number: int, expected: int, folder: Path) -> Non
         time.sleep(draw.uniform(0.0, 0.4))
         process.send_signal(number)
         _, error = process.communicate(timeout=60)
-        # Once it has nothing left to clean up, the signal does what it always does.
+        # After its cleanup is done, the signal has its default action.
         assert process.returncode in (0, expected, -number), error
         assert b"Traceback" not in error or process.returncode != expected
         ended.add(process.returncode)
@@ -307,7 +307,7 @@ def _output_of_a_run(folder: Path) -> bytes:
 
 
 def _wait_until_it_catches(process: subprocess.Popen[bytes], number: int) -> None:
-    """Wait until the command has begun: it handles the signal."""
+    """Wait until the command handles the signal."""
     status = Path(f"/proc/{process.pid}/status")
     while process.poll() is None:
         caught = next(x for x in status.read_text().splitlines() if x.startswith("SigCgt"))
@@ -317,13 +317,13 @@ def _wait_until_it_catches(process: subprocess.Popen[bytes], number: int) -> Non
 
 
 class _Interrupted(BaseException):
-    """What a signal's handler raises."""
+    """The exception raised by the signal handler."""
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # its descriptor is closed by its end
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # freeing closes its descriptor
 def test_an_interruption_after_any_instruction(tmp_path: Path) -> None:
-    """An exception between any two lines of the writer leaves no temporary file."""
+    """An exception between any two lines of the writer leaves no temporary file behind."""
     watched = replace_file.__wrapped__.__code__  # type: ignore[attr-defined]
     path = tmp_path / "y"
     path.write_text("mine")

@@ -1,7 +1,7 @@
-"""The reader's elements against a tree that lxml builds, over weird but well-formed documents.
+"""Compare the reader's elements with lxml's tree, for unusual but well-formed documents.
 
-The reader asks lxml whether a document is well formed, and then reads its
-text itself, for the sake of offsets.  The oracle is lxml's own tree.
+The reader lets lxml check that a document is well formed, then scans the text itself to know
+offsets.  The oracle is lxml's own tree.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "iso-8859-1"
 
 
 class Writer:
-    """Writes documents that are well formed, in every way that XML leaves open."""
+    """Write well-formed documents in random forms that XML allows."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -101,7 +101,7 @@ def own(element: Element) -> tuple:
 
 
 def text_of(text: str) -> str:
-    """Text as the reader uses it: white space around and within does not count."""
+    """Return the text as the reader uses it, without white space around and within it."""
     return "".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""Settings and baselines of the linter: they come with the models, from whoever those are of."""
+"""Settings and baselines of the linter: they come with models, from any author."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "device").symlink_to("/dev/zero")
-    with (tmp_path / "huge").open("wb") as stream:  # sparse: nothing of it is on disk
+    with (tmp_path / "huge").open("wb") as stream:  # a sparse file, which takes no disk space
         stream.truncate(1 << 40)
     return tmp_path
 
@@ -53,7 +53,7 @@ def test_a_baseline_that_the_settings_name(name: str, folder: Path) -> None:
 @pytest.mark.parametrize("own", ["deconv-lint.toml", "pyproject.toml"])
 @pytest.mark.parametrize("name", [n for n in BAD_FILES if n != "."])
 def test_settings_that_are_no_files_are_none(own: str, name: str, folder: Path) -> None:
-    """Found beside a model, and passed over; or refused, where they are too large."""
+    """Settings found beside a model are ignored if invalid, or refused if they are too large."""
     (folder / own).symlink_to(name)
     code, _, error = run("lint", "model.xml", cwd=folder)
     assert code == (2 if (own, name) == ("deconv-lint.toml", "huge") else 1)

@@ -1,4 +1,4 @@
-"""Shapes that no machine has memory for, and numbers at the edges of 64 bits."""
+"""Shapes that exceed the memory of any machine, and numbers at the limits of 64 bits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_can_be_addressed(shape: tuple[int, ...] | None, bits: int, fits: b
     "dims", list(itertools.product((0, 1, 2**31, 2**62, 2**63 - 1), repeat=2)), ids=str
 )
 def test_the_bound_is_that_of_arrays(dims: tuple[int, int]) -> None:
-    """What is said to have no array has none in NumPy either."""
+    """NumPy also refuses every shape that `size_problem` rejects."""
     if size_problem(dims, 32) is not None:
         with pytest.raises(ValueError, match=r"too big|Maximum allowed"):
             np.empty(dims, np.float32)
@@ -109,7 +109,7 @@ def test_a_tebibyte_of_output_is_refused_with_the_figure(tmp_path: Path) -> None
 
 
 def test_memory_that_the_process_may_not_have(tmp_path: Path) -> None:
-    """The machine has it, and `ulimit -v` does not give it."""
+    """The machine has the memory, but `ulimit -v` does not allow it."""
     ir = IR()
     x = ir.parameter("x", "1,1,1,1")
     w = ir.const(np.ones((1, 1, 1, 1), np.float32))
@@ -134,7 +134,7 @@ def test_memory_that_the_process_may_not_have(tmp_path: Path) -> None:
 
 
 def test_memory_that_is_short_anywhere_else() -> None:
-    """One line, and a reason where Python gives none."""
+    """The error is one line, with a reason of our own where Python gives none."""
     code = (
         "import click\n"
         "from deconv_cli.common import run_command\n"
@@ -152,7 +152,7 @@ def test_memory_that_is_short_anywhere_else() -> None:
 
 @pytest.mark.parametrize("stride", [10**9, 2**31, 2**40])
 def test_strides_far_beyond_the_output(stride: int, tmp_path: Path) -> None:
-    """One row in: the stride never acts, and costs nothing."""
+    """The input has one row, so the stride has no effect and no cost."""
     attributes = {"strides": f"{stride},{stride}", "dilations": "1,1"}
     attributes |= {"pads_begin": "0,0", "pads_end": "0,0"}
     path = deconvolution_ir("1,2,1,1", (2, 3, 3, 3), attributes).save(tmp_path)
@@ -177,7 +177,7 @@ def test_a_stride_of_a_billion_that_acts_is_refused_with_the_figure(tmp_path: Pa
 
 @pytest.mark.parametrize("kernel", [7, 100, 1000])
 def test_kernels_larger_than_the_input(kernel: int, tmp_path: Path) -> None:
-    """Padding crops the output to 1 x 1: each tap meets one input element."""
+    """Padding crops the output to 1 x 1, so each tap meets one input element."""
     pads = f"{kernel - 1},0"
     attributes = {"strides": "1,1", "dilations": "1,1", "pads_begin": pads, "pads_end": "0,0"}
     path = deconvolution_ir("1,1,1,3", (1, 1, kernel, 1), attributes).save(tmp_path)

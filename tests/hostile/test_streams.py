@@ -1,4 +1,4 @@
-"""Standard streams that are closed, or that nobody reads any more."""
+"""Standard streams that are closed, or whose reader has gone."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_nothing_to_write_to(folder: Path) -> None:
 
 
 def test_no_file_takes_the_number_of_a_closed_stream(folder: Path) -> None:
-    """A library that prints to descriptor 1 or 2 must not print into a result."""
+    """A library that prints to descriptor 1 or 2 must not write into a result."""
     code = (
         "import os, click\n"
         "from deconv_cli.common import run_command\n"
@@ -116,5 +116,5 @@ def test_a_reader_that_has_gone_away(command: tuple[str, ...], folder: Path) -> 
         os.close(write)
     assert "Traceback" not in error
     assert "Broken pipe" not in error
-    # What there was to print may have been nothing.
+    # The command may have printed nothing before the pipe was closed.
     assert code in (0, COMMANDS[command])

@@ -19,7 +19,7 @@ ATTRIBUTES = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_e
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A deconvolution large enough for the BLAS, or the compiled kernel, to use threads."""
+    """Make a deconvolution large enough for the BLAS, or the compiled kernel, to use threads."""
     return deconvolution_ir("?,32,?,?", (32, 24, 4, 4), ATTRIBUTES).save(tmp_path)
 
 
@@ -33,7 +33,7 @@ def results_alone(path: Path, seeds: range) -> dict[int, np.ndarray]:
 
 
 def test_eight_threads_on_one_model(path: Path) -> None:
-    """Other images, of other sizes, at once; the first run, which prepares, is a race too."""
+    """Threads run images of several sizes at once; the first runs, which prepare, also race."""
     expected = results_alone(path, range(16))
     model = deconv_ir.load(path)
     start = threading.Barrier(8)
@@ -58,7 +58,7 @@ def test_eight_threads_on_one_model(path: Path) -> None:
 
 
 def test_eight_threads_of_which_some_fail(path: Path) -> None:
-    """An error in one thread leaves the others' runs alone."""
+    """An error in one thread does not affect the runs of the others."""
     expected = results_alone(path, range(4))
     model = deconv_ir.load(path)
     outcomes: list[str] = []
@@ -91,7 +91,7 @@ def _run_in_child(path: Path, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12: a BLAS has threads
 def test_processes_after_a_run(method: str, path: Path) -> None:
-    """The parent has run, so that the threads of its BLAS and kernel are there to be lost."""
+    """After a run the parent has threads of the BLAS and the kernel, which a fork loses."""
     expected = deconv_ir.load(path).run([image(1)])["y"]
     with multiprocessing.get_context(method).Pool(2) as pool:
         pending = [pool.apply_async(_run_in_child, (path, 1)) for _ in range(4)]
@@ -101,7 +101,7 @@ def test_processes_after_a_run(method: str, path: Path) -> None:
 
 
 def test_a_model_that_was_loaded_before_the_fork(path: Path) -> None:
-    """The child shares the parent's model, and its open weights file."""
+    """The child shares the parent's model and its open weights file."""
     code = (
         "import os, numpy as np\n"
         f"model = deconv_ir.load({str(path)!r})\n"
@@ -123,7 +123,7 @@ def test_a_model_that_was_loaded_before_the_fork(path: Path) -> None:
 
 
 def test_a_fork_while_other_threads_run(path: Path) -> None:
-    """A lock that another thread holds at that moment is not held for ever in the child."""
+    """A lock that another thread holds during the fork is released in the child."""
     code = (
         "import os, threading, numpy as np\n"
         f"model = deconv_ir.load({str(path)!r})\n"
@@ -151,7 +151,7 @@ def test_a_fork_while_other_threads_run(path: Path) -> None:
 
 
 def test_a_fork_while_another_thread_is_within_the_same_model(path: Path) -> None:
-    """A lock that a thread holds at that moment is not held for ever in the child."""
+    """A lock that another thread holds during the fork is released in the child."""
     code = (
         "import os, signal, threading, numpy as np\n"
         "from deconv_ir.execute import executor\n"
@@ -183,7 +183,7 @@ def test_a_fork_while_another_thread_is_within_the_same_model(path: Path) -> Non
 
 
 def test_forks_while_eight_threads_run_the_same_model(path: Path) -> None:
-    """The workers of the compiled kernel, and of the BLAS, are there, and at work."""
+    """Workers of the compiled kernel and of the BLAS are running during the forks."""
     code = (
         "import os, signal, threading, numpy as np\n"
         "from deconv_ir.kernels import set_threads\n"
@@ -235,7 +235,7 @@ def test_eight_threads_in_each_of_several_processes(method: str, path: Path) -> 
 
 
 def test_a_fork_leaves_the_blas_as_it_was() -> None:
-    """A thread that held it to one thread does not come along to let it go."""
+    """The thread that had limited the BLAS to one thread does not exist in the child to undo it."""
     code = (
         "import os, numpy as np\n"
         "from threadpoolctl import threadpool_info, threadpool_limits\n"
@@ -258,7 +258,7 @@ def test_a_fork_leaves_the_blas_as_it_was() -> None:
 
 
 def test_loading_in_many_threads_at_once(tmp_path: Path) -> None:
-    """Operations' files are imported at the first use of each, whichever thread that is in."""
+    """The file of an operation is imported at its first use, in any thread."""
     ir = IR()
     x = ir.parameter("x", "1,4")
     for kind in ("ReLU", "Sigmoid", "Tanh", "Exp"):
@@ -282,7 +282,7 @@ def test_loading_in_many_threads_at_once(tmp_path: Path) -> None:
 def test_a_linter_process_that_the_system_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where memory is short: one error, and not a traceback of the pool."""
+    """A process killed for lack of memory gives one error instead of a traceback of the pool."""
     from deconv_ir.linter import runner
     from deconv_ir.linter.options import choose
 

@@ -1,4 +1,4 @@
-"""The .bin: offsets that lie, files that shrink, paths that are no files."""
+"""The .bin: wrong offsets, files that shrink, paths that are not files."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_memory_is_taken_for_what_the_file_has(tmp_path: Path) -> None:
 
 
 def test_a_constant_too_large_for_memory_is_one_line(tmp_path: Path) -> None:
-    size = 1 << 40  # a sparse file: nothing of it is on disk
+    size = 1 << 40  # a sparse file, which takes no disk space
     path = constant_ir(overrides={"shape": str(size // 4), "size": str(size)}).save(tmp_path)
     try:
         os.truncate(tmp_path / "model.bin", size)

@@ -1,4 +1,4 @@
-"""XML from strangers: every attack is a clear error or a correct load, in bounded memory."""
+"""Malicious XML: every attack gives a clear error or a correct model, in bounded memory."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_wrong_encodings_are_refused(encoding: str, words: str) -> None:
 
 
 def test_the_parser_and_the_reader_see_one_text() -> None:
-    # In Shift JIS, decoders differ on 0x5C; a quote more or less would be a tag more or less.
+    # Decoders of Shift JIS differ on 0x5C; one more quote would mean one more tag.
     text = NET.format(LAYER.format(0).replace('"r"', '"\u8868"'), "")
     data = b'<?xml version="1.0" encoding="shift_jis"?>' + text.encode("shift_jis")
     graph, found = entry.read_bytes(data)
@@ -125,7 +125,7 @@ def test_the_parser_and_the_reader_see_one_text() -> None:
 
 def test_an_attribute_of_a_gibibyte_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
-    with path.open("wb") as stream:  # sparse: nothing of it is on disk
+    with path.open("wb") as stream:  # a sparse file, which takes no disk space
         stream.write(b'<net version="11" name="')
         stream.seek(1 << 30)
         stream.write(b'"/>')

@@ -1,4 +1,4 @@
-"""Models, graphs and operations are copied and pickled, for processes that start afresh too."""
+"""Models, graphs and operations can be copied and pickled, also for newly started processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pickled(model: deconv_ir.Model) -> deconv_ir.Model:
 def test_a_copy_computes_the_same(make, ran: bool) -> None:
     model = deconv_ir.load(BLOCK, semantics="openvino", memory_limit=1 << 30, scratch_bytes=1 << 20)
     expected = deconv_ir.load(BLOCK).run(X)["y"]
-    if ran:  # plans and packed filters are there, and stay behind
+    if ran:  # plans and packed filters exist now, and are not copied
         model.run(X)
     found = make(model)
     assert found is not model
@@ -42,7 +42,7 @@ def test_a_copy_computes_the_same(make, ran: bool) -> None:
 
 
 def test_a_pickle_needs_no_file(tmp_path: Path) -> None:
-    """It has the bytes of the weights, and of nothing else that is large."""
+    """A pickle contains the bytes of the weights, and no other large data."""
     for suffix in (".xml", ".bin"):
         source = BLOCK.with_suffix(suffix)
         (tmp_path / source.name).write_bytes(source.read_bytes())
@@ -63,12 +63,12 @@ def test_a_pickle_needs_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("operation", all_operations(), ids=lambda cls: cls.__qualname__)
 def test_every_operation_can_be_pickled(operation) -> None:
-    """Classes that a function makes are found where the function was called."""
+    """Classes made by a function are found in the module that called the function."""
     assert pickle.loads(pickle.dumps(operation)) is operation
 
 
 def test_hashes_stay_behind() -> None:
-    """Those of text differ between processes."""
+    """Cached hashes are not pickled: those of strings differ between processes."""
     graph = deconv_ir.load(BLOCK).graph
     hash(graph.layers[0].operation)
     assert b"_hash" not in pickle.dumps(graph)
@@ -105,7 +105,7 @@ def test_a_pool_that_spawns(tmp_path: Path) -> None:
 
 
 def test_models_of_bytes(tmp_path: Path) -> None:
-    """As of onnxruntime and OpenVINO: the contents of the files in place of paths."""
+    """As in onnxruntime and OpenVINO, the contents of files are accepted in place of paths."""
     xml, weights = BLOCK.read_bytes(), BLOCK.with_suffix(".bin").read_bytes()
     expected = deconv_ir.load(BLOCK).run(X)["y"]
     for kind in (bytes, bytearray, memoryview):

@@ -171,7 +171,7 @@ def test_interval_of_one_value_is_that_value() -> None:
 
 
 def taps_by_loops(axis: Axis, data: int, kernel: int) -> dict[int, int]:
-    """Scatter a 1 for each element of data and kernel, as the definition says."""
+    """Scatter a 1 for each element of data and kernel, as in the definition."""
     counts: dict[int, int] = {}
     for x, k in itertools.product(range(data), range(kernel)):
         t = axis.stride * x + axis.dilation * k

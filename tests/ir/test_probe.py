@@ -1,4 +1,4 @@
-"""The probe of the two semantics, through the command: file in, file out.
+"""The probe of the two semantics, run through the command from file to file.
 
 One axis, data = [1,2,3], filter = [1,10,100,1000], stride 2; the full output
 is 1 10 102 1020 203 2030 300 3000.  Each row was worked out from the
@@ -105,7 +105,7 @@ def test_probe(row: tuple, semantics: str, element_type: str, tmp_path: Path) ->
     found = found.view(dtype) if element_type == "bf16" else found
     expected = np.array((spec if semantics == "spec" else openvino).split(), np.float64)
     assert found.ravel().tolist() == expected.astype(dtype).tolist()
-    # Where the two differ, one line says so, with the option that chooses.
+    # One line reports a difference between the two, with the option that chooses.
     said = [line for line in done.stderr.splitlines() if "the OpenVINO runtime" in line]
     assert len(said) == (spec != openvino)
     assert all("--semantics" in line and "'up'" in line for line in said)

@@ -1,4 +1,4 @@
-"""Records: frozen, made by keyword, equal when their fields are."""
+"""Records are frozen, constructed by keyword, and equal if their fields are."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_values_are_given_by_field(given: dict[str, Any], message: str) -> None:
 
 def test_is_equal_by_type_and_fields() -> None:
     one, other = Point(x=1), Point(y=0, x=1)
-    assert one.double == 2  # what is cached does not count
+    assert one.double == 2  # cached values do not count
     assert one == other
     assert hash(one) == hash(other)
     assert one != Point(x=1, y=1)

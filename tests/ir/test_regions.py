@@ -1,4 +1,4 @@
-"""Boxes, and the reach of windows by trying every element."""
+"""Boxes, and the regions of windows found by trying every element."""
 
 from __future__ import annotations
 

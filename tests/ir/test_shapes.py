@@ -1,4 +1,4 @@
-"""Dims and shapes as text, and what two of them have in common."""
+"""Dims and shapes as text, and the intersection of two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded random problems, and the loop oracle's answer to them."""
+"""Seeded random problems, and their expected results computed by loops."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DTYPES = {
     name: np.dtype(getattr(np, name, None) or getattr(ml_dtypes, name))
     for name in FLOATS + INTEGERS
 }
-# Of the sum of absolute products: half an ulp of the accumulator a term and
-# an ulp of the result, where sums that differ by less are on both sides of a tie.
+# Relative to the sum of absolute products: half an ulp of the accumulator for each term, plus an
+# ulp of the result, in case two sums lie on different sides of a tie.
 TOLERANCE = {"float32": 2e-6, "float64": 4e-15, "float16": 1e-3, "bfloat16": 8e-3}
 
 
 def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
-    """Normal floats; integers over the whole range of the type, ends included."""
+    """Draw normal floats, or integers over the whole range of the type, ends included."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max, tuple(shape), dtype=dtype, endpoint=True)
@@ -34,14 +34,14 @@ def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype
 
 
 def random_filter(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
-    """As random_array; floats keep away from 0: Winograd takes no taps that almost vanish."""
+    """As random_array, but floats keep away from 0: Winograd refuses taps that almost vanish."""
     values = random_array(rng, shape, dtype)
     return values if dtype.kind in "iu" else (values + np.copysign(0.3, values)).astype(dtype)
 
 
 @dataclass
 class Case:
-    """One transposed convolution, extents and all."""
+    """One transposed convolution, with extents and pads."""
 
     data: Any
     filter: Any
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def static(self) -> dict[str, Any]:
-        """What the filter is packed with."""
+        """The arguments with which the filter is packed."""
         return {
             "strides": self.strides,
             "dilations": self.dilations,
@@ -66,13 +66,13 @@ class Case:
         }
 
     def expected(self) -> Any:
-        """Compute by the loop oracle, once."""
+        """Compute the result by loops, once."""
         if self.answer is None:
             self.answer = self.by_loops(self.data, self.filter, self.bias)
         return self.answer
 
     def by_loops(self, data: Any, weights: Any, bias: Any) -> Any:
-        """Compute by the loop oracle."""
+        """Compute the result by loops."""
         static = {name: value for name, value in self.static.items() if name != "bias"}
         static |= {"pads_begin": self.pads_begin, "output": self.output, "bias": bias}
         return (naive_convolution if self.forward else naive)(data, weights, **static)
@@ -84,11 +84,10 @@ class Case:
         return kernel.run(self.data, self.pads_begin, self.output)
 
     def largest(self) -> Any:
-        """Bound what Winograd multiplies and sums for each output channel.
+        """Bound the products that Winograd sums for each output channel.
 
-        Its products mix the data of a window and the weights of a sub-convolution, so that
-        an error is relative to the largest of them, not to those that an output
-        is made of.
+        Its products mix the data of a window and the weights of a sub-convolution, so that an error
+        is relative to the largest of them, which may not be part of the output.
         """
         data = np.abs(self.data.astype(np.float64)).max((*range(2, self.data.ndim),), initial=0)
         weights = np.abs(self.filter.astype(np.float64)).sum((*range(2, self.filter.ndim),))
@@ -106,7 +105,7 @@ class Case:
     def check(self, actual: Any, algorithm: str = "") -> None:
         """Compare with the oracle: bit by bit for integers, by the sum of magnitudes for floats.
 
-        Where `algorithm` may be Winograd, by the largest magnitudes.
+        If `algorithm` may be Winograd, the largest magnitudes are used.
         """
         expected = self.expected()
         assert actual.dtype == expected.dtype
@@ -129,7 +128,7 @@ class Case:
 def draw(
     seed: int, dtype: np.dtype[Any], axes: int | None = None, channels: int = 4, **fixed: Any
 ) -> Case:
-    """Draw a problem of up to `channels` channels a group; what is in `fixed` is not drawn."""
+    """Draw a problem of up to `channels` channels per group; `fixed` overrides drawn values."""
     rng = np.random.default_rng(seed)
     axes = axes or int(rng.integers(1, 5))
 
@@ -155,7 +154,7 @@ def draw(
         max(0, f - p + int(rng.integers(-4, 5))) for f, p in zip(natural, pads_begin, strict=True)
     )
     if seed % 7 == 5:
-        output = extents  # as networks like it
+        output = extents  # as in typical networks
     batch = int(rng.integers(0, 4))
     return Case(
         random_array(rng, (batch, groups * channels_in, *extents), dtype),
@@ -173,7 +172,7 @@ def draw_odd(seed: int, dtype: np.dtype[Any]) -> Case:
     """Draw a problem of a shape that networks do not have, transposed or not.
 
     Up to six axes, of one or two positions each if they are many; extents of 0;
-    pads that leave nothing of the data, or nothing but what is around them.
+    pads that crop all of the data, or leave only the zeros around them.
     """
     rng = np.random.default_rng([seed, 7])
     axes = int(rng.integers(1, 7))
@@ -204,7 +203,7 @@ def draw_odd(seed: int, dtype: np.dtype[Any]) -> Case:
 
 
 def draw_leftovers(seed: int, dtype: np.dtype[Any]) -> Case:
-    """Draw a problem that its tiles do not divide: many output channels on a tiny plane.
+    """Draw a problem that tiles do not divide evenly: many output channels on a tiny plane.
 
     One to three positions of an axis, or a single row; blocks of output channels that fill
     vectors in all tiles but the last, or in none.
@@ -238,38 +237,38 @@ def draw_leftovers(seed: int, dtype: np.dtype[Any]) -> Case:
 
 @pytest.fixture(autouse=True)
 def _threads_as_before() -> Iterator[None]:
-    """A test may set the number of threads."""
+    """Restore the number of threads after each test."""
     yield
     set_threads(None)
 
 
 @pytest.fixture
 def draw_odd_case() -> Callable[..., Case]:
-    """Give the function that draws odd problems."""
+    """Return the function that draws odd problems."""
     return draw_odd
 
 
 @pytest.fixture
 def draw_case() -> Callable[..., Case]:
-    """Give the function that draws problems."""
+    """Return the function that draws problems."""
     return draw
 
 
 @pytest.fixture
 def random_values() -> Callable[..., Any]:
-    """Give the function that draws arrays of any dtype."""
+    """Return the function that draws arrays of any dtype."""
     return random_array
 
 
 @pytest.fixture(params=list(DTYPES))
 def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
-    """Each element type in turn."""
+    """Run the test for each element type."""
     return DTYPES[request.param]
 
 
 @pytest.fixture(params=["direct", "winograd", "im2col", "gemm_col2im"])
 def algorithm(request: pytest.FixtureRequest) -> str:
-    """Each algorithm in turn, as far as it is there."""
+    """Run the test for each algorithm that is available."""
     if request.param in ("direct", "winograd") and compiled_module() is None:
         pytest.skip("the compiled kernel was not built")
     return str(request.param)
@@ -277,5 +276,5 @@ def algorithm(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def dtype_of() -> Callable[[str], np.dtype[Any]]:
-    """Give the dtype of a name, NumPy's or not."""
+    """Return a function from the name of a type to its dtype, NumPy's or not."""
     return DTYPES.__getitem__

@@ -49,16 +49,16 @@ def main() -> None:
     for seed in range(options.seed, options.seed + options.count):
         rng = np.random.default_rng(seed)
         dtype = module.DTYPES[str(rng.choice(list(module.DTYPES)))]
-        # Many channels reach the tiles that sum them in several goes.
+        # Tiles sum many channels in several passes.
         channels = int(rng.choice([4, 4, 4, 30, 150]))
         axes = int(rng.integers(1, 5 if channels == 4 else 3 if channels == 30 else 2))
         if seed % 3 == 0:
             case = module.draw_odd(seed, dtype)
         elif seed % 3 == 1:
             case = module.draw(seed, dtype, axes, channels)
-        else:  # most of them in the type that has most kernels
+        else:  # mostly in the type that has most kernels
             case = module.draw_leftovers(seed, dtype if seed % 4 == 0 else module.DTYPES["float32"])
-        # One element at a time takes its time; small problems show it as well.
+        # A kernel that computes one element at a time is slow, and small problems suffice for it.
         least = 0 if case.filter.size < 2_000 else 3
         scratch_bytes = int(rng.choice([1, 300, 5_000, 100_000, 400_000, 64 << 20][least:]))
         kernels.set_threads(int(rng.integers(1, 5)))

@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[Any, ...]] = {
 
 
 def spotted(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Normal values, and a few finite outliers of 1e3 to 1e12."""
+    """Draw normal values, and a few finite outliers of 1e3 to 1e12."""
     values = rng.standard_normal(shape)
     for size in np.logspace(3, 12, 8):
         values.reshape(-1)[rng.integers(values.size)] = size * rng.choice([-1, 1])
@@ -47,7 +47,7 @@ def spotted(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def scaled(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Normal values, each channel of a size of its own."""
+    """Draw normal values, scaled for each channel by another factor."""
     values = rng.standard_normal(shape)
     sizes = np.exp(rng.uniform(-9, 9, (shape[1], *(1,) * (len(shape) - 2))))
     return values * sizes
@@ -65,7 +65,7 @@ DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]
 
 
 def exactly(layer: str, data: Array, weights: Array, groups: int = 1) -> Array:
-    """Return the result in float64: tap by tap, as the documents write it."""
+    """Return the result in float64, computed tap by tap as in the documents."""
     kind, _, _, stride, dilation, pad, output = LAYERS[layer]
     return tap_by_tap(kind, data, weights, stride, dilation, pad, output, groups)
 
@@ -89,7 +89,7 @@ def tap_by_tap(
         stride * (e - 1) + dilation * (k - 1) + 1 for e, k in zip(extents, kernel, strict=True)
     ]
     if kind is Convolution:
-        # Positions of the data that a window begins at, and those around the data.
+        # The positions where windows begin, including those that begin in the padding.
         reach = [dilation * (k - 1) for k in kernel]
         assert stride == 1
         whole = [e + r for e, r in zip(extents, reach, strict=True)]
@@ -119,7 +119,7 @@ def tap_by_tap(
 
 
 def reach_of(kind: Any, full: Array, extents: tuple[int, ...]) -> list[int]:
-    """Return how far beyond the data windows reach."""
+    """Return how far windows reach beyond the data."""
     return [n - e for n, e in zip(full.shape[3:], extents, strict=True)]
 
 
@@ -138,7 +138,7 @@ def prepared(
     return lambda data: kernel.run(data, (pad,) * axes, output)
 
 
-# Taps of very different size are summed directly; those of like size may be transformed.
+# Taps of very different magnitude are summed directly; others may be transformed.
 WEIGHTS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
     **{name: DISTRIBUTIONS[name] for name in ("normal", "scaled", "sparse", "lognormal")},
     "half are zeros": lambda rng, shape: rng.standard_normal(shape) * (rng.random(shape) < 0.5),
@@ -186,14 +186,14 @@ def test_errors_are_those_of_the_sums_nearby(layer: str, of_data: str, of_weight
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_taps_of_very_different_size_are_summed_directly(layer: str) -> None:
-    """A window's errors are those of its largest tap, in outputs that see the smallest one only."""
+    """Errors are relative to a window's largest tap, even in outputs that only see the smallest."""
     rng = np.random.default_rng(4)
     kind, data_shape, filter_shape, stride, dilation, pad, output = LAYERS[layer]
     axes = len(output)
     weights = rng.uniform(1, 1.1, filter_shape).astype(np.float32)
     algorithms = []
     for size in (1, 12, 18, 0):
-        # The last tap of the last output channel, and its only other of the sub-convolution.
+        # The last tap of the last output channel, and the only other tap of its sub-convolution.
         others = weights.copy()
         where = (-1, slice(None)) if kind is Convolution else (slice(None), -1)
         others[(*where, *(-1,) * axes)] *= size
@@ -227,14 +227,14 @@ def test_an_outlier_is_local_to_its_windows(
         sees = exactly(layer, ~(np.abs(bad) < 2**13), weights != 0) > 0
     assert np.array_equal(result[0], plain[0]), "the other image"
     changed = np.argwhere(result != plain)[:, 2:]
-    # The taps reach so far, and a window of three outputs two further.
+    # The reach of the taps, plus two outputs: windows have three.
     far = stride * dilation * 4 + dilation * (filter_shape[2] - 1)
     centre = np.array(at) * (stride if LAYERS[layer][0] is Deconvolution else 1)
     assert np.all(np.abs(changed - centre) <= far)
     with np.errstate(all="ignore"):
         special = ~np.isfinite(exact)
         assert np.array_equal(result.astype(np.float64)[special], exact[special], equal_nan=True)
-    # Outputs that do not see it are as good as if it was not there.
+    # The error of outputs that do not see the value is not larger than without it.
     scale = np.abs(exactly(layer, data, weights)).max()
     unit = {"float32": EPSILON, "float16": 1e-3, "bfloat16": 8e-3}[element]
     error = np.abs(result.astype(np.float64)[~sees] - exact[~sees])
@@ -242,7 +242,7 @@ def test_an_outlier_is_local_to_its_windows(
 
 
 def test_windows_of_outliers_are_summed_directly() -> None:
-    """F(3, 2) adds data to outputs that never see them, and takes them away again."""
+    """F(3, 2) adds data to outputs that do not depend on them, and subtracts them again."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((1, 64, 32, 32), dtype=np.float32)
     weights = rng.standard_normal((64, 32, 4, 4), dtype=np.float32)
@@ -299,7 +299,7 @@ def test_outputs_that_no_tap_reaches_are_their_bias(
 def test_outputs_that_see_only_zeros_are_their_bias(
     layer: str, element: str, density: float, bias: float | None
 ) -> None:
-    """However large the data next to them are: masked scores, sentinels, sparse data."""
+    """The data around them may be large: masked scores, sentinels, sparse data."""
     dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
     rng = np.random.default_rng(7)
     kind, data_shape, filter_shape, *_ = LAYERS[layer]
@@ -316,7 +316,7 @@ def test_outputs_that_see_only_zeros_are_their_bias(
 
 
 def test_the_smallest_numbers_are_no_zeros() -> None:
-    """A channel with small weights does not lose data that are smaller still."""
+    """In a channel with small weights, data that are smaller still are not lost."""
     rng = np.random.default_rng(8)
     data = np.zeros((1, 16, 12, 12), np.float32)
     data[0, 3, 4:8, 4:8] = 1e-38
@@ -340,10 +340,10 @@ def test_the_smallest_numbers_are_no_zeros() -> None:
 )
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_bias_is_added_last(layer: str, algorithm: str, element: str) -> None:
-    """As the first value of the sums it would round each of them: 20 to 48 ulp.
+    """If the bias were the first value of the sums, each of them would be rounded: 20 to 48 ulp.
 
     Sums of f16 and bf16 are those of f32 layers with the same data, and are rounded once.
-    Integers have no order of sums: they wrap.
+    Integer sums wrap, so their order does not matter.
     """
     dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
     is_integer = dtype.kind == "i"
@@ -375,7 +375,7 @@ def test_a_bias_is_added_last(layer: str, algorithm: str, element: str) -> None:
 def test_scaled_channels_leave_the_error_as_it_is(
     algorithm: str, element: str, groups: int, kind: Any, size: int
 ) -> None:
-    """A channel times r, its weights by 1/r: as folded batch normalisations make them."""
+    """A channel is scaled by r and its weights by 1/r, as by folded batch normalisations."""
     dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
     rng = np.random.default_rng(size)
     ins, outs = 12, 10
@@ -404,7 +404,7 @@ def test_scaled_channels_leave_the_error_as_it_is(
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 @pytest.mark.parametrize("element", ["float32", "float64"])
 def test_infinities_meet_no_zeros_of_folded_sub_convolutions(value: float, element: str) -> None:
-    """Where kernel and stride leave zeros in the folded filter, other results keep their bits."""
+    """If kernel and stride leave zeros in the folded filter, other results keep their bits."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((2, 24, 9, 11)).astype(element)
     weights = rng.standard_normal((24, 1, 5, 7)).astype(element)

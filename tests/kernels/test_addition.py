@@ -1,4 +1,4 @@
-"""Tensors that kernels add to their results are added as NumPy adds them, before the activation."""
+"""Kernels add a tensor to their results as NumPy does, before the activation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.kernels.runtime.threads import set_threads
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
 )
-# Groups, input and output channels of one; the algorithm.
+# Groups, input and output channels per group; the algorithm.
 LAYERS = {
     "depthwise": (5, 1, 1, "direct"),
     "channel vectors": (13, 1, 1, "direct"),
@@ -35,7 +35,7 @@ MORE = {
 
 
 def spoilt(values: np.ndarray) -> np.ndarray:
-    """Give some elements that are special in an addition."""
+    """Replace some elements by values that are special in an addition."""
     values.flat[:: max(1, values.size // 9)] = np.resize(
         np.array([np.nan, np.inf, -0.0, -np.inf, 1e-40], np.float32), values.flat[
             :: max(1, values.size // 9)].size
@@ -121,7 +121,7 @@ def test_an_addend_of_another_type_is_an_error() -> None:
 
 
 def test_transposed_kernels_of_few_channels() -> None:
-    """Their sub-convolutions are channels, and their infinities are guarded."""
+    """Sub-convolutions are folded into channels, and infinities are handled apart."""
     rng = np.random.default_rng(3)
     weights = rng.standard_normal((4, 2, 3, 3), np.float32)
     data = rng.standard_normal((1, 4, 5, 9), np.float32)

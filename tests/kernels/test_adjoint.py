@@ -1,4 +1,4 @@
-"""<conv(x), y> = <x, deconv(y)>, with SciPy's correlate as the other side."""
+"""<conv(x), y> = <x, deconv(y)>, with conv computed by SciPy's correlate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_adjoint_identity(algorithm, axes, seed):
     rng = np.random.default_rng(seed)
     strides, dilations = rng.integers(1, 4, axes), rng.integers(1, 3, axes)
     kernel, extents = rng.integers(1, 5, axes), rng.integers(1, 6, axes)
-    # One more than the natural extent at most: the convolution must not gain a position.
+    # At most one more than the natural extent: the convolution must not gain a position.
     natural = strides * (extents - 1) + dilations * (kernel - 1) + 1 + rng.integers(0, strides)
     weights = rng.standard_normal((3, 2, *kernel))
     x = rng.standard_normal((2, 2, *natural))

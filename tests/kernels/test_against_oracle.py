@@ -1,4 +1,4 @@
-"""The kernels against the loop oracle, over every dimension of the problem."""
+"""The kernels against loops over the definition, in every dimension of the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled attention beside NumPy's in f64."""
+"""Compiled attention against NumPy's in f64."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def expected(query: Any, key: Any, value: Any, scale: float, mask: Any = None) -
 
 
 def drawn(rng: np.random.Generator, *shape: int) -> Any:
-    """Draw an array whose last axes lie in memory in one of several ways."""
+    """Draw an array whose last axes have one of several memory layouts."""
     array = rng.standard_normal((*shape[:-2], shape[-1], shape[-2])).astype(np.float32)
     kind = rng.integers(4)
     if kind == 1:
@@ -95,7 +95,7 @@ def test_numbers_that_are_not_usual() -> None:
 
 
 def test_masks_of_numbers_that_are_not_usual() -> None:
-    # Oracle: NumPy's operations in f64; the last row has no key left.
+    # Oracle: NumPy's operations in f64; all keys of the last row are masked.
     rng = np.random.default_rng(4)
     query, key, value = (rng.standard_normal((2, 64, 40)).astype(np.float32) for _ in range(3))
     mask = rng.standard_normal((64, 64)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Convolution through the same machinery, against its own loop oracle and SciPy."""
+"""Convolution kernels against loops over the definition and SciPy."""
 
 from __future__ import annotations
 

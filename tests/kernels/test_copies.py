@@ -1,4 +1,4 @@
-"""Copies of transposed arrays beside NumPy's."""
+"""Copies of transposed arrays against NumPy's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_random_orders(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("columns", [2, 3, 4, 7, 8, 9])
 def test_short_rows_are_interleaved(columns: int) -> None:
-    """More rows than one piece has, and more pieces than one job."""
+    """There are more rows than one piece has, and more pieces than one job."""
     array = np.arange(20 * columns * 530, dtype=np.float32).reshape(20, columns, 530)
     np.testing.assert_array_equal(contiguous(array.swapaxes(1, 2)), array.swapaxes(1, 2))
     part = array[:, :, 5:300:1].swapaxes(1, 2)

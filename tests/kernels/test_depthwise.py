@@ -42,7 +42,7 @@ ACTIVATIONS = {
     Activation(ActivationKind.LEAKY_RELU, slope=0.25): lambda x: np.where(x < 0, x * 0.25, x),
     Activation(ActivationKind.CLAMP, low=-0.5, high=1.0): lambda x: np.clip(x, -0.5, 1),
 }
-# Too few for vectors of channels, and as many as leave some lanes of one empty.
+# Too few channels for vectors, and a number that leaves some lanes of one vector empty.
 CHANNELS = [5, 13]
 
 
@@ -93,7 +93,7 @@ def test_against_loops(kind, channels, geometry, dtype, random_values, monkeypat
 def test_nothing_around_the_data_is_read(
     kind, channels, geometry, isa, random_values, dtype_of, monkeypatch
 ) -> None:
-    """The data lie among NaN; and NaN in one channel reaches what its taps do, as in the loops."""
+    """NaN surround the data; a NaN in one channel affects the same outputs as in the loops."""
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     kernel, loops = KINDS[kind]
     *_, pads, output = GEOMETRIES[geometry]
@@ -154,7 +154,7 @@ def test_bits_depend_on_nothing_but_the_layer(
 
 @pytest.mark.parametrize("channels", [16, 40])
 def test_channels_that_are_neighbours_in_memory(channels: int) -> None:
-    """Data whose axes are transposed give the bits of those in order."""
+    """Data with transposed axes give the same bits as contiguous data."""
     rng = np.random.default_rng(channels)
     data = rng.standard_normal((2, 30, 20, channels)).astype(np.float32).transpose(0, 3, 1, 2)
     weights = rng.standard_normal((channels, 1, 3, 3)).astype(np.float32)

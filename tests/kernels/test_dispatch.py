@@ -1,4 +1,4 @@
-"""Which kernel computes what, and that it can be told."""
+"""The choice of the kernel for a problem, and its description."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ F32, F16, I8 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int8)
         (problem(), F32, True, Algorithm.COMPILED),
         (problem(), F16, True, Algorithm.COMPILED),
         (problem(), I8, True, Algorithm.COMPILED),
-        # four axes, or more sub-convolutions than tables are worth
+        # four axes, or too many sub-convolutions for tables
         (problem((1,) * 4, (1,) * 4), F32, True, Algorithm.NUMPY),
         (problem((3, 3), (1000, 1000)), F32, True, Algorithm.NUMPY),
         # without a compiler
@@ -163,7 +163,7 @@ def test_activation_follows_the_bias(algorithm, activation, function, element):
     weights = rng.integers(-3, 4, (3, 2, 3, 3)).astype(element)
     bias = np.array([-7, 5]).astype(element)
     arguments = {"strides": (2, 3), "dilations": (1, 1), "bias": bias}
-    # The output reaches beyond the data, where the bias alone is activated.
+    # The output extends beyond the data, where it is the activated bias.
     plain = naive(data, weights, groups=1, pads_begin=(-2, -1), output=(15, 20), **arguments)
     kernel = Deconvolution(weights, activation=activation, algorithm=algorithm, **arguments)
     actual = kernel.run(data, (-2, -1), (15, 20))
@@ -181,7 +181,7 @@ def test_large_memory_is_used_again(module, monkeypatch):
     part = first[1, 5:9]
     del first
     gc.collect()
-    # A view holds the memory.
+    # A view keeps the memory in use.
     assert kernels.empty(shape, dtype).ctypes.data != address
     part[...] = 1
     del part

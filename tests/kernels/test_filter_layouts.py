@@ -1,4 +1,4 @@
-"""Filters in any layout; `kernels/reference.py`, loops over the definition, decides."""
+"""Filters in any layout, against the loops of `kernels/reference.py`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_layouts_of_a_filter(kind, layer, dtype) -> None:
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_packing_on_several_threads(swapped) -> None:
-    """Large enough to be dealt out; an infinite weight is found in any part."""
+    """Filters are large enough for several threads; an infinite weight is found in any part."""
     weights = np.arange(96 * 90 * 9, dtype=np.float32).reshape(96, 90, 3, 3)
     before = get_threads()
     try:

@@ -1,4 +1,4 @@
-"""Tests of choices that cost models make, under the processors that they know, on any machine.
+"""Run tests of cost models' choices for every processor in their tables, on any machine.
 
 All tests pass under each: `DECONV_IR_MACHINE=zen5 make test`.
 """
@@ -29,7 +29,7 @@ DISTINCT = {machine: name for name, machine in MACHINES.items()}
 @pytest.mark.skipif(compiled_module() is None, reason="the compiled kernel was not built")
 @pytest.mark.parametrize("name", DISTINCT.values())
 def test_choices_under_injected_machines(name: str) -> None:
-    """In a process of its own: plans are kept, and the machine is that of a process."""
+    """Tests run in a process of their own, since plans are cached and the machine is global."""
     here = Path(__file__).parent
     done = subprocess.run(
         [

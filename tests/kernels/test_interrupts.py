@@ -1,4 +1,4 @@
-"""A signal ends a run of the compiled kernel between two tiles, not after the last."""
+"""A signal ends a run of the compiled kernel between two tiles, without computing the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(compiled_module() is None, reason="the compiled kernel was not built"),
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers"),
 ]
-# Of a result that is not computed yet: no sum of ones.
+# Marks a result that has not been computed: no sum of ones is negative.
 UNTOUCHED = -99
 # Hundreds of tiles, a trillion operations: the timer goes off long before the last.
 SHAPE, FILTER = (1, 512, 256, 256), (512, 512, 5, 5)
@@ -44,7 +44,7 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def after() -> Iterator[Callable[[float, Callable[[], object]], None]]:
-    """Give the function that calls another from a signal's handler after some seconds."""
+    """Return a function that calls another from a signal handler after some seconds."""
     old = signal.getsignal(signal.SIGALRM)
 
     def arm(seconds: float, function: Callable[[], object]) -> None:
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_a_process_that_computes() -> None:
 
 
 def small() -> None:
-    """Compare a layer of several tiles, on the pool if that is free, with the oracle."""
+    """Compare a layer of several tiles, on the pool if it is free, with loops."""
     rng = np.random.default_rng(0)
     data = rng.integers(-8, 9, (3, 20, 17, 19)).astype(np.float32)
     weights = rng.integers(-8, 9, (20, 30, 4, 4)).astype(np.float32)
@@ -92,7 +92,7 @@ def test_the_pool_can_be_used_after_an_interruption(after, algorithm, element, u
         np.ones(FILTER, element), strides=(1, 1), dilations=(1, 1), algorithm=algorithm
     )
     data, out = np.ones(SHAPE, element), np.full(SHAPE, UNTOUCHED, element)
-    kernel.run(data[:, :, :8, :8], (2, 2), (8, 8))  # packs what there is to pack
+    kernel.run(data[:, :, :8, :8], (2, 2), (8, 8))  # packs the filter
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -107,7 +107,7 @@ def test_the_pool_can_be_used_after_an_interruption(after, algorithm, element, u
 
 @pytest.mark.parametrize("used", [1, 3])
 def test_a_handler_that_computes_and_returns(after, used):
-    """Its runs are within another, whose scratch and threads they leave alone."""
+    """Runs within the handler leave scratchpad and threads of the interrupted run alone."""
     set_threads(used)
     calls: list[int] = []
 

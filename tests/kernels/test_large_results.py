@@ -1,4 +1,4 @@
-"""Large results are written past the caches, as far as their rows are whole cache lines."""
+"""Large results are written with non-temporal stores where rows are whole cache lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A filter that is read lazily is packed like an array."""
+"""A lazy tensor is packed like an array."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RNG = np.random.default_rng(0)
 
 
 def lazy_tensor(array, part_bytes=1 << 20, asked=None):
-    """A lazy tensor of an array, which records its reads."""
+    """Return a lazy tensor of an array, with a record of its reads."""
 
     def read(start, stop):
         if asked is not None:
@@ -60,7 +60,7 @@ def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes):
 
 
 def file_tensor(array, path, size=None):
-    """A lazy tensor of an array in a file, behind three bytes, that nothing else can read."""
+    """Return a lazy tensor of an array that exists only in a file, behind three bytes."""
     path.write_bytes((b"abc" + array.tobytes())[:size])
 
     def read(start, stop):
@@ -73,7 +73,7 @@ def file_tensor(array, path, size=None):
 @pytest.mark.parametrize(
     ("shape", "groups"),
     [
-        ((70, 900, 3, 3), 1),  # several parts, whose rows are not those of blocks
+        ((70, 900, 3, 3), 1),  # several parts, whose rows do not coincide with blocks
         ((70, 500, 3, 3), 7),
         ((300, 1, 3, 3), 300),
         ((2, 40000, 2, 2), 1),  # rows that are larger than a part
@@ -164,7 +164,7 @@ def test_released_weights_are_packed_again(kind, shape):
 
 @pytest.mark.parametrize("even", [True, False])
 def test_plans_look_at_weights_that_were_released(even):
-    """Whether Winograd is used depends on the weights, also where nothing has asked yet."""
+    """Whether Winograd is used depends on the weights, even before anything else has read them."""
     if compiled_module() is None:
         pytest.skip("the compiled kernel was not built here")
     filter_ = np.ones((64, 64, 3, 3), np.float32)
@@ -186,7 +186,7 @@ def test_a_filter_that_cannot_be_read_again_at_first():
 
     def read(start, stop):
         reads.append(start)
-        if len(reads) == 7:  # in the middle, when it is packed again
+        if len(reads) == 7:  # in the middle of the second packing
             raise OSError("no such disk")
         return filter_.reshape(-1)[start:stop]
 

@@ -1,4 +1,4 @@
-"""What planning knows of the processor: a pure function of what that says of itself."""
+"""Planning for a processor: a pure function of the processor's description of itself."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
         (Processor(INTEL, 6, 0x8F, 2 << 20), "avx512", MACHINES["sapphire-rapids"]),
         (Processor(INTEL, 6, 0x8C, 1280 << 10), "avx512", Machine("avx512", 1280 << 10, True)),
         (Processor(INTEL, 6, 0x3C, 256 << 10), "avx2", MACHINES["small"]),
-        # Zen 4's long vectors are not used: nothing is halved.
+        # Restricted to AVX2, a Zen 4 does not use long vectors: nothing is halved.
         (Processor(AMD, 0x19, 0x61, 1 << 20), "avx2", Machine("avx2", 1 << 20)),
-        # Built to make long vectors of short ones.
+        # Built with long vectors lowered to pairs of short ones.
         (
             Processor(INTEL, 6, 0x55, 1 << 20, lowered=True),
             "avx512",
             Machine("avx512", 1 << 20, True),
         ),
-        # Unknown: whole vectors, and a small cache where none is named.
+        # Unknown processors: full-width vectors, and a small cache where none is reported.
         (Processor("HygonGenuine", 0x18, 1, 512 << 10), "avx2", Machine("avx2", 512 << 10)),
         (Processor(AMD, 0x40, 0x21, 3 << 20), "avx512", Machine("avx512", 3 << 20)),
         (Processor(), "baseline", Machine("baseline", 256 << 10)),
         (Processor(level2_bytes=-1), "avx512", Machine("avx512", 256 << 10)),
-        # More than 32 MiB are shared with too many others.
+        # A cache of more than 32 MiB is shared with too many other cores.
         (Processor(level2_bytes=1 << 20, level3_bytes=96 << 20), "avx512", MACHINES["zen5"]),
         (Processor(level2_bytes=1 << 20, level3_bytes=-1), "avx512", MACHINES["zen5"]),
     ],
@@ -104,7 +104,7 @@ def test_the_code_that_runs_is_the_best_that_both_have(
 
 
 def told(monkeypatch: pytest.MonkeyPatch, machine: Machine, layer: tuple[int, ...]) -> dict:
-    """Describe a run of a layer of 5 x 5 taps on 64 x 96 positions on a machine."""
+    """Describe the run of a layer of 5 x 5 taps on 64 x 96 positions, on a given machine."""
     monkeypatch.setitem(MACHINES, "injected", machine)
     monkeypatch.setenv("DECONV_IR_MACHINE", "injected")
     kernel = Deconvolution(
@@ -120,7 +120,7 @@ def test_halved_vectors_take_twice_as_long(monkeypatch: pytest.MonkeyPatch) -> N
         def multiply_adds(self, instruction_set: str) -> float:
             return 1.0
 
-    # Its model is of products, and of hardly anything else.
+    # The cost is dominated by products.
     slow, fast = (
         told(monkeypatch, make("avx512", 1 << 20), (96, 96))["cycles"] for make in (Halved, Machine)
     )

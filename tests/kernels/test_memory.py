@@ -1,4 +1,4 @@
-"""Memory for large results is used again."""
+"""Memory of large results is reused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def pages() -> int:
-    """Bytes of this process that are resident."""
+    """Return the resident bytes of this process."""
     import psutil
 
     return int(psutil.Process().memory_info().rss)
@@ -24,29 +24,29 @@ def pages() -> int:
 
 @pytest.fixture(autouse=True)
 def pool():
-    """The pool as it is at the start: a command that ran in this process has turned it off."""
+    """Reset the pool: a command that ran in this process has turned it off."""
     memory.set_memory_pool_limit(192 * MIB)
     yield
     memory.set_memory_pool_limit(192 * MIB)
 
 
 def address_of(size: int) -> int:
-    """Where an array of so many bytes lay; it is gone when this returns."""
+    """Return the address of an array of `size` bytes, which is freed on return."""
     return int(memory.empty((size,), np.dtype(np.uint8)).ctypes.data)
 
 
 def test_the_last_size_is_used_again():
-    """Those of other sizes, which fill the pool, make room for it."""
+    """Arrays of other sizes, which fill the pool, make room for the last size."""
     others = [memory.empty((45 * MIB,), np.dtype(np.uint8)) for _ in range(4)]
     del others
     first = address_of(130 * MIB)
-    taken = memory.empty((131 * MIB,), np.dtype(np.uint8))  # what the system would give again
+    taken = memory.empty((131 * MIB,), np.dtype(np.uint8))  # would get the address if it were freed
     assert taken.ctypes.data != first
     assert address_of(130 * MIB) == first
 
 
 def touched(size: int) -> np.ndarray:
-    """An array all of whose pages are resident."""
+    """Return an array with all pages resident."""
     array = memory.empty((size,), np.dtype(np.uint8))
     array[::4096] = 1
     return array
@@ -58,9 +58,9 @@ def touched(size: int) -> np.ndarray:
 )
 @pytest.mark.parametrize(("total", "is_kept"), [(270, True), (250, False)])
 def test_results_are_kept_within_a_bound_on_all(total: int, is_kept: bool) -> None:
-    """Of two arrays of 130 MiB, the second stays when it is freed if both are within the bound.
+    """Of two freed arrays of 130 MiB, the second is kept if both are within the bound.
 
-    It makes way for an array that is larger: else 520 MiB would be resident.
+    It is released for an array that is larger: else 520 MiB would be resident.
     """
     memory.reuse_within(total * MIB)
     before = pages()
@@ -78,7 +78,7 @@ def test_results_are_kept_within_a_bound_on_all(total: int, is_kept: bool) -> No
 def test_nothing_is_kept_where_that_is_said():
     memory.set_memory_pool_limit(0)
     for _ in range(2):
-        between = pages() + 130 * MIB  # far from both: an emulator gives back memory of its own
+        between = pages() + 130 * MIB  # generous limits: an emulator also frees memory of its own
         array = memory.empty((260 * MIB,), np.dtype(np.uint8))
         array[::4096] = 1
         assert pages() > between
@@ -87,7 +87,7 @@ def test_nothing_is_kept_where_that_is_said():
 
 
 def test_memory_that_is_not_there_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extension: nothing is given back that was never taken."""
+    """Without the extension, memory that was never allocated is not freed."""
     ignored: list[object] = []
     monkeypatch.setattr(memory, "compiled_module", lambda: None)
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)

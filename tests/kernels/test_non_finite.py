@@ -1,4 +1,4 @@
-"""Weights that are not finite: patterns of NaN and infinity as the loops give them."""
+"""Weights that are not finite: NaN and infinity appear where the loops give them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_patterns(algorithm, kind, element, share, seed):
 
 
 def test_other_channels_and_images_keep_their_bits(algorithm):
-    """An infinity among the weights of one output channel, a NaN in one image."""
+    """The weights of one output channel contain an infinity, and one image contains a NaN."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((3, 16, 20, 21)).astype(np.float32)
     weights = rng.standard_normal((16, 12, 3, 3)).astype(np.float32)
@@ -63,7 +63,7 @@ def test_other_channels_and_images_keep_their_bits(algorithm):
     kernel = Deconvolution(weights, **static)
     actual = kernel.run(data, (1, 1), (39, 41))
     others = [o for o in range(12) if o != 5]
-    tolerance = 1e-4 if algorithm == "im2col" else 0  # which sums tap by tap then
+    tolerance = 1e-4 if algorithm == "im2col" else 0  # this algorithm then sums tap by tap
     np.testing.assert_allclose(actual[:, others], expected[:, others], 0, tolerance)
     assert not np.isfinite(actual[:, 5, ::2, ::2]).any()
     if algorithm == "winograd":
@@ -75,7 +75,7 @@ def test_other_channels_and_images_keep_their_bits(algorithm):
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_work_beside_the_finite_weights_is_that_of_the_channels_they_lead_to(algorithm, threads):
-    """One infinite weight of one channel of 64: the rest is computed once."""
+    """One of 64 channels has an infinite weight: the results of the others are computed once."""
     weights = np.ones((8, 64, 3, 3), np.float32)
     weights[2, 40, 1, 1] = np.inf
     kernels.set_threads(threads)

@@ -1,4 +1,4 @@
-"""Compiled standardisation and sums of rows beside NumPy's, and beside sums in f64."""
+"""Compiled standardisation and row sums against NumPy's, and against sums in f64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F32 = np.dtype(np.float32)
 
 
 def both(how: Standardizing, data: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """Return what C and NumPy compute, the former into an array that is given."""
+    """Return the results of C and NumPy; C writes into a given array."""
     with np.errstate(all="ignore"):
         found = standardizer(data.shape, F32, how, 1 << 20)(data, np.empty(data.shape, F32))
         with monkeypatch.context() as patch:
@@ -49,7 +49,7 @@ def test_random_axes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = mode is EpsMode.INSIDE_SQRT
     root = np.sqrt(spread + 1e-5) if inside else np.sqrt(spread) + 1e-5
     oracle = centred / root if divides else centred
-    # A mean in f32 is off by its last bit: much, where elements are nearly equal.
+    # A mean in f32 has an error in its last bit, which matters where elements are nearly equal.
     allowed = 2e-6 * (1 + np.abs(wide).max() * (1 / root if divides else 1))
     for result in (found, expected):
         assert (np.abs(result - oracle) <= allowed + 1e-5 * np.abs(oracle)).all()

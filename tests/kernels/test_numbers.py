@@ -28,7 +28,7 @@ def test_integers_wrap_at_the_corners(algorithm, integer, corner, channels):
     weights[0, 0, 0] = 1
     bias = np.array([info.max, info.min], integer)
     actual = run(data, weights, (2,), (-1,), (13,), algorithm, bias)
-    # Python's own integers, so that the oracle's wrapping is judged too.
+    # Python's integers as oracle, so that wrapping in the loops is tested too.
     total = [[int(b)] * 13 for b in bias]
     for x, i, o, k in np.ndindex(5, channels, 2, 3):
         total[o][2 * x + k + 1] += int(data[0, i, x]) * int(weights[i, o, k])
@@ -42,7 +42,7 @@ def test_integers_wrap_at_the_corners(algorithm, integer, corner, channels):
 
 @pytest.mark.parametrize("element", [np.float16, ml_dtypes.bfloat16], ids=str)
 def test_half_types_are_rounded_once(algorithm, element):
-    # Values with few bits: f32 sums them exactly, so the one rounding is all there is.
+    # Values with few bits: f32 sums them exactly, so the only rounding is the last one.
     rng = np.random.default_rng(0)
     data = (rng.integers(-64, 65, (1, 40, 9, 9)) / 16).astype(element)
     weights = (rng.integers(-64, 65, (40, 3, 3, 3)) / 16).astype(element)
@@ -129,7 +129,7 @@ def test_no_input_channels(algorithm):
 
 @pytest.mark.parametrize("dilation", [65537, 2**40, 2**62, 2**63 - 1])
 def test_taps_far_apart(algorithm, dilation):
-    """Found by mutation: distances that no stride of NumPy can be, and tiles that were all edge."""
+    """Found by mutation: distances beyond NumPy's strides, and tiles that were all edge."""
     data, weights = np.ones((1, 2, 3, 3), np.float32), np.ones((2, 2, 2, 1), np.float32)
     static = {"strides": (1, 1), "dilations": (dilation, 1), "groups": 1}
     for pad in (0, dilation - 1):

@@ -1,4 +1,4 @@
-"""The NumPy fallback: sub-convolutions, tiles, the choice of method, and what results depend on."""
+"""The NumPy fallback: sub-convolutions, tiles, the choice of the method, reproducibility."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def problem(kernel, stride, channels_in, channels_out, groups=1, dilation=1, axe
 @pytest.mark.parametrize(
     ("layer", "dtype", "forward", "expected"),
     [
-        # one tap of each sub-convolution: nothing to add
+        # one tap in each sub-convolution: col2im adds nothing
         (problem(2, 2, 256, 128), "float32", False, "gemm_col2im"),
-        # few output channels: there is little to add, and taps make the GEMM higher
+        # few output channels: col2im adds little, and taps enlarge the GEMM
         (problem(9, 4, 56, 1), "float32", False, "gemm_col2im"),
         (problem(4, 2, 128, 3), "float16", False, "gemm_col2im"),
-        # so many input channels that im2col's zeros around the data cost more than adding
+        # many input channels: im2col's zeros around the data cost more than additions
         (problem(4, 2, 1024, 512), "float32", False, "gemm_col2im"),
         (problem(4, 2, 64, 32, axes=3), "float32", False, "im2col"),
-        # few input channels: there is little to copy
+        # few input channels: im2col copies little
         (problem(3, 1, 16, 64), "float32", False, "im2col"),
         (problem(4, 2, 1, 1, groups=256), "float32", False, "im2col"),
-        # taps of one distance feed sub-convolutions that are no neighbours
+        # taps at the same distance feed sub-convolutions that are not neighbours
         (problem(2, 2, 256, 1, dilation=3), "float32", False, "im2col"),
         (problem(2, 2, 256, 128), "int8", False, "im2col"),
         (problem(2, 2, 256, 128), "float32", True, "im2col"),
@@ -64,7 +64,7 @@ def test_sub_convolutions_of_dilated_taps():
 
 @pytest.mark.parametrize("forward", [False, True])
 def test_positions_that_see_data(forward):
-    """By the definition: an output is computed where some tap brings it data."""
+    """By the definition, an output is computed if some tap reaches data."""
     for x, k, s, d, shifted, y in np.ndindex(4, 4, 4, 4, 9, 8):
         stride, dilation, pad = s + 1, d + 1, shifted - 4
         layer = Problem(1, 1, 1, (k + 1,), (stride,), (dilation,), forward)
@@ -129,7 +129,7 @@ def test_random_layers(draw_case, method, axes, seed, threads):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("scratch", [40_000, 64 << 20])
 def test_images_do_not_depend_on_their_batch(method, scratch):
-    """Several images are one job, and tiles of other output channels share a panel."""
+    """Several images share a job, and tiles of other output channels share a panel."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((7, 2 * 40, 9, 6), dtype=np.float32)
     kernel = Deconvolution(
@@ -153,7 +153,7 @@ def test_images_do_not_depend_on_their_batch(method, scratch):
 @pytest.mark.parametrize("algorithm", ["auto", *METHODS])
 @pytest.mark.parametrize("seed", range(120))
 def test_odd_geometries(draw_odd_case, algorithm, seed):
-    """Up to six axes, extents of 0, data that the output does not see, depthwise."""
+    """Up to six axes, extents of 0, data outside the output's receptive field, depthwise."""
     case = draw_odd_case(seed, np.dtype(("float32", "int16", "float64", "float16")[seed % 4]))
     scratch = (64 << 20, 3000)[seed // 2 % 2]
     case.check(
@@ -168,7 +168,7 @@ def test_odd_geometries(draw_odd_case, algorithm, seed):
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("seed", range(6))
 def test_interleaving(draw_case, method, element, stride, kernel, seed):
-    """Wherever pads and ends let each sub-convolution begin, into memory of any strides."""
+    """Sub-convolutions may begin anywhere, and the output may have any strides."""
     axes = 1 + seed % 3
     fixed = {"kernel": (kernel,) * axes, "strides": (stride,) * axes}
     case = draw_case(seed, np.dtype(element), axes, **fixed)
@@ -179,7 +179,7 @@ def test_interleaving(draw_case, method, element, stride, kernel, seed):
 
 
 def test_outputs_that_no_tap_reaches_are_exact_zeros():
-    # Stride 2 and dilation 3: where no x and k meet, by the definition.
+    # Stride 2 and dilation 3: by the definition no pair of x and k contributes there.
     rng = np.random.default_rng(0)
     data = rng.standard_normal((1, 5, 11, 12)).astype(np.float32)
     weights = rng.standard_normal((5, 4, 2, 2)).astype(np.float32)
@@ -213,7 +213,7 @@ def test_a_large_bias_is_added_last(algorithm):
     actual = Deconvolution(weights, bias=bias, algorithm=algorithm, **static).run(
         data, (1, 1), (9, 9)
     )
-    # Half an ulp of the result, and a little that the sums themselves are off.
+    # Half an ulp of the result, and a little for the error of the sums.
     assert np.abs(actual - exact).max() <= 2.0**-4 * 1.01
 
 
@@ -246,7 +246,7 @@ def test_bits_depend_on_the_layer_and_one_image_alone(layer, algorithm):
         for image in range(len(data)):
             alone = kernel.run(data[image : image + 1], pads, output)
             np.testing.assert_array_equal(alone[0], expected[image])
-        # Another shape before, and a NaN in another image.
+        # A run with another shape comes first, and the other image contains a NaN.
         kernel.run(data[..., :3], pads, output)
         data[1, 2] = np.nan
         actual = kernel.run(data, pads, output)
@@ -259,7 +259,7 @@ def test_bits_depend_on_the_layer_and_one_image_alone(layer, algorithm):
 @pytest.mark.parametrize("algorithm", METHODS)
 @pytest.mark.parametrize("exponent", [-20, -10, 10, 20])
 def test_channels_are_not_mixed_before_the_product(algorithm, exponent):
-    """One channel times r, its weights times 1/r: powers of two leave every bit as it is."""
+    """A channel times r, its weights times 1/r: powers of two do not change any bit."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((1, 32, 17, 19)).astype(np.float32)
     weights = rng.standard_normal((32, 16, 4, 4)).astype(np.float32)
@@ -273,7 +273,7 @@ def test_channels_are_not_mixed_before_the_product(algorithm, exponent):
 
 @pytest.mark.parametrize("kind", [Convolution, Deconvolution])
 def test_a_small_layer_needs_a_small_scratchpad(kind):
-    """18 KiB of weights were planned with 8 MiB."""
+    """The plan once reserved 8 MiB for 18 KiB of weights."""
     weights = np.ones((32, 16, 3, 3), np.float32)
     kernel = kind(weights, strides=(1, 1), dilations=(1, 1), algorithm="numpy")
     channels = kernel.problem.channels_in

@@ -1,4 +1,4 @@
-"""Data of one position, of which each tap makes a result of its own."""
+"""Data of one position: each tap computes a result of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("element", ["float32", "float64", "bfloat16", "uint8", "int16", "int64"])
 def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeypatch) -> None:
-    """Also the bits that tiles give, which two positions have; the second holds zeros."""
+    """The bits equal those of tiles, checked with two positions, the second of zeros."""
     groups, channels_in, channels_out, shape, strides, dilations, pads, output = GEOMETRIES[
         geometry
     ]

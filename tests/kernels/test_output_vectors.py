@@ -1,4 +1,4 @@
-"""Direct sums whose vectors hold output channels: 64 of them, at rows of any length."""
+"""Direct sums with vectors of output channels: 64 channels, rows of any length."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
     "a smaller last tile": (1, 120, 480, (2, 2), (1, 1), (1, 1), (1, 1), (0, 0), (2, 2)),
     "weights in several parts": (1, 190, 64, (3, 17), (3, 3), (1, 1), (1, 1), (1, 1), (3, 17)),
 }
-# Of transposed layers alone, whose rows are of several sub-convolutions.
+# Only for transposed layers, whose rows belong to several sub-convolutions.
 TRANSPOSED: dict[str, tuple[Any, ...]] = {
     "tiny planes": (1, 40, 64, (4, 4), (4, 4), (2, 2), (1, 1), (1, 1), (8, 8)),
     "tiny planes of wide groups": (2, 150, 128, (3, 5), (5, 4), (2, 2), (1, 1), (2, 1), (6, 10)),
@@ -60,7 +60,7 @@ def layer(geometry: str, kind: str) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(("kind", "geometry"), CASES)
 def test_against_loops(kind, geometry, monkeypatch) -> None:
-    """On all instruction sets, with several threads, one image, and small tiles: the same bits."""
+    """All instruction sets, several threads, single images and small tiles give the same bits."""
     kernel, loops = KINDS[kind]
     data, weights, told, pads, output = layer(geometry, kind)
     wide = {**told, "bias": told["bias"].astype(np.float64)}
@@ -87,7 +87,7 @@ def test_against_loops(kind, geometry, monkeypatch) -> None:
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_same_bits_as_vectors_of_positions(geometry, monkeypatch) -> None:
-    """A layer with one output channel less has blocks of rows that fill no vector of channels."""
+    """With one output channel less, the rows of a block do not fill a vector of channels."""
     data, weights, told, pads, output = layer(geometry, "convolution")
     if told["groups"] > 1:
         pytest.skip("all groups lose a channel")

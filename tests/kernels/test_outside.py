@@ -1,4 +1,4 @@
-"""Results that no tap brings data to, and sub-convolutions with fewer positions in the output."""
+"""Outputs that no tap reaches, and sub-convolutions with fewer positions in the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that find no more jobs take pieces of those that others are at."""
+"""Idle threads steal pieces of the jobs that other threads are running."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_piece_once(layer, algorithm, element, threads, scratch_bytes):
     budget = UNLIMITED._replace(scratch_bytes=scratch_bytes)
     kernels.set_threads(threads)
     try:
-        # Who is done first differs from run to run.
+        # Which thread finishes first differs from run to run.
         for _ in range(25):
             result = kernel.run(data, pads, output, None, budget)
             assert np.array_equal(result, expected)

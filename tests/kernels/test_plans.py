@@ -1,4 +1,4 @@
-"""Plans of the compiled kernel: the same under every machine, and as large as the work."""
+"""Plans of the compiled kernel: valid under every machine, and proportional to the work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRATCH = 64 << 20
 
 @pytest.fixture(params=MACHINES)
 def machine(request, monkeypatch):
-    """Plan for each machine in turn."""
+    """Run the test for each machine in the tables."""
     monkeypatch.setenv("DECONV_IR_MACHINE", request.param)
     return request.param
 
@@ -30,7 +30,7 @@ def describe(kernel, data, pads, output):
     return kernel.plan(data, pads, output).details
 
 
-# Layer, and extents of n positions in all.
+# Layer, and extents of n positions in total.
 LONG = {
     "1-D": ((64, 32, 4), (2,), lambda n: (n,)),
     "1-D, few channels": ((4, 2, 4), (2,), lambda n: (n,)),
@@ -48,7 +48,7 @@ LONG = {
 @pytest.mark.parametrize("used", [1, 2, 8, 64, 256])
 @pytest.mark.parametrize("layer", LONG)
 def test_plans_grow_with_the_work(machine, layer, used, element):
-    """Cycles of up to 64 M positions are in proportion to them, and tiles stay as large."""
+    """Cycles are proportional to the positions, up to 64 M, and tiles do not get smaller."""
     set_threads(used)
     shape, strides, extents = LONG[layer]
     kind = Convolution if layer == "convolution" else Deconvolution
@@ -60,21 +60,21 @@ def test_plans_grow_with_the_work(machine, layer, used, element):
         output = tuple(s * x for s, x in zip(strides, data[2:], strict=True))
         told = describe(kernel, data, (1,) * len(strides), output)
         each.append(told["cycles"] / n)
-        # At least eight positions, as NEON has with 256 threads: no tile is little but its halo.
+        # At least eight positions, as on NEON with 256 threads: smaller tiles would mostly be halo.
         assert math.prod(told["tile"]) * told["images"] >= 8
         assert told["bytes"] * min(told["threads"], told["jobs"]) <= SCRATCH
     assert min(each) > 0
-    # Many threads share the scratch bound, by smaller tiles, and the panels of few tiles are shared
-    # by all; a collapse costs factors of hundreds.
+    # Many threads share the scratchpad limit and get smaller tiles; the panels of few tiles are
+    # shared by all. A collapse would cost factors of hundreds.
     assert max(each) < 3 * min(each)
     assert max(each[2:]) < 3 * min(each[2:])
 
 
 @pytest.mark.parametrize("used", [2, 256])
 def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, used):
-    """Of 4096 channels a tile of one thread takes megabytes: 256 of them would exceed the bound.
+    """With 4096 channels one thread's tile takes megabytes: 256 threads would exceed the limit.
 
-    Where one alone does, as in vectors of 64 bytes, the layer is summed directly.
+    If one tile alone exceeds it, as with vectors of 64 bytes, the layer is summed directly.
     """
     set_threads(used)
     kernel = Deconvolution(
@@ -122,11 +122,11 @@ def plan_alike(
 
 @pytest.mark.parametrize("algorithm", ["direct", "winograd"])
 def test_layers_that_are_nearly_alike_have_plans_of_their_own(algorithm):
-    """Tilings of the last searches are taken again for the same layer and run only."""
+    """Recent tilings are cached, and reused only for the same layer and run."""
     names = list(ALIKE)
     found = {name: plan_alike(algorithm, **ALIKE[name]) for name in names}
     for name in reversed(names):
-        for other in range(30):  # more than are kept
+        for other in range(30):  # more than the cache holds
             plan_alike(algorithm, ins=4, outs=4, extent=8 + other)
         assert plan_alike(algorithm, **ALIKE[name]) == found[name]
         assert plan_alike(algorithm, **ALIKE[name]) == found[name]
@@ -134,7 +134,7 @@ def test_layers_that_are_nearly_alike_have_plans_of_their_own(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["direct", "winograd", "compiled"])
 def test_results_under_every_machine(machine, draw_case, dtype_of, algorithm):
-    """What runs is the code of an instruction set that is here, in the tiles of the machine."""
+    """Each available instruction set runs with the tiles of every machine."""
     elements = ["float32", "float32", "float16", "float64", "int8"]
     for seed in range(30):
         set_threads(1 + seed % 3)
@@ -144,9 +144,9 @@ def test_results_under_every_machine(machine, draw_case, dtype_of, algorithm):
             case.check(case.actual(algorithm=algorithm, scratch_bytes=scratch_bytes), algorithm)
 
 
-# Layers whose algorithm, tiles and goes over channels differ between runs: kinds of bench/cases.py.
+# Layers of the kinds in bench/cases.py, whose algorithm, tiles and channel blocks vary.
 def layers(count):
-    """Draw layers, with one image for each and a second extent."""
+    """Draw layers, with data for one image and for other extents."""
     rng = np.random.default_rng(19)
     for _ in range(count):
         axes = int(rng.integers(1, 4))
@@ -178,9 +178,9 @@ def layers(count):
 
 @pytest.mark.parametrize("machine", ["zen3", ""])
 def test_bits_depend_on_the_layer_and_the_image_alone(monkeypatch, machine, pytestconfig):
-    """Not on threads, on the batch, or on what was run before."""
+    """Threads, the batch and earlier runs do not change any bit."""
     count = max(1, 8 // pytestconfig.getoption("--one-in"))
-    wanted = {"winograd": count, "direct": count}  # layers that are summed so on a Zen 3
+    wanted = {"winograd": count, "direct": count}  # layers that use the algorithm on a Zen 3
     for make, (data, other), pads, output in layers(100):
         extents = output(data.shape[2:])
         monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
@@ -218,7 +218,7 @@ def test_bits_depend_on_the_layer_and_the_image_alone(monkeypatch, machine, pyte
     ],
 )
 def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, shape, extents, isa):
-    """Where no tile is small enough the budget is raised: no tiles of one position and channel."""
+    """If no tile fits, the budget is raised: tiles do not shrink to one position and channel."""
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     rng = np.random.default_rng(3)
     axes = len(extents)
@@ -241,7 +241,7 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
 
 @pytest.mark.parametrize("order", ["algorithm first", "details first", "run first"])
 def test_what_a_plan_is_asked_does_not_change_it(order: str) -> None:
-    """The budget is raised once, whatever is asked first."""
+    """The budget is raised once, whichever attribute is read first."""
     kernel = Deconvolution(
         np.ones((64, 32, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), algorithm="direct"
     )

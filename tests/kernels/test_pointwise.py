@@ -1,4 +1,4 @@
-"""Compiled elementwise programs beside the NumPy forms that they replace."""
+"""Compiled elementwise programs against the NumPy forms that they replace."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compile_operation(operation: Operation, arrays: Sequence[Any]) -> Program | 
 
 
 def both(operation: Operation, arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """Return what the program and what NumPy computes."""
+    """Return the results of the program and of NumPy."""
     program = compile_operation(operation, arrays)
     assert program is not None, operation
     with np.errstate(all="ignore"):
@@ -73,7 +73,7 @@ def both(operation: Operation, arrays: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def assert_close(found: Any, expected: Any, units: float, scale: Any = 0.0) -> None:
-    """Require the same NaN and infinities, and numbers within units in the last place."""
+    """Require equal NaN and infinities, and numbers within `units` in the last place."""
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
     finite = np.isfinite(expected)
     np.testing.assert_array_equal(found[~finite], expected[~finite])
@@ -83,7 +83,7 @@ def assert_close(found: Any, expected: Any, units: float, scale: Any = 0.0) -> N
 
 
 def test_power_is_within_units_of_any_library() -> None:
-    """NumPy has its own on processors with AVX-512, and the C library's elsewhere."""
+    """The reference is NumPy's power on processors with AVX-512, and elsewhere the C library's."""
     pairs = np.array(list(itertools.product(SPECIAL, SPECIAL)), F32)
     drawn = np.random.default_rng(1).standard_normal((5000, 2), np.float32) * 8
     found, expected = both(make("Power"), list(np.concatenate([pairs, drawn]).T.copy()))
@@ -92,14 +92,14 @@ def test_power_is_within_units_of_any_library() -> None:
 
 @pytest.mark.parametrize("kind", EXACT)
 def test_operations_that_round_once_give_the_same_bits(kind: str) -> None:
-    """Every pair of special values, and normal ones; zeros with their signs where NumPy says."""
+    """Every pair of special values is tried, and normal ones; zeros have NumPy's signs."""
     pairs = np.array(list(itertools.product(SPECIAL, SPECIAL)), F32)
     drawn = np.random.default_rng(1).standard_normal((5000, 2), np.float32) * 8
     table = np.concatenate([pairs, drawn])
     arrays = [np.ascontiguousarray(table[:, i]) for i in range(EXACT[kind])]
     found, expected = both(make(kind), arrays)
     np.testing.assert_array_equal(found, expected)
-    # Of two zeros NumPy's vector and scalar code return different ones.
+    # NumPy's vector and scalar code return different ones of two zeros.
     if kind not in ("Maximum", "Minimum", "ReLU", "HSwish-4", "HSigmoid-5") and found.dtype == F32:
         numbers = ~np.isnan(found)
         np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
@@ -118,7 +118,7 @@ def test_powers_are_those_of_float64_rounded() -> None:
 
 
 def test_squares_are_products_wherever_they_stand() -> None:
-    """Between exponents of other values, and as the one exponent of a whole array."""
+    """Squares occur among other exponents, and as the only exponent of a whole array."""
     x = np.array(SPECIAL * 3, F32)
     squared = np.arange(len(x)) % 3 > 0
     mixed, _ = both(make("Power"), [x, np.where(squared, 2, 3).astype(F32)])
@@ -134,7 +134,7 @@ def test_transcendental_functions_are_close(kind: str) -> None:
     drawn = np.random.default_rng(2).standard_normal(20000, np.float32) * 30
     x = np.concatenate([np.array(SPECIAL, F32), drawn, drawn / 100])
     found, expected = both(make(kind), [x])
-    # The NumPy forms of these overflow or cancel on the way.
+    # The NumPy forms of these operations overflow or cancel in between.
     cancels = kind.partition("-")[0] in ("Gelu", "Swish", "Mish", "Sigmoid", "SoftPlus")
     assert_close(found, expected, CLOSE[kind], x if cancels else 0.0)
 
@@ -178,7 +178,7 @@ def test_conversions_round_to_nearest_even(to: str, dtype: np.dtype[Any]) -> Non
     bits = np.random.default_rng(4).integers(0, 1 << 8 * dtype.itemsize, 20000)
     x = bits.astype(f"u{dtype.itemsize}").view(dtype)
     found, expected = both(make("Convert", destination_type=to), [x])
-    with np.errstate(invalid="ignore"):  # signalling NaNs, of which some processors tell
+    with np.errstate(invalid="ignore"):  # signalling NaNs, for which some processors raise a flag
         np.testing.assert_array_equal(found.astype(F32), expected.astype(F32))
 
 
@@ -214,7 +214,7 @@ def test_a_slope_of_each_channel() -> None:
 
 
 def drawn_view(draw: np.random.Generator, shape: Sequence[int]) -> Any:
-    """Return an array that can be broadcast to a shape: any order of axes, steps and directions."""
+    """Return an array that broadcasts to a shape: any order of axes, steps and directions."""
     kept = tuple(d if draw.random() < 0.7 else 1 for d in shape)
     kept = kept[int(draw.integers(0, len(kept) + 1)) if draw.random() < 0.2 else 0 :]
     order = draw.permutation(len(kept))
@@ -228,7 +228,7 @@ def drawn_view(draw: np.random.Generator, shape: Sequence[int]) -> Any:
 
 @pytest.mark.parametrize("seed", range(150))
 def test_shapes_strides_and_broadcasts(seed: int) -> None:
-    """A tree of three inputs, and an output that lies in any order of its axes."""
+    """A tree of three inputs, with an output whose axes are in any order in memory."""
     draw = np.random.default_rng(seed)
     extents = [0, 1, 2, 3, 7, 8, 9, 16, 33, 70, 600] if seed % 10 == 0 else [1, 2, 3, 5, 8, 17, 70]
     shape = tuple(int(d) for d in draw.choice(extents, draw.integers(0, 5)))
@@ -269,7 +269,7 @@ def test_elements_that_are_not_aligned() -> None:
 
 
 def test_results_do_not_depend_on_threads_addresses_and_neighbours() -> None:
-    """The same arguments give the same bits wherever they lie, on any number of threads."""
+    """Equal arguments give equal bits at any address, on any number of threads."""
     x = np.random.default_rng(8).standard_normal(300_001, np.float32) * 20
     expression = Expression()
     value: int | None = expression.input(F32)

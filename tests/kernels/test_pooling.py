@@ -1,4 +1,4 @@
-"""Compiled pooling beside NumPy's passes over each axis."""
+"""Compiled pooling against NumPy's passes over each axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products on several threads, against NumPy's own on one."""
+"""Matrix products on several threads, against NumPy's on one thread."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_bits_do_not_depend_on_threads(shape: tuple[int, int, int], dtype: type)
 
 
 def test_a_blas_of_one_thread_is_not_asked_for_its_threads() -> None:
-    """The import of threadpoolctl takes longer than a small network."""
+    """Importing threadpoolctl would take longer than a small network."""
     name = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
     if "openblas" not in name:
         pytest.skip("only OpenBLAS reads its number of threads from that variable")
@@ -106,7 +106,7 @@ EXTENTS = (1, 2, 5, 7, 8, 9, 13, 31, 48, 49, 64, 100, 257, 300)
 
 
 def strided(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Draw an array that lies in memory in one of many ways."""
+    """Draw an array with one of many memory layouts."""
     kind = rng.integers(6)
     if kind == 1:
         return np.swapaxes(strided(rng, (*shape[:-2], shape[-1], shape[-2])), -1, -2)
@@ -207,7 +207,7 @@ def test_an_activation_of_the_sums(name: str, seed: int, monkeypatch: pytest.Mon
     monkeypatch.setenv("DECONV_IR_ISA", isas[seed % len(isas)])
     rng = np.random.default_rng(seed)
     m, n = (int(rng.choice((1, 5, 16, 49, 100, 241))) for _ in range(2))
-    n, k = n + 60, int(rng.choice((20, 256, 257, 700)))  # one piece of the terms, and several
+    n, k = n + 60, int(rng.choice((20, 256, 257, 700)))  # sums in one piece, and in several
     a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
     b /= math.sqrt(k)
     b[:, :3], bias[0], bias[1], bias[2] = 0, -0.0, np.inf, np.nan

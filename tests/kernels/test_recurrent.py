@@ -1,4 +1,4 @@
-"""Compiled LSTM and GRU beside NumPy's cells, moment by moment."""
+"""Compiled LSTM and GRU against NumPy's cells, step by step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def operation(kind: str, hidden: int, direction: Direction) -> Any:
 
 
 def arrays(kind: str, sizes: Sequence[int], directions: int, seed: int = 0) -> list[Any]:
-    """X, the states, the lengths, then W, R and B."""
+    """Return X, the states, the lengths, then W, R and B."""
     n, t, i, h = sizes
     rng = np.random.default_rng(seed)
     gates, rows = (4, 4 * h) if kind == "LSTM" else (3, 4 * h)
@@ -43,7 +43,7 @@ def arrays(kind: str, sizes: Sequence[int], directions: int, seed: int = 0) -> l
 
 
 def both(layer: Any, given: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Return what the prepared kernel and NumPy's cell compute."""
+    """Return the results of the prepared kernel and of NumPy's cell."""
     constants = [None] * (len(given) - 3) + given[-3:]
     kernel = layer.prepare(constants, Context())
     assert isinstance(kernel.packed, recurrent.PackedCells)
@@ -79,7 +79,7 @@ def test_numbers_that_are_not_usual(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_bits_depend_on_a_sequence_alone(kind: str) -> None:
-    """Not on threads, on other sequences, or on how many moments are multiplied at once."""
+    """Threads, other sequences and the number of steps per product do not change any bit."""
     given = arrays(kind, (5, 12, 40, 300), 2)
     packed = recurrent.pack(*given[-3:])
     assert packed is not None

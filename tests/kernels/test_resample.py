@@ -1,4 +1,4 @@
-"""Compiled interpolation of the last two axes beside NumPy's."""
+"""Compiled interpolation of the last two axes against NumPy's."""
 
 from __future__ import annotations
 

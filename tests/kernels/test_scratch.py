@@ -1,4 +1,4 @@
-"""Scratch memory stays under its bound, whatever the layer."""
+"""Scratchpads stay below their limit, for every layer."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from support import traced_peak
 from deconv_ir.kernels import Convolution, Deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-# Lists of slices, and NumPy's buffers for casts; they do not grow with the layer.
+# Lists of slices, and NumPy's buffers for casts, whose size does not depend on the layer.
 BOOKKEEPING = 256 << 10
 
 
 def peak_scratch(kernel, data, pads_begin, output):
-    """Bytes allocated by a run into an output that is there already."""
+    """Return the bytes that a run allocates when its output exists already."""
     shape = (data.shape[0], kernel.problem.groups * kernel.problem.channels_out, *output)
     out = np.empty(shape, data.dtype)
-    # A kernel that finds the bound too tight packs for another when first run.
+    # A kernel for which the limit is too tight packs the filter for another one in its first run.
     kernel.run(data, pads_begin, output, out)
     return traced_peak(lambda: kernel.run(data, pads_begin, output, out))
 
@@ -55,7 +55,7 @@ def test_scratch_bound(algorithm, layer, scratch_bytes, element):
 
 @pytest.mark.skipif(compiled_module() is None, reason="the compiled kernel was not built")
 def test_tiles_of_a_kernel_that_reaches_far():
-    """Small ones, as others have, would be little but the data around them: a million of them."""
+    """Tiles of the usual size would mostly be halo, and there would be a million of them."""
     weights = np.ones((2, 2, 2, 2), np.float32)
     kernel = Deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), algorithm="direct")
     data, out = (1, 2, 200_000, 3), (1, 2, 331_075, 4)
@@ -64,7 +64,7 @@ def test_tiles_of_a_kernel_that_reaches_far():
 
 @pytest.mark.parametrize("kind", [Convolution, Deconvolution])
 def test_a_filter_that_is_not_kept_is_unpacked(kind) -> None:
-    """Where scratch is too tight for the packed filter, another kernel needs it as it was."""
+    """If the scratchpad is too small for the packed filter, another kernel needs the original."""
     rng = np.random.default_rng(0)
     filter_ = rng.standard_normal((8, 8, 3, 3)).astype(np.float32)
     data = rng.standard_normal((1, 8, 16, 16)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Compiled SoftMax and LogSoftmax beside NumPy's in f64, and beside the form without C."""
+"""Compiled SoftMax and LogSoftmax against NumPy's in f64, and against the form without C."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_random_axes(seed: int, logarithm: bool, isa: str, monkeypatch: pytest.M
     found = normalization.softmax(data, axis, logarithm=logarithm)
     assert found is not None
     expected = exact(data, axis, logarithm)
-    # The difference from the greatest is rounded, and the result: an error relative to both.
+    # The difference from the maximum is rounded, and the result: the error is relative to both.
     size = np.maximum(np.abs(data - data.max(axis, keepdims=True)), 4)
     if logarithm:
         size = np.maximum(size, np.abs(expected))
@@ -67,7 +67,7 @@ def test_numbers_that_are_not_usual(kind: str, axis: int, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("logarithm", [False, True])
 def test_bits_do_not_depend_on_the_place_of_a_list_or_on_threads(logarithm: bool) -> None:
-    """Rows and columns, each alone and among others; tiles depend on it."""
+    """Rows and columns are computed alone and among others, which changes the tiles."""
     data = np.random.default_rng(3).standard_normal((37, 2000)).astype(F32)
     try:
         set_threads(1)

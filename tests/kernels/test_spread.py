@@ -1,4 +1,4 @@
-"""Strides far beyond the kernel: the gaps cost no more than to write them."""
+"""Strides far beyond the kernel: gaps only cost the time to write them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_products_lie_where_the_oracle_has_them(algorithm, element, pad, extent)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("strides", [(300, 1, 300), (1, FAR, 2), (400, 400, 3)])
 def test_several_axes(algorithm, strides):
-    """Those without gaps are computed as they are."""
+    """Axes without gaps are computed in the usual way."""
     rng = np.random.default_rng(0)
     data = rng.integers(-4, 5, (1, 3, 2, 3, 2)).astype(np.float32)
     weights = rng.integers(-4, 5, (3, 2, 2, 3, 2)).astype(np.float32)
@@ -46,7 +46,7 @@ def test_several_axes(algorithm, strides):
 
 
 def test_gaps_hold_the_activated_bias_whatever_the_data():
-    """An infinite weight and a NaN reach their own products alone."""
+    """An infinite weight and a NaN only affect their own products."""
     weights = np.float32([[[np.inf, 2]], [[1, 1]]])
     kernel = Deconvolution(
         weights,

@@ -1,4 +1,4 @@
-"""Sums that are made in the output itself: kernels of one column, of which 1x1 is the usual one."""
+"""Direct sums in the output itself: kernels of one column, 1x1 in most cases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
 
 
 def layer(geometry: str, kind: str, dtype: Any, random_values: Any) -> tuple[Any, ...]:
-    """Return data, weights, bias and what a kernel is told beside them."""
+    """Return data, weights, bias and the other arguments of a kernel."""
     groups, channels_in, channels_out, extents, kernel, strides, *_ = GEOMETRIES[geometry]
     rng = np.random.default_rng(len(geometry))
     ends = (channels_out, channels_in) if kind == "convolution" else (channels_in, channels_out)
@@ -50,7 +50,7 @@ def layer(geometry: str, kind: str, dtype: Any, random_values: Any) -> tuple[Any
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("element", ["float32", "float64", "bfloat16", "int32", "uint64"])
 def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeypatch) -> None:
-    """Also among NaN, with several threads, and with a scratchpad for a few channels at a time."""
+    """The data include NaN; threads vary, and so do scratchpads that hold only a few channels."""
     kernel, loops = KINDS[kind]
     dtype, (*_, pads, output) = dtype_of(element), GEOMETRIES[geometry]
     data, weights, told = layer(geometry, kind, dtype, random_values)

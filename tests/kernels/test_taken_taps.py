@@ -1,4 +1,4 @@
-"""Direct sums whose tiles leave out taps that see nothing but the zeros around the data."""
+"""Direct sums whose tiles skip taps that only meet the zeros around the data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMALL = ScratchpadBudget(1, 0)
 
 
 def layer(geometry: str, dtype: np.dtype[Any], random_values: Any) -> Any:
-    """Return data of two images, a filter of as many channels in as out, bias and arguments."""
+    """Return data of two images, a filter with equal channels in and out, bias and arguments."""
     extents, kernel, strides, dilations, pads, output = GEOMETRIES[geometry]
     rng = np.random.default_rng(len(geometry))
     data = random_values(rng, (2, 21, *extents), dtype)
@@ -74,7 +74,7 @@ def test_against_loops(kind, geometry, dtype, random_values, monkeypatch) -> Non
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_bits_in_other_tiles(kind, geometry, dtype_of, random_values) -> None:
-    """Tiles of other heights leave out other taps: no bit may depend on them."""
+    """Tiles of other heights skip other taps, which must not change any bit."""
     kernel, _ = KINDS[kind]
     data, weights, arguments, pads, output = layer(geometry, dtype_of("float32"), random_values)
     prepared = kernel(weights, algorithm="direct", **arguments)
@@ -109,7 +109,7 @@ def test_values_that_are_not_finite_stay_where_taps_bring_them(
 
 
 def test_negative_zeros_are_sums_of_zeros() -> None:
-    """A sum begins with 0: products with zeros around the data, left out or not, keep it 0."""
+    """A sum begins with 0, and products with zeros around the data keep it 0, skipped or not."""
     weights = np.full((8, 8, 3, 3), -1.0, np.float32)
     layer = Convolution(weights, strides=(1, 1), dilations=(4, 4), algorithm="direct")
     got = layer.run(np.zeros((1, 8, 6, 6), np.float32), (4, 4), (6, 6))
@@ -119,7 +119,7 @@ def test_negative_zeros_are_sums_of_zeros() -> None:
 def test_a_layer_with_far_taps_is_planned_for_fewer_products(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The cost model knows of taps that are left out: as far apart as data they are a third."""
+    """The cost model counts skipped taps: with taps as far apart as the data, a third remains."""
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen4")
     cycles = []
     for dilation in (1, 24):

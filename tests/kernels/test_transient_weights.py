@@ -1,4 +1,4 @@
-"""Winograd with weights that each run makes: the bits of weights that are kept."""
+"""Winograd with weights that each run transforms gives the bits of kept weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAYERS = {
 
 
 def prepare(name: str):
-    """Return a layer held to Winograd, three images of its data, and where it is computed."""
+    """Return a layer restricted to Winograd, three images of data, pads and output extents."""
     kind, extents, shape, groups, strides, dilations, pads, output = LAYERS[name]
     rng = np.random.default_rng(len(name))
     weights = rng.standard_normal(shape).astype(np.float32)
@@ -52,7 +52,7 @@ PLANES = ["plane", "groups", "sublattices", "pieces"]
 
 @pytest.mark.parametrize("name", sorted(LAYERS.keys() - PLANES))
 def test_other_layers_are_summed_directly(name) -> None:
-    """It takes too long to make their weights in each run."""
+    """The weights of these layers would take too long to transform in each run."""
     make, data, pads, output = prepare(name)
     layer = make()
     assert "Winograd" in str(layer.plan(data.shape, pads, output))
@@ -81,7 +81,7 @@ def test_the_bits_are_those_of_weights_that_are_kept(name, isa, monkeypatch) -> 
                 assert "Winograd" in str(plan)
                 assert "transformed in each run" in str(plan)
                 np.testing.assert_array_equal(plan.run(data), expected)
-                # Both kinds of runs may take turns.
+                # Runs with both kinds of weights may alternate.
                 np.testing.assert_array_equal(
                     keeping.run(data, pads, output, None, budget), expected
                 )
@@ -109,7 +109,7 @@ def test_the_scratchpad_holds_the_weights_of_a_chunk() -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_weights_are_made_for_some_channels_and_one_image_at_a_time(isa, monkeypatch) -> None:
-    """Where the scratchpad is short: the bits are those of all channels and images at once."""
+    """With a small scratchpad the bits equal those of all channels and images at once."""
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     make, data, pads, output = prepare("pieces")
     expected = make().run(data, pads, output)
@@ -138,7 +138,7 @@ def test_planes_and_tiles_of_a_whole_are_the_same() -> None:
 @pytest.mark.parametrize("outs", [5, 11, 30, 64, 65, 128])
 @pytest.mark.parametrize("isa", ISAS)
 def test_blocks_of_rows_need_not_be_those_of_the_packed_filter(isa, outs, monkeypatch) -> None:
-    """Whatever the rows of a block are, side by side or in two blocks; beside a sum in f64."""
+    """The rows of a block may lie side by side or in two blocks; sums in f64 are the reference."""
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     rng = np.random.default_rng(outs)
     weights = rng.standard_normal((outs, 32, 3, 3)).astype(np.float32)

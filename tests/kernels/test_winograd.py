@@ -1,4 +1,4 @@
-"""Winograd: which layers and runs use it, and when they fall back."""
+"""Winograd: the layers and runs that use it, and those that fall back to direct sums."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ F32 = np.dtype(np.float32)
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch):
-    """Plan for one machine and two threads, wherever this runs."""
+    """Plan for one machine and two threads, on any machine."""
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen4")
     set_threads(2)
 
 
 def describe(kernel, data, pads, output):
-    """Return what the compiled kernel tells about a run."""
+    """Return the details of the compiled kernel's plan of a run."""
     return kernel.plan(data.shape, pads, output).details
 
 
 def winograd_sizes(kernel, data, pads, output):
-    """Return F(outputs, taps) of each axis of a run, or None if it is computed directly."""
+    """Return F(outputs, taps) for each axis of a run, or None for direct sums."""
     return describe(kernel, data, pads, output).get("winograd")
 
 
@@ -86,7 +86,7 @@ def test_other_types_go_the_direct_way(element):
     assert winograd_sizes(kernel, np.ones((1, 3, 8, 8), element), (1, 1), (16, 16)) is None
 
 
-# By cost: where channels are many on both sides, and the plane is not a few points.
+# The cost decides: Winograd if both channel counts are large and the plane is not tiny.
 @pytest.mark.parametrize(
     ("data", "shape", "strides", "pads", "expected"),
     [
@@ -147,11 +147,11 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
         if case.data.size and min(case.output) >= 3 and not folded:
             assert winograd_sizes(kernel, case.data, case.pads_begin, case.output) is not None
             with_winograd += 1
-        # The second bound allows small tiles only.
+        # The second limit only allows small tiles.
         for scratch_bytes in (64 << 20, 60_000):
             kernel.scratch_bytes = scratch_bytes
             case.check(kernel.run(case.data, case.pads_begin, case.output), "winograd")
-    assert with_winograd > 20  # the others were drawn empty or short
+    assert with_winograd > 20  # the others have empty or short outputs
 
 
 @pytest.mark.parametrize("extents", [(4, 4), (17, 30), (60, 7)])
@@ -176,7 +176,7 @@ def test_small_integers_are_exact(extents, batch, pad):
 @pytest.mark.parametrize("element", ["float32", "float16"])
 @pytest.mark.parametrize("strides", [(2,), (2, 2), (4, 3), (2, 2, 2)])
 def test_kernel_equal_to_stride(element, strides):
-    """Planes are copied as they lie, where they lie without gaps."""
+    """Planes without gaps are copied as a whole."""
     rng = np.random.default_rng(0)
     extents = (30, 19, 11)[: len(strides)]
     weights = rng.integers(-4, 5, (16, 7, *strides)).astype(element)
@@ -208,7 +208,7 @@ def test_bias_and_activation(activation, groups):
     weights = rng.integers(-3, 4, (6 * groups, 5, 4, 3)).astype(np.float32)
     bias = rng.integers(-50, 50, 5 * groups).astype(np.float32)
     arguments = {"strides": (2, 2), "dilations": (1, 1), "groups": groups, "bias": bias}
-    # The output reaches beyond the data, where the bias alone is activated.
+    # The output extends beyond the data, where it is the activated bias.
     plain = naive(data, weights, pads_begin=(-3, 1), output=(25, 33), **arguments)
     kernel = Deconvolution(weights, activation=activation, algorithm="winograd", **arguments)
     actual = kernel.run(data, (-3, 1), (25, 33))
@@ -224,7 +224,7 @@ def test_convolution(size, dilations, pads):
     weights = rng.integers(-8, 9, (10, 7, *size)).astype(np.float32)
     arguments = {"strides": (1, 1), "dilations": dilations, "groups": 2}
     kernel = Convolution(weights, algorithm="winograd", **arguments)
-    # Two taps and four go by F(2, 2) or F(3, 2), five by these or by F(2, 3): what costs less.
+    # Two taps and four use F(2, 2) or F(3, 2), five use these or F(2, 3), whichever costs less.
     found = winograd_sizes(kernel, data, pads, (18, 21))
     allowed = {2: {2}, 3: {3}, 4: {2}, 5: {2, 3}}
     assert all(t in allowed[k] for (_, t), k in zip(found[1:], size, strict=True))
@@ -237,7 +237,7 @@ def few_positions(monkeypatch, threads_used):
     monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
     set_threads(threads_used)
     rng = np.random.default_rng(0)
-    # So many channels that to transform them once, together, is worth waiting for each other.
+    # Enough channels that sharing one transform outweighs waiting for the other threads.
     data = rng.standard_normal((1, 300, 8, 8), dtype=np.float32)
     weights = rng.standard_normal((300, 30, 5, 5), dtype=np.float32)
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
@@ -253,7 +253,7 @@ def test_panels_of_long_vectors_are_narrow_where_positions_are_few(monkeypatch, 
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     kernel = ones((64, 32, 4, 4), (2, 2))
     output = tuple(2 * n for n in extents)
-    # F(2, 2) or F(3, 2): (9, 5) has 5 x 3 windows at most, which one vector of 16 holds.
+    # F(2, 2) or F(3, 2): (9, 5) has 5 x 3 windows at most, which fit into one vector of 16.
     told = describe(kernel, np.ones((1, 64, *extents), np.float32), (1, 1), output)
     two_vectors = {"baseline": 8, "avx2": 16, "avx512": 32}[isa]
     assert told["width"] == (16 if few and isa == "avx512" else two_vectors)
@@ -293,7 +293,7 @@ def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, isa):
     rows, columns = told["tile"][1:]
     heights = [min(rows, 52 - first) for first in range(0, 52, rows)]
     blocks = sum(-(-height * columns // block) for height in heights)
-    # Tiles of other heights leave the last block of each nearly empty.
+    # With tiles of other heights the last block of each would be nearly empty.
     assert blocks * block <= 1.05 * 52 * 26
 
 
@@ -303,7 +303,7 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     told = describe(kernel, data, (2, 2), (15, 15))
     assert (told["fills"] > 0) is (used > 1)
     assert (told["shared_bytes"] > 0) is (used > 1)
-    # What they take is scratch.
+    # Their memory is part of the scratchpad.
     each = told["bytes"] * min(used, told["jobs"])
     chosen = kernel.plan(data.shape, (2, 2), (15, 15)).algorithm
     assert chosen.scratch_bytes == each + told["shared_bytes"]
@@ -325,7 +325,7 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
 
 @pytest.mark.parametrize("used", [2, 7, 200])
 def test_chunks_for_some_threads_serve_others(used):
-    """Rows of a layer with few positions divide evenly between the threads of its first run."""
+    """Rows of a layer with few positions are divided evenly among the threads of the first run."""
     rng = np.random.default_rng(0)
     data = rng.integers(-8, 9, (2, 228, 35, 4)).astype(np.float32)
     weights = rng.integers(-8, 9, (228, 38, 4, 4)).astype(np.float32)
@@ -341,7 +341,7 @@ def test_chunks_for_some_threads_serve_others(used):
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, -3e38])
 def test_a_product_of_panels_spreads_nothing(value):
-    """Where kernel and stride are the same, no data are added before they are multiplied."""
+    """If kernel and stride are equal, no data are added before the product."""
     rng = np.random.default_rng(0)
     weights = rng.integers(-4, 5, (16, 7, 2, 2)).astype(np.float32)
     data = rng.integers(-4, 5, (1, 16, 9, 30)).astype(np.float32)
@@ -374,7 +374,7 @@ def test_weights_serve_all_extents_and_pads(draw_case):
             (9, 9),
             (0, 1),
             True,
-        ),  # other sub-convolutions come first: these have weights of their own
+        ),  # begins with other sub-convolutions, which have other weights
         ((9, 9), (1, 3), True),
     ]:
         case.data = rng.standard_normal((2, case.data.shape[1], *extents), dtype=np.float32)
@@ -394,7 +394,7 @@ def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element)
 
 
 def test_the_transformed_weights_are_counted() -> None:
-    """Those of F(2, 2) take 9/4 of the weights in two axes, those of F(3, 2) 16/4."""
+    """Weights of F(2, 2) take 9/4 of the filter's memory in two axes, those of F(3, 2) 16/4."""
     weights = np.ones((64, 64, 4, 4), np.float32)
     data, output = np.zeros((1, 64, 64, 64), np.float32), (128, 128)
     counted = {}
@@ -419,7 +419,8 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
     assert not winograd.packed
     results = {}
     for turn, allowed in enumerate((0, 1 << 20, 0, 1 << 20)):
-        # Weights that are there are used only where the budget allows it; scratch is no reason.
+        # Packed weights are used only if the budget allows it; a large scratchpad is not
+        # sufficient.
         wanted = ScratchpadBudget((1 << 20) >> turn, allowed)
         plan = kernel.plan(data.shape, *where, wanted)
         chosen = plan.algorithm

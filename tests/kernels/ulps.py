@@ -1,4 +1,4 @@
-"""The errors of the compiled elementwise functions, beside f64.
+"""Measure the errors of the compiled elementwise functions against f64.
 
     python tests/kernels/ulps.py [FUNCTION ...]
 
@@ -79,7 +79,7 @@ OF_ARGUMENT = frozenset({"gelu", "gelu_tanh", "hswish", "hsigmoid"})
 
 
 def function(name: str) -> Callable[[Any], Any]:
-    """Return a compiled function of an array."""
+    """Return a compiled function that takes an array."""
     expression = Expression()
     immediates = (1.0,) if name == "elu" else ()
     value = expression.apply(name, expression.input(F32), immediates=immediates)
@@ -103,23 +103,23 @@ def errors(name: str, x: Any, found: Any) -> Any:
         rounded = exact.astype(np.float32)
         scale = np.maximum(np.abs(rounded), np.abs(x)) if name in OF_ARGUMENT else rounded
         scale = np.minimum(np.abs(scale.astype(np.float64)), _LARGEST)
-        # Where the exponential is subnormal it has fewer bits.
+        # Subnormal exponentials have fewer bits.
         unit = np.maximum(np.ldexp(1.0, np.frexp(scale)[1] - 24), _SMALLEST_UNIT)
         off = np.abs(found.astype(np.float64) - exact) / unit
-        # Beyond the largest number a result may be that or infinity.
+        # Beyond the largest number, that number and infinity are both accepted.
         off = np.where(found == rounded, np.fmin(off, 0.5), off)
     both = np.isnan(found) & np.isnan(exact)
     return np.where(both, 0, np.where(np.isnan(off), np.inf, off))
 
 
 def arguments(first: int, count: int, step: int = 1) -> Any:
-    """Return the numbers whose bits are first, first + step, ..."""
+    """Return the numbers whose bit patterns are first, first + step, ..."""
     bits = first + step * np.arange(count, dtype=np.uint64)
     return bits[bits < _ALL].astype(np.uint32).view(np.float32)
 
 
 def main() -> int:
-    """Measure over all arguments."""
+    """Measure the errors over all arguments."""
     worst = 0
     for name in sys.argv[1:] or EXACT:
         call, most, at = function(name), 0.0, 0.0

@@ -1,4 +1,4 @@
-"""What the linter's tests share: the cases, and checking an IR given by its text."""
+"""Helpers shared by the tests of the linter: the cases, and checks of an IR given as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CASES = Path(__file__).parent / "cases"
 EVERYTHING = choose(select=["ALL"], severity="info", deep=True)
 """All rules, those of severity info and those that read all weights too."""
 MOST = EVERYTHING.replace(rules=EVERYTHING.rules - {"IR801"})
-"""Without the one that the network does not pass: its kernel is 3 and its stride 2."""
+"""All rules but the one that the network violates, whose kernel is 3 and stride 2."""
 
 _EXPECTED = re.compile(r"<!-- expect: ([A-Z0-9 ]+) -->")
 _SECTION = re.compile(
@@ -43,7 +43,7 @@ class Case(NamedTuple):
         return f"{self.rules[0]}: {self.title}"
 
     def write(self, folder: Path) -> Path:
-        """Write the whole file and its .bin, and return the path of the .xml."""
+        """Write the whole file and its .bin; return the path of the .xml."""
         path = folder / "model.xml"
         path.write_text(complete(self.fragment), "utf-8")
         weights = weights_bytes(self.bin)
@@ -75,7 +75,7 @@ def case_of(rule: str, title: str) -> Case:
 
 
 def expected_in(text: str) -> set[tuple[int, str]]:
-    """Return line and code of what the comments in a case say is wrong in their line."""
+    """Return line and code of each finding that the comments in a case expect."""
     return {
         (number, code)
         for number, line in enumerate(text.split("\n"), 1)
@@ -158,7 +158,7 @@ def good(tmp_path: Path, block: str, block_weights: bytes) -> Path:
 
 
 def with_wrong_dim(text: str) -> str:
-    """Declare 10 rows, of 9, at both ends of the last edge, and 12 columns at one."""
+    """Declare 10 rows instead of 9 at both ends of the last edge, and 12 columns at one end."""
     at = text.index('names="y"')
     tail = text[at:].replace("<dim>9</dim>", "<dim>10</dim>", 2)
     result = tail.index('type="Result"')

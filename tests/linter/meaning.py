@@ -1,4 +1,4 @@
-"""What an IR computes, apart from what it declares: to tell whether a fix made it worse."""
+"""The computation of an IR, apart from its declarations: tells whether a fix broke it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deconv_ir.ops.constants.constant import Const
 
 
 def meaning(data: bytes, weights: bytes) -> Any:
-    """Return operations, edges and the bytes of constants; None for a file that does not load."""
+    """Return operations, edges and the bytes of constants, or None if the file does not load."""
     graph, problems = read_bytes(data)
     if graph is None or problems:
         return None
@@ -31,7 +31,7 @@ def _layer(kind: str, operation: Operation, weights: bytes) -> Any:
 
 
 def computes_the_same(data: bytes, other: bytes, weights: bytes, folder: Path) -> bool:
-    """Run two IRs on the same inputs; an IR that does not run computes nothing."""
+    """Run two IRs on the same inputs; return False if one of them does not run."""
     results = []
     for i, text in enumerate((data, other)):
         path = folder / f"{i}.xml"

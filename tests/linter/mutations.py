@@ -14,13 +14,13 @@ class Mutation(NamedTuple):
     Attributes
     ----------
     kind : str
-        What was changed.
+        The kind of the change.
     text : str
-        The whole file, changed.
+        The whole changed file.
     line : int
-        Where.
+        Line of the change.
     was, now : str
-        What was there, and what is.
+        The text before and after the change.
     """
 
     kind: str
@@ -37,12 +37,12 @@ _NUMBER = re.compile(r"-?\d+")
 
 
 def other(choices: random.Random, values: tuple[str, ...] | list[str], than: str) -> str:
-    """Choose one that is another."""
+    """Choose another item."""
     return choices.choice([v for v in values if v != than])
 
 
 def near(choices: random.Random, number: int) -> str:
-    """Choose another number, mostly a likely one."""
+    """Choose another number, mostly a plausible one."""
     likely = [number + 1, number - 1, 2 * number, number + 7, 0, 1, -1]
     return other(choices, [str(n) for n in likely], str(number))
 
@@ -59,32 +59,32 @@ def replaced(
 
 
 def change_dim(choices: random.Random, text: str) -> Mutation:
-    """Give a declared dim another number."""
+    """Replace the number of a declared dim."""
     match = choices.choice(places(text, r"<dim>(-?\d+)</dim>"))
     return replaced("dim", text, *match.span(1), near(choices, int(match[1])))
 
 
 def remove_dim(choices: random.Random, text: str) -> Mutation:
-    """Take a declared dim out, with its line."""
+    """Remove a declared dim and its line."""
     match = choices.choice(places(text, r"[ \t]*<dim>-?\d+</dim>\n"))
     return replaced("rank", text, *match.span(), "")
 
 
 def add_dim(choices: random.Random, text: str) -> Mutation:
-    """Put a declared dim in once more."""
+    """Repeat a declared dim."""
     match = choices.choice(places(text, r"[ \t]*<dim>-?\d+</dim>\n"))
     return replaced("rank", text, match.end(), match.end(), match[0], at=match.start())
 
 
 def data_attributes(text: str, pattern: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Iterate over the attributes of all ``<data>`` whose names match."""
+    """Iterate over the attributes of all ``<data>`` elements whose names match."""
     for data in re.finditer(r"<data ([^>]*)/>", text):
         for match in re.finditer(rf'({pattern})="([^"]*)" ?', data[1]):
             yield match, data.start(1)
 
 
 def change_attribute(choices: random.Random, text: str) -> Mutation:
-    """Change what an attribute says."""
+    """Change the value of an attribute."""
     names = (
         "strides|dilations|pads_begin|pads_end|output_padding|auto_pad|auto_broadcast"
         r"|special_zero|batch_dims|axis|shape|\w+_mask"
@@ -110,7 +110,7 @@ def change_attribute(choices: random.Random, text: str) -> Mutation:
 
 
 def remove_attribute(choices: random.Random, text: str) -> Mutation:
-    """Take an attribute out."""
+    """Remove an attribute."""
     match, base = choices.choice(list(data_attributes(text, r"[\w.]+")))
     return replaced("attribute", text, base + match.start(), base + match.end(), "")
 
@@ -124,7 +124,7 @@ def misspell_attribute(choices: random.Random, text: str) -> Mutation:
 
 
 def change_edge(choices: random.Random, text: str) -> Mutation:
-    """Lead one end of an edge to another layer or port."""
+    """Connect one end of an edge to another layer or port."""
     match = choices.choice(places(text, r'(?:from|to)-(?:layer|port)="(\d+)"'))
     layers = [str(n) for n in range(len(places(text, "<layer ")) + 2)]
     ports = ["0", "1", "2", "3"]
@@ -133,19 +133,19 @@ def change_edge(choices: random.Random, text: str) -> Mutation:
 
 
 def remove_edge(choices: random.Random, text: str) -> Mutation:
-    """Take an edge out."""
+    """Remove an edge."""
     match = choices.choice(places(text, r"[ \t]*<edge [^>]*>\n"))
     return replaced("edge", text, *match.span(), "")
 
 
 def repeat_edge(choices: random.Random, text: str) -> Mutation:
-    """Put an edge in once more."""
+    """Repeat an edge."""
     match = choices.choice(places(text, r"[ \t]*<edge [^>]*>\n"))
     return replaced("edge", text, match.end(), match.end(), match[0])
 
 
 def change_offset(choices: random.Random, text: str) -> Mutation:
-    """Let a constant begin, or end, elsewhere."""
+    """Change the offset or the size of a constant."""
     match, base = choices.choice(list(data_attributes(text, "offset|size")))
     number = int(match[2])
     likely = [number + 4, number - 4, number + 1, number - 1, number * 2 + 8, 10**9, 0]
@@ -154,7 +154,7 @@ def change_offset(choices: random.Random, text: str) -> Mutation:
 
 
 def change_type(choices: random.Random, text: str) -> Mutation:
-    """Give an attribute another element type."""
+    """Change the element type in an attribute."""
     names = "element_type|destination_type|output_type"
     match, base = choices.choice(list(data_attributes(text, names)))
     now = other(choices, (*TYPES, "float"), match[2])
@@ -162,14 +162,14 @@ def change_type(choices: random.Random, text: str) -> Mutation:
 
 
 def change_precision(choices: random.Random, text: str) -> Mutation:
-    """Give a port another precision."""
+    """Change the precision of a port."""
     match = choices.choice(places(text, r'precision="(\w+)"'))
     now = other(choices, (*PRECISIONS, "FLOAT"), match[1])
     return replaced("precision", text, *match.span(1), now)
 
 
 def change_layer(choices: random.Random, text: str) -> Mutation:
-    """Make another operation of a layer, or of another version."""
+    """Change the type or the version of a layer."""
     match = choices.choice(places(text, r' (?:type|version)="([A-Za-z]\w*)"'))
     versions = ("opset0", "opset1", "opset8", "opset99", "opsat1")
     values = versions if match[1].startswith("ops") else LAYERS
@@ -177,7 +177,7 @@ def change_layer(choices: random.Random, text: str) -> Mutation:
 
 
 def change_id(choices: random.Random, text: str) -> Mutation:
-    """Give a layer or a port another id."""
+    """Change the id of a layer or a port."""
     match = choices.choice(places(text, r'<(?:layer|port) id="(\d+)"'))
     return replaced("id", text, *match.span(1), near(choices, int(match[1])))
 
@@ -206,7 +206,7 @@ MUTATORS: tuple[Callable[[random.Random, str], Mutation], ...] = (
 
 
 def change_tag(choices: random.Random, text: str) -> Mutation:
-    """Take an attribute of a layer or a port out, or empty it."""
+    """Remove an attribute of a layer or a port, or empty it."""
     match = choices.choice(places(text, r' (id|name|type|version|precision)="([^"]*)"'))
     if choices.random() < 0.7:
         return replaced("form", text, *match.span(), "")
@@ -214,14 +214,14 @@ def change_tag(choices: random.Random, text: str) -> Mutation:
 
 
 def odd_dim(choices: random.Random, text: str) -> Mutation:
-    """Write a dim in a way that readers may not know."""
+    """Write a dim in a form that readers may not accept."""
     match = choices.choice(places(text, r"<dim>(-?\d+)</dim>"))
     now = choices.choice(["?", "", "x", f"{match[1]}.0", f" {match[1]} ", "1..8", "-2", "1e1"])
     return replaced("form", text, *match.span(1), now)
 
 
 def odd_value(choices: random.Random, text: str) -> Mutation:
-    """Write the value of an attribute in a way that readers may not know."""
+    """Write the value of an attribute in a form that readers may not accept."""
     match, base = choices.choice(list(data_attributes(text, r"[\w.-]+")))
     value = match[2]
     odd = ["", "abc", f"{value} ", f" {value}", value.upper(), value.title(), f"{value}s", "0"]
@@ -235,7 +235,7 @@ FORMS = (change_tag, odd_dim, odd_value, odd_value, odd_value, remove_attribute)
 
 
 def change_port_map(choices: random.Random, text: str) -> Mutation:
-    """Let an entry of a port map, or a back edge, say something else."""
+    """Change an attribute of a port map entry or of a back edge."""
     pattern = r'<(?:input|output|edge) (?:axis|external_port_id|from-layer="\d+" to-layer)[^>]*>'
     entry = choices.choice(places(text, pattern))
     match = choices.choice(places(entry[0], r'([\w-]+)="([^"]*)"'))
@@ -245,7 +245,7 @@ def change_port_map(choices: random.Random, text: str) -> Mutation:
 
 
 def remove_port_map(choices: random.Random, text: str) -> Mutation:
-    """Take an entry of a port map out, or a back edge."""
+    """Remove an entry of a port map, or a back edge."""
     entry = r"[ \t]*<(?:input|output) (?:axis|external_port_id)[^>]*>\n"
     edge = r'[ \t]*<edge from-layer="\d+" to-layer="\d+" />\n'
     match = choices.choice(places(text, f"{entry}|{edge}"))
@@ -257,7 +257,7 @@ BODIES = (*MUTATORS, *[change_port_map] * 4, remove_port_map)
 
 
 def change_number(choices: random.Random, text: str) -> Mutation:
-    """Change a number of an attribute of an operation."""
+    """Change a number in an attribute of an operation."""
     found = [
         (number, base + match.start(2) + number.start())
         for match, base in data_attributes(text, r"[\w.-]+")
@@ -285,5 +285,5 @@ OPERATIONS = (
 
 
 def mutate(choices: random.Random, text: str) -> Mutation:
-    """Change one thing."""
+    """Apply one random mutation."""
     return choices.choice(MUTATORS)(choices, text)

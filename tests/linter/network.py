@@ -1,11 +1,11 @@
-"""The network that completes fragments: those of the rules, and those of the cases.
+"""Completes fragments of XML, in rules and cases, to a whole network.
 
 A fragment is a few lines of XML.  Each element takes the place of the one with its id in
 network.xml: an empty ``<net/>`` has the attributes of the root; a ``<layer>`` changes the
-attributes and the children that it has; ``<data>``, ``<input>`` and ``<output>`` alone are those
-of the transposed convolution; an ``<edge>`` replaces the edge that ends at the same port.  What
-has no counterpart is added, and so are the ports that edges of added layers name, without dims,
-where the fragment has none.  A single layer with an id of its own, and everything with another
+attributes and the children that it has; ``<data>``, ``<input>`` and ``<output>`` alone are those of
+the transposed convolution; an ``<edge>`` replaces the edge that ends at the same port.  Elements
+without a counterpart are added. Ports named by the edges of added layers are added without dims,
+unless the fragment has them.  A single layer with an id of its own, and everything with another
 root, is a whole file.
 """
 
@@ -30,7 +30,7 @@ _LAYER = re.compile(r'<layer id="(\d+)"([^>]*)>(.*?)</layer>', re.DOTALL)
 
 
 def weights_bytes(words: str) -> bytes | None:
-    """Make a .bin from words, as in ``ones 864, i64 1 2, f32 1 nan``; ``none``: there is none.
+    """Make a .bin from words, as in ``ones 864, i64 1 2, f32 1 nan``; ``none``: no .bin.
 
     ``ones`` and ``zeros`` take a number of bytes; those of ``ones`` are f32.
     """
@@ -50,7 +50,7 @@ def weights_bytes(words: str) -> bytes | None:
 
 
 def complete(fragment: str) -> str:
-    """Return the whole file of a fragment; JSON is whole."""
+    """Return the whole file of a fragment; JSON is already a whole file."""
     if fragment.lstrip().startswith("{"):
         return fragment
     text = NETWORK.read_text("utf-8")
@@ -87,7 +87,7 @@ def complete(fragment: str) -> str:
 
 
 def _with_ports(text: str, edge: dict[str, str], added: set[str | None]) -> str:
-    """Give the ends of an edge of an added layer their ports."""
+    """Add missing ports at the ends of an edge of an added layer."""
     ends = [("output", "from"), ("input", "to")]
     if not added.intersection(edge.get(f"{end}-layer") for _, end in ends):
         return text
@@ -104,7 +104,7 @@ def _with_ports(text: str, edge: dict[str, str], added: set[str | None]) -> str:
 
 
 def _changed_layer(text: str, number: str, attributes: dict[str, str], inside: str) -> str:
-    """Give a layer other attributes, and other children of those names that `inside` has."""
+    """Give a layer other attributes, and replace the children named in `inside`."""
 
     def change(old: re.Match[str]) -> str:
         if old[1] != number:

@@ -1,8 +1,8 @@
-"""Whether an IR holds together, found without the code under test: lxml and NumPy alone.
+"""Check the consistency of an IR without the code under test, by lxml and NumPy alone.
 
-A network is run on sample shapes, and what comes out is compared with what
-the file declares.  Knows the operations of the IRs in tests/fixtures/ir, and
-of transposed convolution only the formula of the documents.
+A network is run on sample shapes, and its results are compared with the declarations.  The oracle
+supports the operations of the IRs in tests/fixtures/ir; of transposed convolution it only knows the
+documents' formula.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lxml import etree
 
 
 class Inconsistent(Exception):  # noqa: N818 - a verdict, not an error
-    """Why a file does not hold together."""
+    """The reason why a file is inconsistent."""
 
 
 class OfSizes(Inconsistent):
-    """It does not hold together at some sizes of the inputs."""
+    """The file is inconsistent for some sizes of the inputs."""
 
 
 PRECISIONS = {"f32": "FP32", "f16": "FP16", "i32": "I32", "i64": "I64", "u8": "U8"}
@@ -84,14 +84,14 @@ SAMPLES = 4
 
 
 def judge(xml: bytes, weights: bytes) -> str | None:
-    """Return why an IR does not hold together; None when it does."""
+    """Return the reason why an IR is inconsistent, or None if it is consistent."""
     try:
         net = _Net(etree.fromstring(xml), weights)
         net.check_weights()
         refused = [why for why in map(net.refuses, range(SAMPLES)) if why]
     except Inconsistent as verdict:
         return str(verdict)
-    # What some sizes of the inputs cannot pass, others may.
+    # An error at some sizes of the inputs is not one if the network accepts other sizes.
     return refused[0] if len(refused) == SAMPLES else None
 
 
@@ -108,7 +108,7 @@ def ints(text: str) -> list[int]:
 
 
 def sample_shape(text: str, sample: int, rank: list[int]) -> list[int]:
-    """Choose static dims for a Parameter; `rank`: what stands for a dynamic rank."""
+    """Choose static dims for a Parameter; `rank` replaces a dynamic rank."""
     if text.strip() == "...":
         return rank
     dims = []
@@ -194,7 +194,7 @@ class _Net:
         self.sources[end.id, inputs[0]] = (start.id, outputs[0])
 
     def refuses(self, sample: int) -> str:
-        """Return why one choice of sizes does not pass; empty when it does."""
+        """Return why one choice of sizes is refused; empty if it is accepted."""
         try:
             self.run(sample)
         except OfSizes as verdict:
@@ -202,7 +202,7 @@ class _Net:
         return ""
 
     def run(self, sample: int) -> None:
-        """Compute all layers on one sample, and compare with what is declared."""
+        """Compute all layers on one sample, and compare with the declarations."""
         done: dict[str, tuple[np.ndarray, str]] = {}
         waiting = list(self.layers.values())
         while waiting:
@@ -252,7 +252,7 @@ class _Net:
         shape = sample_shape(
             layer.data["shape"], sample, [1, 4, 1, 1] if sample == 3 else [2, 4, 3 + sample, 5]
         )
-        if kind.startswith("i"):  # it may be a shape
+        if kind.startswith("i"):  # the tensor may be a shape
             return np.full(shape, 1 if sample == 3 else 6 + sample, DTYPES[kind]), kind
         return blank(shape, DTYPES[kind]), kind
 
@@ -268,7 +268,7 @@ class _Net:
 
     def _convert(self, layer: Layer, v: Any, k: Any, sample: int) -> tuple[np.ndarray, str]:
         kind = self._type(layer, "destination_type")
-        if k[0].startswith("f"):  # values matter only where they are shapes
+        if k[0].startswith("f"):  # values only matter if they are shapes
             return blank(v[0].shape, DTYPES[kind]), kind
         return v[0].astype(DTYPES[kind]), kind
 
@@ -386,7 +386,7 @@ class _Net:
         return np.concatenate(v, axis), k[0]
 
     def check_weights(self) -> None:
-        """Require that the ranges of the constants are the same or apart, and leave no gap."""
+        """Require that the ranges of constants are equal or disjoint, without gaps between them."""
         spans = sorted(
             {
                 (int(c.data["offset"]), int(c.data["offset"]) + int(c.data["size"]))

@@ -1,7 +1,7 @@
 """Recall of the linter by kind of mutation: `make mutate-lint`.
 
 One thing in an IR that OpenVINO saved (tests/fixtures/ir, tests/fixtures/bodies) is changed at
-random, seeded. Which of these mutants are mistakes is frozen in study.json. Those of
+random, seeded. The mutants that are mistakes are listed in study.json. Those of
 `mutations.MUTATORS` were judged by oracle.py, those of `mutations.FORMS` by `ov.Core().read_model`
 of the OpenVINO that is named there: a mutant that it refuses is a mistake. If, Loop and
 TensorIterator with those of `mutations.BODIES`, and the newer operations
@@ -57,7 +57,7 @@ WANTED = 0.99
 
 
 def mutants() -> Iterator[tuple[str, Path, Mutation]]:
-    """Iterate over the mutants, with a name for each; the same ones each time."""
+    """Iterate over the mutants and their names, the same ones each time."""
     for group, mutators, fixtures in GROUPS:
         choices = random.Random(SEED)
         single = group == "operation"
@@ -106,7 +106,7 @@ def _refuses(core: openvino.Core, xml: Path, *, compare: bool) -> bool:
 
 
 def _declared(xml: Path) -> list[tuple[object, ...]]:
-    """Return what all ports of a file declare, by the names of layers and bodies."""
+    """Return the declarations of all ports of a file, by the names of layers and bodies."""
 
     def walk(net: etree._Element, path: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
         for layer in net.iterfind("layers/layer"):
@@ -122,7 +122,7 @@ def _declared(xml: Path) -> list[tuple[object, ...]]:
 
 
 def recall(wrong: set[str]) -> dict[tuple[str, str], list[int]]:
-    """Count, by who judged and kind of mutation, the mistakes and those with a finding."""
+    """Count mistakes, and mistakes with a finding, for each judge and kind of mutation."""
     options = choose()
     counts: dict[tuple[str, str], list[int]] = {}
     for name, path, mutation in mutants():
@@ -164,7 +164,7 @@ def table(counts: dict[tuple[str, str], list[int]], version: str) -> str:
 
 
 def main() -> int:
-    """Compare recall with what is wanted."""
+    """Compare recall with the required minimum."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--table", type=Path)

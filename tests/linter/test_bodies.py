@@ -95,7 +95,7 @@ def lint(text: str, folder: Path) -> list[deconv_ir.Finding]:
 
 
 def test_clean(tmp_path: Path) -> None:
-    """The constant of the body uses all bytes of the .bin."""
+    """The file has no finding: the body's constant uses all bytes of the .bin."""
     assert lint(MODEL, tmp_path) == []
 
 
@@ -172,7 +172,7 @@ def test_decompression_before_a_result_declares_the_compressed_type(tmp_path: Pa
     [(bytes(16), []), (bytes(6) + b"\1" + bytes(9), ["IR506"]), (bytes(24), ["IR506"])],
 )
 def test_zeros_that_align_are_no_gap(content: bytes, codes: list[str], tmp_path: Path) -> None:
-    """Six bytes, two of alignment, and eight bytes."""
+    """The .bin has six bytes, two bytes of alignment, and eight bytes."""
     short = DECOMPRESSED.replace('shape="4" offset="0" size="8"', 'shape="3" offset="0" size="6"')
     first = short.replace("<dim>4</dim>", "<dim>3</dim>")
     more = DECOMPRESSED.split("<layers>\n")[1].split("</layers>")[0]

@@ -1,7 +1,7 @@
-"""The cases of every rule; add a section to a file in cases/, and it is a test.
+"""The cases of every rule: each section of a file in cases/ is a test.
 
-In a case that fails, a comment ``<!-- expect: IR401 -->`` says what is wrong in its line.  All
-findings of all rules must be those, in those lines: a case also fails when another rule reports
+In a case that fails, a comment ``<!-- expect: IR401 -->`` names the finding of its line.  Findings
+and their lines must be exactly the expected ones: a case also fails when another rule reports
 something.
 """
 
@@ -20,14 +20,14 @@ from .conftest import ALL_CASES, EVERYTHING, MOST, Case, check_text, expected_in
 
 FAILING = [case for case in ALL_CASES if case.fails]
 PASSING = [case for case in ALL_CASES if not case.fails]
-# Their cases are not text, and are below; those of oneDNN Graph files are in test_onednn.py.
+# The cases of these rules are not text, and stand below; oneDNN's are in test_onednn.py.
 NOT_TEXT = {"file-unreadable", "xml-not-well-formed"} | {
     entry.name for entry in RULES.values() if entry.family == "onednn"
 }
 
 
 def _findings(case: Case, path: Path) -> list[Finding]:
-    """Check a case; the network itself has a kernel of 3 and a stride of 2."""
+    """Check a case, completed by the network, which has a kernel of 3 and a stride of 2."""
     asked = "uneven-overlap" in case.rules
     found = check_file(path, EVERYTHING).findings
     return [f for f in found if f.code != "IR801" or asked]
@@ -49,7 +49,7 @@ def test_passes(case: Case, tmp_path: Path) -> None:
 
 
 def test_network_has_no_findings(block: str, block_weights: bytes, tmp_path: Path) -> None:
-    """What completes the fragments passes all rules."""
+    """The network that completes fragments passes all rules."""
     findings = check_text(block, tmp_path, block_weights).findings
     assert [f.code for f in findings] == ["IR801"]
 

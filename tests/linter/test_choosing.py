@@ -1,4 +1,4 @@
-"""deconv-lint: options, settings, comments and a baseline choose what is reported."""
+"""deconv-lint: options, settings, comments and a baseline select the findings to report."""
 
 from __future__ import annotations
 

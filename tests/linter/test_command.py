@@ -1,4 +1,4 @@
-"""deconv-lint: what a person types, which files are checked, what the cache keeps."""
+"""deconv-lint: arguments, the files that are checked, and the contents of the cache."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class TestCache:
     ) -> None:
         first = lint("models", "--format", "json")
         runner = importlib.import_module("deconv_ir.linter.runner")
-        monkeypatch.setattr(runner, "check_bytes", None)  # it would fail if it were called
+        monkeypatch.setattr(runner, "check_bytes", None)  # a call would fail
         assert lint("models", "--format", "json") == first
 
     @pytest.mark.parametrize("what", ["xml", "bin", "no bin", "option"])
@@ -172,7 +172,7 @@ class TestCache:
         assert "shape.xml" not in lint("models").out
         if what == "xml":
             model.write_text(model.read_text().replace("<dim>9</dim>", "<dim>8</dim>"))
-        elif what == "bin":  # the requested output shape, an i64, is in it
+        elif what == "bin":  # the file contains the requested output shape, an i64
             data = weights.read_bytes()
             nine = data.index((9).to_bytes(8, "little"))
             weights.write_bytes(data[:nine] + (8).to_bytes(8, "little") + data[nine + 8 :])

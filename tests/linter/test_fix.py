@@ -1,4 +1,4 @@
-"""--fix and --diff: every byte outside of what is fixed stays what it was."""
+"""--fix and --diff: bytes outside the fixed places stay unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/ir").glob("*.xml"))
 
 DEFAULT = choose()
 FIXABLE = {entry.name for entry in RULES.values() if load_rule(entry.code).fix}
-# What these contain is for a person to decide: see the rules' `fix`.
+# A person must decide about these: see the rules' `fix`.
 LEFT_ALONE = {
     "float-in-integer-list: fraction",
     "unknown-auto-pad: same",
@@ -89,7 +89,7 @@ def test_fix_touches_the_lines_of_findings_only(case: Case, tmp_path: Path) -> N
 def test_encoding_line_ends_and_style_stay(
     encoding: str, newline: str, block: str, block_weights: bytes, tmp_path: Path
 ) -> None:
-    """Odd quotes, spacing, comments and attribute order are nobody's business."""
+    """Unusual quotes, spacing, comments and attribute order are kept."""
     name = "utf-8" if encoding == "utf-8-sig" else encoding
     text = block.replace('<?xml version="1.0"?>', f"<?xml version='1.0'  encoding='{name}' ?>")
     text = text.replace('name="act"', "name='schön &amp; gut'").replace("<edges>", "<edges >")
@@ -107,7 +107,7 @@ def test_encoding_line_ends_and_style_stay(
 
 
 def test_fix_follows_dims_along_the_edges() -> None:
-    """No single correction: what is declared of three outputs, and of the inputs they lead to."""
+    """There is more than one correction: dims of three outputs and of the inputs they lead to."""
     path = Path(__file__).parents[1] / "fixtures/ir/static_2d_fp16.xml"
     data = path.read_bytes().replace(b'strides="2, 2"', b'strides="20, 2"')
     data = data.replace(b'dilations="1, 1"', b'dilations="1, 9"')
@@ -127,7 +127,7 @@ def test_fix_follows_dims_along_the_edges() -> None:
 
 @pytest.mark.parametrize("seed", [*range(30), 49, 131, 336, 458])
 def test_as_many_are_fixed_as_were_announced(seed: int) -> None:
-    """Seeded mutants; the last four have findings that share an edit, or appear by one."""
+    """Seeded mutants; in the last four, findings share an edit or appear after one."""
     choices = random.Random(seed)
     path = FIXTURES[seed % len(FIXTURES)]
     text = path.read_text()

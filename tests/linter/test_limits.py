@@ -1,4 +1,4 @@
-"""Each bound on a file is reported as IR111, at the line that passes it."""
+"""Each exceeded limit of a file is reported as IR111, at the line that exceeds it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Recall and precision on IRs that OpenVINO saved (tests/fixtures/ir).
 
-One thing in a clean file is changed at random, seeded.  An oracle that shares
-no code with the linter (`oracle.py`: lxml and NumPy) runs the network on
-sample shapes and says whether what is left holds together.  What does not
-must be found, by one of the rules for that kind of mistake, in the right
-place; what does is counted apart.
+One thing in a clean file is changed at random, seeded.  An oracle that shares no code with the
+linter (`oracle.py`: lxml and NumPy) runs the network on sample shapes and tells whether the changed
+file is consistent. The linter must find an inconsistency by one of the rules for that kind of
+mistake, in the right place; consistent files are counted apart.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ DEFAULT = choose()
 CHUNKS = 8
 WANTED = 2000 // CHUNKS
 
-# Kind of mistake -> rules that speak of it, in the line of the change ...
+# Kind of mistake -> rules that report it in the line of the change ...
 AT_THE_LINE = {
     "dim": {"IR401", "IR402", "IR209", "IR109"},
     "rank": {"IR401", "IR209"},
@@ -42,8 +41,8 @@ AT_THE_LINE = {
     "layer": {"IR213", "IR214", "IR301", "IR410", "IR412", "IR404", "IR415", "IR302"},
     "id": {"IR201", "IR212", "IR109"},
 }
-# ... and rules that speak of what follows from it, in a layer from there on: a
-# stride may be wrong, or the dims that are declared; the file does not tell.
+# ... and rules that report its consequences in a later layer: the file does not show whether a
+# stride or the declared dims are wrong.
 FURTHER_ON = {
     "attribute": {
         *("IR416", "IR401", "IR402", "IR403", "IR404", "IR405", "IR407", "IR408"),
@@ -76,7 +75,7 @@ FURTHER_ON = {
 
 
 def layers_from(result: Result, line: int) -> set[int]:
-    """Return the lines of the layer that a line is in, and of all that it feeds."""
+    """Return the lines of the layer that contains a line, and of all layers behind it."""
     document = result.document
     assert document is not None
     if document.graph is None or not document.layers:
@@ -99,15 +98,15 @@ def layers_from(result: Result, line: int) -> set[int]:
 
 
 def is_right(finding: Finding, mutation: Mutation, result: Result) -> bool:
-    """Tell whether a finding speaks of the change, where it is."""
+    """Return whether a finding reports the change, in the right place."""
     if finding.line == mutation.line and finding.code in AT_THE_LINE[mutation.kind]:
         return True
     if finding.code not in FURTHER_ON.get(mutation.kind, ()):
         return False
     if mutation.kind in ("edge", "id"):
-        return True  # the layers at the edge's two ends, before and after: anywhere
+        return True  # any of the layers at the edge's two ends, before and after the change
     return finding.line in layers_from(result, mutation.line) or (
-        finding.code in ("IR504", "IR506")  # another constant has the bytes
+        finding.code in ("IR504", "IR506")  # the bytes belong to another constant
     )
 
 

@@ -22,7 +22,7 @@ def check(data: bytes) -> Result:
 
 
 def found(data: bytes) -> set[tuple[str, str]]:
-    """Return codes, and the text of the line that each is in."""
+    """Return the codes of findings, and the text of their lines."""
     result = check(data)
     lines = data.decode().splitlines()
     return {(f.code, lines[f.line - 1].strip()) for f in result.findings if f.line}
@@ -33,7 +33,7 @@ def relu(dtype: str = "f32", **facts: Any) -> dict[str, Any]:
 
 
 def clean() -> list[dict[str, Any]]:
-    """State graphs that have no finding: an int8 pattern, layouts, ports."""
+    """Return graphs without findings: an int8 pattern, layouts, ports."""
     x, w, y = [2, 4, 5, 5], [4, 3, 3, 3], [2, 3, 5, 5]
     one = {"qtype": "per_tensor", "axis": 1}
     return [
@@ -189,7 +189,7 @@ def test_text_that_is_no_graph_is_one_finding(data: bytes) -> None:
 
 
 def test_kinds_without_a_rule_are_counted() -> None:
-    """They are oneDNN's, so there is no finding."""
+    """These kinds are oneDNN's own, so there is no finding."""
     data = as_bytes(op(0, "Wildcard", [tensor(0, [2]), tensor(1, [2])], [tensor(2, [2])]))
     result = check(data)
     assert result.findings == []
@@ -197,7 +197,7 @@ def test_kinds_without_a_rule_are_counted() -> None:
 
 
 def test_rules_about_transposed_convolutions_hold_here_too() -> None:
-    """Pads that auto_pad ignores."""
+    """The rule reports pads that auto_pad ignores."""
     one = deconvolution(
         [1, 2, 4], [2, 3, 3], [1, 3, 8], strides=[2], auto_pad="SAME_UPPER", pads_begin=[1]
     )
@@ -227,7 +227,7 @@ def test_the_same_findings_in_one_line() -> None:
 
 
 def test_a_bin_beside_a_graph_is_not_its_weights(tmp_path: Path) -> None:
-    """Graphs have no constants, so none of its bytes is unused."""
+    """Graphs do not have constants, so none of the bytes is unused."""
     (tmp_path / "g.bin").write_bytes(bytes(8))
     result = check_bytes(as_bytes(relu()), "g.json", EVERYTHING, tmp_path / "g.bin")
     assert result.findings == []
@@ -281,7 +281,7 @@ MESSAGES: list[tuple[bytes, str, str | None]] = [
 
 @pytest.mark.parametrize(("data", "message", "layer"), MESSAGES)
 def test_one_mistake_is_one_finding(data: bytes, message: str, layer: str | None) -> None:
-    """It names the operation, what was expected and what was found; nothing follows from it."""
+    """The finding names the operation, and the expected and actual values; there are no others."""
     (one,) = check(data).findings
     assert (one.message, one.layer) == (message, layer)
     assert one.line is not None

@@ -1,4 +1,4 @@
-"""Files that load here and that OpenVINO 2026.4 refuses to read, each tried there by hand."""
+"""Files that load here but that OpenVINO 2026.4 refuses, each checked by hand."""
 
 from __future__ import annotations
 

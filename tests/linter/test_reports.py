@@ -1,4 +1,4 @@
-"""deconv-lint: the forms of its reports."""
+"""deconv-lint: the formats of its reports."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TestWhatIsNotShown:
 
 
 def test_colours_are_for_terminals(bad: Path) -> None:
-    """Standard output is a pipe here."""
+    """Standard output is a pipe in tests."""
     done = subprocess.run(
         [sys.executable, "-c", "from deconv_cli.lint import main; main()", str(bad)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What holds for every rule: its code, its fragment, its row in the table, its page."""
+"""Properties that every rule must have: its code, its fragment, its row in the table, its page."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ IR901 normalization-not-folded info
 IR902 repeated-activation info
 IR903 transposes-cancel info
 """
-"""Codes are written into settings, comments and baselines: one that is given stays given.
+"""Codes occur in users' settings, comments and baselines, so a published code never changes.
 
 A new rule is a new line; a line never changes.
 """
@@ -152,7 +152,7 @@ def test_fragment_is_short(entry: Entry) -> None:
 
 @every_rule
 def test_text(entry: Entry) -> None:
-    """A title of one sentence that fits into a table, and whole sentences that say why."""
+    """The title is one sentence that fits into a table; the reason consists of whole sentences."""
     rule = load_rule(entry.code)
     assert rule.title.endswith(".")
     assert ". " not in rule.title

@@ -1,4 +1,4 @@
-"""--fix makes no file worse: it changes what all the rest of the file confirms, nothing else."""
+"""--fix makes no file worse: it only makes changes that the rest of the file confirms."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def changed(old: str, new: str) -> str:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_fix_restores_or_leaves_a_finding(chunk: int, tmp_path: Path) -> None:
-    """After --fix a mutant computes what the file did, or still has a finding."""
+    """After --fix a mutant computes the same as the file, or still has a finding."""
     choices = random.Random(40_000 + chunk)
     ends: Counter[str] = Counter()
     for _ in range(MUTANTS):
@@ -45,7 +45,7 @@ def test_fix_restores_or_leaves_a_finding(chunk: int, tmp_path: Path) -> None:
         mutation = mutate(choices, text)
         before = check_bytes(mutation.text.encode(), path.name, DEFAULT, path.with_suffix(".bin"))
         if not before.findings:
-            continue  # test_mutations.py holds these to an oracle
+            continue  # test_mutations.py compares these with an oracle
         new, _, left = fixed(mutation.text, path.with_suffix(".bin"))
         if left.findings:
             ends["left"] += 1
@@ -71,7 +71,7 @@ def test_fix_restores_or_leaves_a_finding(chunk: int, tmp_path: Path) -> None:
     ],
 )
 def test_dims_that_agree_outvote_a_layer(old: str, new: str, diagnosis: str) -> None:
-    """One finding about the layer, which names the correction; no declared dim is touched."""
+    """There is one finding about the layer, which names the correction; declared dims stay."""
     text = changed(old, new)
     result = check_bytes(text.encode(), "m.xml", DEFAULT, STATIC.with_suffix(".bin"))
     found = [f for f in result.findings if f.code == "IR416"]
@@ -120,7 +120,7 @@ def test_defaults_are_written_where_the_dims_confirm_them() -> None:
 
 
 def test_dims_stay_without_the_bin(tmp_path: Path) -> None:
-    """Some dims cannot be computed without constants: they are not erased."""
+    """Dims that cannot be computed without constants are not erased."""
     for path in FIXTURES:
         text = path.read_text()
         assert fixed(text, tmp_path / "missing.bin")[:2] == (text, 0)
@@ -147,7 +147,7 @@ COL2IM = """<net name="n" version="11"><layers>
 
 
 def test_declaration_without_a_rule_is_not_copied() -> None:
-    """No rule gives type and dims of that operation: neither end of the edge is known better."""
+    """Type and dims of this operation cannot be inferred, so neither end of the edge is trusted."""
     for unsafe in (False, True):
         new, count, left = fixed(COL2IM, None, unsafe=unsafe)
         assert (new, count) == (COL2IM, 0)
@@ -155,7 +155,7 @@ def test_declaration_without_a_rule_is_not_copied() -> None:
 
 
 def test_edge_may_be_wrong_rather_than_its_end() -> None:
-    """The Result declares what another layer gives: --fix does not bend it to a wrong edge."""
+    """The Result declares another layer's dims: --fix does not adapt it to a wrong edge."""
     text = STATIC.read_text()
     end = re.search(r'<edge from-layer="(\d+)" from-port="(\d+)" to-layer="8"', text)
     assert end is not None

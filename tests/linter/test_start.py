@@ -1,4 +1,4 @@
-"""A process that checks a file does without what it does not need."""
+"""A process that checks a file imports only the modules that it needs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .conftest import case_of
 from .network import NETWORK, WEIGHTS
 
 ROOT = Path(__file__).parents[2]
-# Reading, one transposed convolution, a constant, the text report: all that is imported
-# beside what lxml and click do.
+# Read a file with a transposed convolution and a constant, and print a text report; then list the
+# imported modules other than those of lxml and click.
 CHECK = """
 import sys, lxml.etree, click
 before = set(sys.modules)
@@ -25,11 +25,11 @@ print(*sorted(set(sys.modules) - before), file=sys.stderr)
 
 
 def check_in(folder: Path, model: bytes, weights: bytes | None = None) -> set[str]:
-    """Check a file away from our own settings, and return what that imports."""
+    """Check a file outside the repository, whose settings do not apply; return imported modules."""
     (folder / "m.xml").write_bytes(model)
     if weights is not None:
         (folder / "m.bin").write_bytes(weights)
-    # Without site: an editable install has imports of its own.
+    # -S: an editable install would import modules of its own.
     paths = os.pathsep.join([str(ROOT), *filter(os.path.isdir, sys.path)])
     done = subprocess.run(
         [sys.executable, "-S", "-c", CHECK],

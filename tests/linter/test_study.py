@@ -8,7 +8,7 @@ from . import study
 
 
 def test_every_fourth_mistake_is_found() -> None:
-    """`make mutate-lint` looks at all of them."""
+    """Every fourth mutant is tried here, and all of them by `make mutate-lint`."""
     mistakes = json.loads(study.FROZEN.read_text())["mistakes"]
     assert len(mistakes) > 600
     counts = study.recall(set(mistakes[::4]))

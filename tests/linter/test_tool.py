@@ -1,4 +1,4 @@
-"""deconv-lint with paths that are missing, empty or strange, and its formats for services."""
+"""deconv-lint with paths that are missing, empty or unusual, and its formats for services."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_empty_list_of_rules_is_a_mistake(folder: Path) -> None:
         ("ignore=IR507", {"deep": True}, ["IR113"]),
         ("ignore=IR401", {"reshape": {"x": (1, 4, 7, 6)}}, []),  # dims are not compared
         ("ignore-file=IR2", {"select": ["IR113"]}, []),
-        ("ignore-file=IR2", {"select": ["file", "IR208"]}, []),  # others of IR2 are not run
+        ("ignore-file=IR2", {"select": ["file", "IR208"]}, []),  # other rules of IR2 are not run
         ("ignore", {"ignore": ["IR801"]}, ["IR113"]),
         ("ignore-file=IR1,IR309", {}, ["IR113", "IR113"]),
     ],
@@ -148,7 +148,7 @@ def test_misspelt_directive(comment: str, found: list[str], folder: Path) -> Non
 
 
 def test_mistakes_beyond_the_limit_have_lines(folder: Path) -> None:
-    """Without a graph, a place in it leads nowhere."""
+    """If no graph is built, findings cannot refer to a place in it."""
     text = NETWORK.read_text().replace("element_type=", "element_typ=")
     result = check_bytes(
         text.encode(), "m.xml", choose(), limits=DEFAULT_LIMITS.replace(problems=2)
@@ -190,7 +190,7 @@ class TestBaseline:
         done = run(folder, "a.xml", "--baseline", "known.json", "--update-baseline")
         assert "1 more is in the baseline." in done.stdout
         assert run(folder, ".", "--baseline", "known.json").returncode == 0
-        # A file that is put right, or is gone, leaves no entry.
+        # A file that is fixed or deleted has no entry.
         (folder / "a.xml").write_bytes(NETWORK.read_bytes())
         (folder / "b.xml").unlink()
         run(folder, "a.xml", "--baseline", "known.json", "--update-baseline")
@@ -220,7 +220,7 @@ class TestBaseline:
 
 
 def test_weights_stand_for_their_model(folder: Path) -> None:
-    """As pre-commit calls it when a commit changes only a .bin."""
+    """pre-commit passes the .bin alone if a commit changes nothing else."""
     broken(folder, "bad")
     (folder / "firmware.bin").write_bytes(b"no weights")
     done = run(folder, "bad.bin", "bad.xml", "good.bin", "firmware.bin", "--exit-zero-on-no-files")
@@ -255,7 +255,7 @@ def test_graphs_of_onednn_in_folders_are_found(folder: Path) -> None:
 
 
 def test_execution_graph_is_named(folder: Path) -> None:
-    """The head is that of a file that OpenVINO 2026.4 saved for samples/block."""
+    """The file begins like the one that OpenVINO 2026.4 saved for samples/block."""
     path = folder / "exec_block.xml"
     layers = [
         f'<layer id="{i}" name="x{i}" type="{kind}"><data execOrder="{i}" '
@@ -372,7 +372,7 @@ def test_help_uri(folder: Path) -> None:
 def test_page_of_the_installation(
     origin: dict[str, object] | None, page: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record is that of the packaging specification (direct_url.json)."""
+    """The record has the form of the packaging specification (direct_url.json)."""
 
     class Distribution:
         def read_text(self, name: str) -> str | None:
@@ -384,7 +384,7 @@ def test_page_of_the_installation(
 
 
 def test_page_has_every_setting(tmp_path: Path) -> None:
-    """The settings that are read are those of the page, and its example is read."""
+    """The settings that are read are those on the page, and its example is valid."""
     from deconv_ir.linter.config import Config, read_config
 
     page = (Path(__file__).parents[2] / "docs/linting.md").read_text()

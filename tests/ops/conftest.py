@@ -1,4 +1,4 @@
-"""Run an operation, or infer its shapes, by type and version."""
+"""Helpers that run an operation, or infer its shapes, by type and version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.ir.shapes import format_shape, parse_shape
 
 @pytest.fixture(scope="session")
 def run() -> Callable[..., Any]:
-    """Execute: arrays, or lists with a dtype of i64 or f32, in; one array out, or a tuple."""
+    """Run on arrays, or lists with a dtype of i64 or f32; return one array or a tuple."""
 
     def execute(kind: str, *inputs: Any, **attributes: Any) -> Any:
         arrays = [_array(i) for i in inputs]
@@ -37,7 +37,7 @@ def _array(value: Any) -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def infer() -> Callable[..., str]:
-    """Infer: ``"f32[2,?]"`` or a list of integers in; the shapes of the outputs out."""
+    """Infer from ``"f32[2,?]"`` or lists of integers; return the shapes of the outputs."""
 
     def shapes(kind: str, *inputs: str | Sequence[Any], **attributes: Any) -> str:
         infos = [_info(i) for i in inputs]

@@ -1,4 +1,4 @@
-"""Layers bound to shapes at the edges: nothing to do, nothing left, no axes."""
+"""Edge cases of layers bound to shapes: nothing to do, empty results, no axes."""
 
 from __future__ import annotations
 

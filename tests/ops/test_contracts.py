@@ -1,4 +1,4 @@
-"""What holds for every operation of the registry, whatever it computes."""
+"""Properties that every operation of the registry must have, whatever it computes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)
 def test_documented(operation: type[Operation]) -> None:
-    """A docstring tells what it computes, and from which document; attributes are declared."""
+    """The docstring states the computation and its document; attributes are declared."""
     text = inspect.getdoc(operation) or ""
     assert text.split("\n")[0].endswith((".", ":")), "a first line that is a sentence"
     if operation.type not in BOUNDARY:
@@ -45,7 +45,7 @@ def test_documented(operation: type[Operation]) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)
 def test_frozen(operation: type[Operation]) -> None:
-    """Operations are values, found under each of their versions."""
+    """Operations are immutable, and found under each of their versions."""
     given = {name: None for name, f in operation.fields.items() if f.default is REQUIRED}
     one, other = operation(**given), operation(**given)
     assert one == other
@@ -98,7 +98,7 @@ def test_declared_is_inferred_is_executed(operation: type[Operation], example) -
 def test_bound_to_its_shapes_it_computes_the_same(
     operation: type[Operation], example, types: tuple[str, str]
 ) -> None:
-    """With what a plan knows, with shapes alone, and into an array, one of the inputs' too."""
+    """The plan's knowledge, shapes alone, and an output array, even an input's, change nothing."""
     example = parse_example(example.text.replace(*types))
     made = example.operation(operation)
     infos = [t.info() for t in example.inputs]
@@ -108,7 +108,7 @@ def test_bound_to_its_shapes_it_computes_the_same(
         pytest.skip("not of this type")
     if not all(is_static(i.shape) for i in (*infos, *outputs)):
         pytest.skip("the values decide the shape")
-    # Made in f32 for all types, and negative as well: what is compared are two ways to compute it.
+    # Made in f32 for all types, with negative values: the test compares two ways to compute.
     arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
     if arrays and arrays[0].dtype.kind == "f" and infos[0].reals is None:
         arrays[0] = arrays[0] * np.where(np.arange(arrays[0].size) % 2, 1, -1).astype(
@@ -117,7 +117,7 @@ def test_bound_to_its_shapes_it_computes_the_same(
     expected = made.execute(arrays, Context())
     forgotten = [i._replace(value=None, reals=None) for i in infos]
     for known in (infos, forgotten):
-        # Without `execute_into`, what accepts an array is the prepared kernel.
+        # Without `execute_into`, only the prepared kernel accepts an array.
         takes_out = type(made).execute_into is not Operation.execute_into and (
             len(outputs) == 1 and made.accepts_out(known, outputs[0])
         )
@@ -145,7 +145,7 @@ def test_bound_to_its_shapes_it_computes_the_same(
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)
 def test_what_accepts_an_array_can_write_to_it(operation: type[Operation]) -> None:
-    """A plan gives arrays to operations with `execute_into`, or to their kernels."""
+    """A plan passes output arrays to operations with `execute_into`, or to their kernels."""
     if operation.accepts_out is not Operation.accepts_out:
         writers = operation.execute_into, operation.prepare
         assert writers != (Operation.execute_into, Operation.prepare)
@@ -153,7 +153,7 @@ def test_what_accepts_an_array_can_write_to_it(operation: type[Operation]) -> No
 
 @pytest.mark.parametrize(("operation", "example"), EXAMPLES)
 def test_knows_less_of_less(operation: type[Operation], example) -> None:
-    """Without values, dims or rank of the inputs, what is inferred still allows the output."""
+    """Without the inputs' values, dims or rank, the inferred shape still allows the output."""
     made = example.operation(operation)
     infos = [t.info() for t in example.inputs]
     shapes = [t.shape for t in example.outputs]
@@ -175,7 +175,7 @@ def check(made: Operation, infos, shapes) -> None:
     try:
         inferred = made.infer(infos, Context())
     except ShapeError as error:
-        # Only the number of outputs may not be known.
+        # Only the number of outputs may be unknown.
         assert "number of outputs is not known" in error.message  # noqa: PT017
         return
     for info, shape in zip(inferred, shapes, strict=True):
@@ -195,7 +195,7 @@ def test_inputs_stay_as_they_are(operation: type[Operation], example) -> None:
 
 @pytest.mark.parametrize(("operation", "example"), EXAMPLES)
 def test_views_are_declared(operation: type[Operation], example) -> None:
-    """An output that shows elements of an input says so: the executor relies on it."""
+    """An output that shares an input's memory is declared so: the executor relies on it."""
     arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
     for result in example.operation(operation).execute(arrays, Context()):
         for position, array in enumerate(arrays):

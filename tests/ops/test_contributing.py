@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: what it says a new elementwise operation takes is all that it takes."""
+"""CONTRIBUTING.md: the steps for a new elementwise operation are sufficient."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_lines_shown_are_those_that_are_there(line: str, file: str) -> None:
 def test_the_line_is_all_that_an_operation_takes(
     dtype: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same line under a new name: the row holds, from registration to a result in place."""
+    """The documented line under a new name is enough, from registration to a result in place."""
     monkeypatch.setitem(base.REGISTRY, "Sinh2", {})
     made = eval(LINE.replace("Sinh", "Sinh2"), vars(unary))
     assert base.REGISTRY["Sinh2"] == {"opset1": made}

@@ -1,4 +1,4 @@
-"""Operations that move elements: documents' examples, NumPy as the oracle, rejections."""
+"""Operations that move elements: the documents' examples, NumPy as the oracle, errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deconv_ir.errors import DeconvError, InputError, ShapeError
 A = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 V = np.arange(10)
 
-# What the operations' documents show as examples, and the same said in NumPy.
+# Examples from the operations' documents, and the same in NumPy.
 EXAMPLES = [
     # Gather-8, examples 1, 5 and 7.
     ("Gather-8", ([1, 2, 3, 4, 5], [0, 0, 4], 0), {}, [1, 1, 5]),
@@ -64,7 +64,7 @@ EXAMPLES = [
         [[9] * 3, [1, 2, 9], [3, 4, 9]],
     ),
     ("Pad-12", (V, [-2], [-3]), {"pad_mode": "constant"}, V[2:-3]),
-    # Elements come from the whole of the data, the part that is cut included.
+    # Elements are taken from all of the data, including the cropped part.
     ("Pad-12", ([1, 2, 3], [-1], [2]), {"pad_mode": "reflect"}, [2, 3, 2, 1]),
     ("Pad-12", ([1, 2, 3], [2], [0]), {"pad_mode": "symmetric"}, [2, 1, 1, 2, 3]),
     ("Pad-12", ([1, 2, 3], [1], [2]), {"pad_mode": "edge"}, [1, 1, 2, 3, 3, 3]),
@@ -87,7 +87,7 @@ EXAMPLES = [
         {"reduction": "sum"},
         [[1, 24, 1, 1], [14, 1, 1, 15], [1, 1, 1, 1]],
     ),
-    # ScatterElementsUpdate-12, 'mean': integers are rounded down; OpenVINO cuts toward zero.
+    # ScatterElementsUpdate-12, 'mean': integers are rounded down; OpenVINO truncates to zero.
     (
         "ScatterElementsUpdate-12",
         ([0, 0], [0, 0], [-1, -2], 0),
@@ -168,7 +168,7 @@ def test_splits(run) -> None:
 
 @pytest.mark.parametrize("kind", ["TopK", "TopK-3", "TopK-11"])
 def test_top_k(run, kind: str) -> None:
-    """Of equal elements the first one comes first, for max and for min alike."""
+    """Equal elements are returned in their order, for max and min alike."""
     data = [[3, 1, 3, 0, 1]]
     values, indices = run(kind, data, 3, axis="1", mode="max", sort="value")
     assert values.tolist() == [[3, 3, 1]]

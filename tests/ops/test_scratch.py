@@ -1,4 +1,4 @@
-"""What operations take for arrays that come and go: as told, and the same results with less."""
+"""Scratch memory of operations is as declared, and a smaller budget gives the same results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LSTM = {"hidden_size": "32", "direction": "bidirectional"}
 INTERPOLATE = {"shape_calculation_mode": "sizes"}
 IMAGE = "2,12,128,120"
 
-# Operation, shapes of what is computed with, integer lists beside, attributes.
+# Operation, shapes of the data inputs, further inputs as integer lists, attributes.
 CASES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...], dict[str, str]]] = {
     "Tanh": ("Tanh", (IMAGE,), (), {}),
     "Sigmoid": ("Sigmoid", (IMAGE,), (), {}),
@@ -96,7 +96,7 @@ CASES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...], dict[str, str]]] =
         LSTM,
     ),
 }
-# What Python's own objects take, and two threads' buffers of NumPy, for three arrays.
+# Python's own objects, and NumPy's buffers of two threads for three arrays.
 BOOKKEEPING = (16 << 10) + 2 * 3 * 8192 * 4
 
 
@@ -112,7 +112,7 @@ def arrays_of(
     ]
     if kind.startswith("BatchNorm"):
         arrays[-1] = np.abs(arrays[-1])
-    # The lengths of sequences stand before the weights, other lists behind.
+    # The lengths of sequences come before the weights, other lists at the end.
     place = len(arrays) - 3 if "Sequence" in kind else len(arrays)
     return [*arrays[:place], *map(np.array, lists), *arrays[place:]]
 
@@ -123,7 +123,7 @@ def describe(array: np.ndarray) -> TensorInfo:
 
 
 def run(operation: Operation, arrays: list[np.ndarray], context: Context) -> tuple[Any, int, int]:
-    """Return the outputs, the bytes taken beside them, and those told."""
+    """Return the outputs, the bytes allocated besides them, and the declared bytes."""
     infos = list(map(describe, arrays))
     outputs = operation.infer(infos, context)
     out = None
@@ -157,7 +157,7 @@ def test_what_is_taken_is_what_is_told(case: str, element_type: str) -> None:
 
 @pytest.mark.parametrize("case", [c for c in CASES if c not in ("SoftMax", "BatchNormInference")])
 def test_a_smaller_budget_is_kept(case: str) -> None:
-    """Or nearly: a block has 4096 elements, 16 moments, or a row of windows, at least."""
+    """The budget may be exceeded by one block: 4096 elements, 16 steps, or a row of windows."""
     kind, shapes, lists, attributes = CASES[case]
     operation = make(kind, **attributes)
     infos = [describe(a) for a in arrays_of(kind, shapes, lists, "f32")]
@@ -168,7 +168,7 @@ def test_a_smaller_budget_is_kept(case: str) -> None:
 
 
 def test_the_windows_of_a_row_are_those_of_the_plane() -> None:
-    """Cut along the first axis, windows reach over the cuts; of any stride, dilation and pads."""
+    """Windows of any stride, dilation and pads overlap where the first axis is divided."""
     for kernel, strides, dilations, begin, end in [
         ((3, 2), (1, 1), (1, 1), (1, 0), (2, 1)),
         ((5, 1), (2, 3), (1, 1), (2, 0), (0, 0)),

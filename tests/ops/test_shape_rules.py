@@ -1,4 +1,4 @@
-"""Shape rules of dynamic inputs, and what they reject, over all families."""
+"""Shape rules for dynamic inputs, and their errors, over all families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes that a graph computes: known elements travel, as intervals where they are dynamic."""
+"""Shapes computed in a graph: known elements are propagated, as intervals if dynamic."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_chain(kind: str, inputs, attributes, expected) -> None:
     ],
 )
 def test_intervals_hold_every_result(rule: str) -> None:
-    """Whatever two elements turn out to be, the interval of the result allows what comes out."""
+    """For any two elements in the intervals, the result lies in the inferred interval."""
     function = getattr(values, rule)
     ends = (-3, -1, 0, 1, 2, 5)
     ranges = [Interval(a, b) for a, b in itertools.combinations(ends, 2)]

@@ -1,7 +1,7 @@
-"""Decoders that people have, in torch, with seeded weights.
+"""Common decoder architectures in torch, with seeded weights.
 
 Each is built `width` times as wide as in the tests, which take few channels;
-`bench/networks.py` times them at a width and a size that people run.
+`bench/networks.py` times them at a width and a size used in practice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["NETWORKS", "Network"]
 
 @dataclass(frozen=True)
 class Network:
-    """A module and what it takes.
+    """A module and its inputs.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Network:
     dynamic : tuple
         Per input, the axes that may vary in the dynamic variant.
     width : int
-        A width that people run.
+        A width used in practice.
     full : tuple
         Shape of each input at that width.
     """
@@ -47,7 +47,7 @@ class Network:
         return self.name
 
     def module(self, *, full: bool = False) -> nn.Module:
-        """Build it, with seeded weights and running statistics."""
+        """Build the module, with seeded weights and running statistics."""
         torch.manual_seed(0)
         module = self.build(self.width if full else 1).eval()
         with torch.no_grad():
@@ -282,7 +282,7 @@ class Demucs(nn.Module):
 
 
 class EnCodec(nn.Module):
-    """Decoder with causal deconvolutions: what stands out at the end is cut off."""
+    """Decoder with causal deconvolutions, whose excess output at the end is cut off."""
 
     def __init__(self, w: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Bare layers, as the documents print them, with generated attribute text."""
+"""Bare layers as printed in the documents, with generated attribute text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _precision(kind: str) -> str:
 
 
 class Writer:
-    """Writes one layer in one of the many ways that mean the same."""
+    """Writes one layer in one of many equivalent forms."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -62,7 +62,7 @@ class Writer:
         number: int = 5,
         version: str = "",
     ) -> str:
-        """Write the layer; attributes in any order, ids of ports as in the documents or IRs."""
+        """Write the layer, with any order of attributes and port ids of documents or IRs."""
         pairs = list(attributes.items())
         self.rng.shuffle(pairs)
         data = "".join(f" {name}={quoteattr(text)}" for name, text in pairs)
@@ -94,7 +94,7 @@ def _common(problem: Problem, write: Writer) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class OpenVINOLayer:
-    """A bare ConvolutionBackpropData or GroupConvolutionBackpropData; everything at run time."""
+    """A bare ConvolutionBackpropData or GroupConvolutionBackpropData whose inputs are all fed."""
 
     problem: Problem
     grouped: bool
@@ -104,13 +104,13 @@ class OpenVINOLayer:
 
     @property
     def fault(self) -> str | None:
-        """The fault of OpenVINO's that this layer meets: a key of FAULTS."""
+        """The fault of OpenVINO that this layer meets: a key of FAULTS."""
         if is_pointwise(self.problem):
             return "pointwise"
         return "group-of-one" if self.grouped and self.problem.groups == 1 else None
 
     def inputs(self) -> dict[str, np.ndarray]:
-        """Arrays by the documents' names."""
+        """The input arrays, by the documents' names."""
         p = self.problem
         data, filters = p.tensors()
         if self.grouped:
@@ -121,7 +121,7 @@ class OpenVINOLayer:
         return arrays
 
     def text(self, number: int = 5, *, version: bool = False) -> str:
-        """Write the layer; its attributes' text is drawn by the problem's seed."""
+        """Write the layer; the problem's seed determines the text of its attributes."""
         p = self.problem
         write = Writer(p.seed)
         attributes = _common(p, write)
@@ -164,13 +164,13 @@ class OpenVINOLayer:
         return ir.save(folder)
 
     def expected(self, semantics: str) -> np.ndarray:
-        """Return what the oracle gives."""
+        """Return the result of the oracle."""
         data, filters = self.problem.tensors()
         return transposed(self.problem, data, filters, openvino_window(self.problem, semantics))
 
 
 def openvino_layers(count: int, first: int) -> list[OpenVINOLayer]:
-    """`count` layers of random problems."""
+    """Return `count` layers of random problems."""
     layers = []
     for seed in range(first, first + count):
         problem = openvino_problem(seed)
@@ -199,13 +199,13 @@ class OneDNNLayer:
 
     @property
     def window(self) -> Window:
-        """Of the document."""
+        """The window of the document."""
         if self.kind == "ConvTranspose":
             return conv_transpose_window(self.problem)
         return backward_data_window(self.problem)
 
     def lay_out(self, canonical: np.ndarray) -> np.ndarray:
-        """[N, C, spatial...] -> the layout of data and output."""
+        """Transpose [N, C, spatial...] to the layout of data and output."""
         return np.moveaxis(canonical, 1, -1) if self.channels_last else canonical
 
     def _tensors(self) -> list[np.ndarray]:
@@ -227,7 +227,7 @@ class OneDNNLayer:
         )
 
     def inputs(self) -> list[np.ndarray]:
-        """Arrays in the order of the ports."""
+        """The input arrays in the order of the ports."""
         data, filters, *bias = self._tensors()
         if self.spatial_first:  # [in, out/groups, spatial...] -> [spatial..., out/groups, in]
             filters = np.moveaxis(filters, (0, 1), (-1, -2))
@@ -237,7 +237,7 @@ class OneDNNLayer:
         return arrays
 
     def save(self, folder: Path) -> Path:
-        """Write the bare layer; what equals the default is left out now and then."""
+        """Save the bare layer; defaults are sometimes left out."""
         p = self.problem
         write = Writer(p.seed)
         attributes = _common(p, write)
@@ -264,7 +264,7 @@ class OneDNNLayer:
             attributes["groups"] = str(p.groups)
         if self.kind == "ConvolutionBackwardData" and self.shape_from != "input":
             shape = self._dst_shape
-            if self.shape_from == "both":  # not what the input says, which wins
+            if self.shape_from == "both":  # the input, which differs, takes precedence
                 shape = (shape[0], *(d + 1 for d in shape[1:]))
             attributes["dst_shape"] = write.values(shape)
         path = folder / "layer.xml"
@@ -279,7 +279,7 @@ class OneDNNLayer:
         return path
 
     def expected(self) -> np.ndarray:
-        """Return what the oracle gives, in float64."""
+        """Return the result of the oracle, in float64."""
         data, filters, *bias = self._tensors()
         output = transposed(self.problem, data, filters, self.window)
         for values in bias:
@@ -289,7 +289,7 @@ class OneDNNLayer:
 
 
 def onednn_layers(kind: str, count: int, first: int) -> list[OneDNNLayer]:
-    """`count` layers of random problems."""
+    """Return `count` layers of random problems."""
     layers = []
     for seed in range(first, first + count):
         rng = random.Random(seed)

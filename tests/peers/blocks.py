@@ -1,4 +1,4 @@
-"""Deconvolution blocks built and saved by OpenVINO: the IRs under comparison."""
+"""Deconvolution blocks built and saved by OpenVINO: the IRs to compare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NUMPY = {"f32": "float32", "f16": "float16"}
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A problem, and how it stands in a network."""
+    """A problem, and the layers around it in a network."""
 
     problem: Problem
     grouped: bool
@@ -51,7 +51,7 @@ class Block:
 
     @property
     def fault(self) -> str | None:
-        """The fault of OpenVINO's that running this block would meet: a key of FAULTS."""
+        """The fault of OpenVINO that a run of this block would meet: a key of FAULTS."""
         p = self.problem
         if is_pointwise(p):
             return "pointwise"
@@ -143,7 +143,7 @@ class Block:
         return self._computed(ops.shape_of(like, output_type="i64"), extents), [like]
 
     def _computed(self, shape: Any, extents: list[int]) -> Any:
-        """Compute the output's extents from the shape of `like`, in one of the usual ways."""
+        """Compute the output's extents from the shape of `like`, in one of several common ways."""
         rank = len(extents) + 2
 
         def list_of(*values: int) -> Any:
@@ -151,7 +151,7 @@ class Block:
 
         zero = ops.constant(np.array(0, np.int64))
         match self.shape_from:
-            case "sum":  # 2 * (shape + 1) - what is left
+            case "sum":  # 2 * (shape + 1) - the difference
                 rest = [2 * (h + 1) - e for h, e in zip(self._like_shape(), extents, strict=True)]
                 doubled = ops.multiply(ops.add(shape, list_of(1)), list_of(2))
                 return ops.subtract(doubled, list_of(*rest))
@@ -167,7 +167,7 @@ class Block:
         return shape
 
     def _like_shape(self) -> list[int]:
-        """Shape of the `like` input, whose shape the output's is made from."""
+        """Shape of the `like` input, from which the output's shape is computed."""
         shape = list(self.problem.output_shape or ())
         match self.shape_from:
             case "shapeof":
@@ -177,7 +177,7 @@ class Block:
         return [1, 1, *shape]
 
     def inputs(self) -> Mapping[str, np.ndarray]:
-        """Arrays for a run, by tensor name."""
+        """Input arrays for a run, by tensor name."""
         p = self.problem
         arrays = {"data": array(p.seed, p.data_shape, _NUMPY[self.element_type])}
         if self.shape_from == "parameter":
@@ -187,28 +187,28 @@ class Block:
         return arrays
 
     def reference(self, folder: Path) -> np.ndarray:
-        """Return the output to expect: OpenVINO's, save where it has a known fault."""
-        folder = folder / "peer"  # what a model has mapped must not be written over
+        """Return the expected output: OpenVINO's, unless it has a known fault."""
+        folder = folder / "peer"  # a file that a model has mapped must not be overwritten
         folder.mkdir(exist_ok=True)
         if self.fault is not None:
             meet(self.fault, "avoided")
         if self.fault == "pointwise":
             return self.by_oracle(openvino_window(self.problem, "openvino"))
-        if self.fault == "group-of-one":  # one group is no groups
+        if self.fault == "group-of-one":  # the same block without groups
             return run(replace(self, grouped=False).save(folder), self.inputs())[0]
-        if self.fault == "bias-beyond-kernel":  # without its bias all is well
+        if self.fault == "bias-beyond-kernel":  # without its bias the result is correct
             alone = replace(self, bias=False, relu=False)
             return self._finish(run(alone.save(folder), self.inputs())[0])
         return run(self.save(folder), self.inputs())[0]
 
     def by_oracle(self, window: Window) -> np.ndarray:
-        """Return the output on the documents' formulas; constants are not compressed here."""
+        """Return the output by the documents' formulas; constants are not compressed here."""
         p = self.problem
         filters = array(p.seed + 1, p.filter_shape).astype(_NUMPY[self.element_type])
         return self._finish(transposed(p, self.inputs()["data"], filters, window))
 
     def _finish(self, output: np.ndarray) -> np.ndarray:
-        """Add bias and apply ReLU, as far as the block has them."""
+        """Add bias and apply ReLU, if the block has them."""
         assert not self.compress
         if self.bias:
             bias = array(self.problem.seed + 2, self._bias_shape)
@@ -220,14 +220,14 @@ class Block:
         return (1, self.problem.channels) + (1,) * self._spatial
 
     def save(self, folder: Path) -> Path:
-        """Save the IR as OpenVINO does; return the path of the .xml."""
+        """Save the IR with OpenVINO; return the path of the .xml."""
         path = folder / "block.xml"
         ov.save_model(self.build(), path, compress_to_fp16=self.compress)
         return path
 
 
 def blocks(count: int, first: int = 0, element_type: str = "f32") -> list[Block]:
-    """`count` blocks of random problems."""
+    """Return `count` blocks of random problems."""
     return [_block(first + i, element_type) for i in range(count)]
 
 

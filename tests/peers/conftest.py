@@ -1,4 +1,4 @@
-"""The known faults that comparisons met."""
+"""Report the known faults that comparisons met."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .faults import add_met, met, summary
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand what a process of pytest-xdist met to the one that prints."""
+    """Send the faults met by a pytest-xdist process to the process that prints them."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["faults"] = met()
@@ -18,12 +18,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Add what a process of pytest-xdist met."""
+    """Add the faults that a pytest-xdist process met."""
     add_met(getattr(node, "workeroutput", {}).get("faults", []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the known faults of OpenVINO that cases met: nothing is passed over in silence."""
+    """List the known faults of OpenVINO that cases met, so that none is passed over in silence."""
     lines = summary()
     if lines:
         terminalreporter.section("known faults of OpenVINO")

@@ -18,7 +18,7 @@ Give = Callable[[np.random.Generator, int], Arrays]
 
 @dataclass(frozen=True)
 class Network:
-    """A network to convert; `operations` are those that its conversion must give."""
+    """A network to convert; `operations` must result from its conversion."""
 
     operations: str
     convert: Callable[[Path], Any]
@@ -52,12 +52,12 @@ def images(rng: np.random.Generator, size: int) -> Arrays:
 
 
 def exact_images(rng: np.random.Generator, size: int) -> Arrays:
-    """Images in steps of f16, which OpenVINO rounds to before it rounds to 8 bits."""
+    """Return images in steps of f16, to which OpenVINO rounds before it rounds to 8 bits."""
     return [images(rng, size)[0].astype(np.float16).astype(np.float32)]
 
 
 class Body(torch.nn.Module):  # type: ignore[misc]
-    """A convolution of the first input, then a function."""
+    """Apply a convolution to the first input, then a function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def of_torch(function: Callable[..., Any]) -> Callable[[Path], Any]:
 
 
 class Repeated(torch.nn.Module):  # type: ignore[misc]
-    """A loop and, in it, a branch."""
+    """A loop with a branch in it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Repeated(torch.nn.Module):  # type: ignore[misc]
 
 
 def stateful(folder: Path) -> Any:
-    """A recurrent step whose state becomes a variable, as streaming networks have it."""
+    """Return a recurrent step whose state becomes a variable, as in streaming networks."""
     from openvino._offline_transformations import apply_make_stateful_transformation
 
     def step(y: Any, state: Any) -> Any:
@@ -112,7 +112,7 @@ def stateful(folder: Path) -> Any:
 
 
 def of_onnx(kind: str, outputs: int, given: Give, **attributes: Any) -> Callable[[Path], Any]:
-    """One operation of ONNX behind a ReLU; arrays among the attributes are constant inputs."""
+    """Return one ONNX operation behind a ReLU; arrays among the attributes are constant inputs."""
     arrays = {name: a for name, a in attributes.items() if isinstance(a, np.ndarray)}
     rest = {name: a for name, a in attributes.items() if name not in arrays}
     count = len(given(np.random.default_rng(1), 6))
@@ -123,7 +123,7 @@ def of_onnx(kind: str, outputs: int, given: Give, **attributes: Any) -> Callable
 
 
 def of_nodes(given: Give, constants: Sequence[Any], *nodes: Any) -> Callable[[Path], Any]:
-    """Nodes of ONNX that take `in1`... and, as `data`, `in0` behind a ReLU."""
+    """Return ONNX nodes that take `in1`... and, as `data`, `in0` behind a ReLU."""
     helper = onnx.helper
 
     def convert(folder: Path) -> Any:
@@ -153,7 +153,7 @@ def of_nodes(given: Give, constants: Sequence[Any], *nodes: Any) -> Callable[[Pa
 
 
 def in_eight_bits(kind: str) -> Callable[[Path], Any]:
-    """ONNX QuantizeLinear and DequantizeLinear."""
+    """Return a network with ONNX QuantizeLinear and DequantizeLinear."""
     node = onnx.helper.make_node
     point = onnx.helper.make_tensor("point", getattr(onnx.TensorProto, kind), [], [0.0])
     scale = onnx.numpy_helper.from_array(np.array(0.5, np.float32), "scale")
@@ -166,14 +166,14 @@ def in_eight_bits(kind: str) -> Callable[[Path], Any]:
 
 
 class Promoted(torch.nn.Module):  # type: ignore[misc]
-    """Both inputs in the type that torch promotes them to."""
+    """Convert both inputs to the type to which torch promotes them."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
         return torch.cat([x, y])
 
 
 def promoted(folder: Path) -> Any:
-    """Types that are not known when torch's network is converted."""
+    """Return a network whose types are unknown when it is converted."""
     model = ov.convert_model(torch.jit.script(Promoted()))
     for parameter, kind in zip(model.get_parameters(), (ov.Type.i32, ov.Type.f16), strict=True):
         parameter.set_element_type(kind)
@@ -187,13 +187,13 @@ def of_two_types(rng: np.random.Generator, size: int) -> Arrays:
 
 
 def moved(rng: np.random.Generator, size: int) -> Arrays:
-    """Images, and how far each element of a window of 3 by 3 is moved."""
+    """Return images, and the offsets of the elements of a 3 by 3 window."""
     offsets = rng.uniform(-1.5, 1.5, (2, 18, size + 3, size))
     return [*images(rng, size), offsets.astype(np.float32)]
 
 
 def tilted(rng: np.random.Generator, size: int) -> Arrays:
-    """Boxes that are turned, and their scores."""
+    """Return rotated boxes and their scores."""
     low, high = [0, 0, 1, 1, -3], [3, 3, 2, 2, 3]
     found = rng.uniform(low, high, (2, size, 5)).astype(np.float32)
     return [found, rng.uniform(0, 1, (2, 3, size)).astype(np.float32)]
@@ -211,7 +211,7 @@ def regions(rng: np.random.Generator, size: int) -> Arrays:
 
 
 def turned(rng: np.random.Generator, size: int) -> Arrays:
-    """The image of a region, its center, extents and angle."""
+    """Return the image of a region, its center, extents and angle."""
     low, high = [0, 3, 3, 4, 4, -3], [1, 9, 9, 9, 9, 3]
     rois = rng.uniform(low, high, (size, 6))
     rois[:, 0] = rng.integers(0, 2, size)
@@ -223,12 +223,12 @@ def rows(rng: np.random.Generator, size: int) -> Arrays:
 
 
 def columns(rng: np.random.Generator, size: int) -> Arrays:
-    """Windows of 2 by 3 of an image of 5 by 6: 4 by 4 of them."""
+    """Return windows of 2 by 3 of an image of 5 by 6: 4 by 4 of them."""
     return [rng.standard_normal((2, 3 * 6, 16)).astype(np.float32)]
 
 
 def certain(rng: np.random.Generator, size: int) -> Arrays:
-    """Logits of which one is all but certain: peers draw other numbers."""
+    """Return logits with one almost certain class, since peers draw other random numbers."""
     return [(np.eye(size)[[1, size - 1]] * 80).astype(np.float32)]
 
 
@@ -252,7 +252,7 @@ def scan_body() -> Any:
 
 
 def with_color(name: str) -> Callable[[Path], Any]:
-    """A torch network of colors behind OpenVINO's conversion of video frames."""
+    """Put OpenVINO's conversion of video frames before a torch network of colors."""
     source, target = name.split("to")
     formats = {"NV12": "NV12_SINGLE_PLANE", "I420": "I420_SINGLE_PLANE"}
 
@@ -390,7 +390,7 @@ NETWORKS = {
         "RandomUniform-8",
         of_onnx("RandomUniformLike", 1, rows, seed=5.0, low=-1.0),
         rows,
-        runs=1,  # OpenVINO's second run goes on with other numbers
+        runs=1,  # OpenVINO's second run continues with other random numbers
     ),
     "onnx-multinomial": Network(
         "Multinomial-13", of_onnx("Multinomial", 1, certain, sample_size=2, seed=5.0), certain
@@ -402,7 +402,7 @@ NETWORKS = {
     ),
 } | {
     f"frames-{name}": Network(
-        # Where OpenVINO rounds a color to its other neighbour, it is one of 255 away.
+        # A color that OpenVINO rounds to the other neighbour differs by 1 / 255.
         f"{name}-8",
         with_color(name),
         frames,

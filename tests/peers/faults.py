@@ -1,4 +1,4 @@
-"""What is known to be wrong with OpenVINO 2026.4, and the cases that met it."""
+"""Known faults of OpenVINO 2026.4, and the cases that met them."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _met: Counter[tuple[str, str]] = Counter()
 
 
 def meet(fault: str, what: str = "met") -> None:
-    """Count a case that meets a fault; `what` OpenVINO did, for the summary."""
+    """Count a case that meets a fault; `what` is OpenVINO's behaviour, for the summary."""
     assert fault in FAULTS, fault
     _met[fault, what] += 1
 
 
 def met() -> list[tuple[str, str, int]]:
-    """Fault, what happened, and in how many cases."""
+    """Return each fault, OpenVINO's behaviour, and the number of cases."""
     return [(*key, count) for key, count in sorted(_met.items())]
 
 
 def add_met(counts: Iterable[tuple[str, str, int]]) -> None:
-    """Add what another process met."""
+    """Add the faults that another process met."""
     for fault, what, count in counts:
         _met[fault, what] += count
 
 
 def summary() -> list[str]:
-    """One line a fault that was met."""
+    """Return one line for each fault that was met."""
     return [f"{fault}: {what} in {count} cases ({FAULTS[fault]})" for fault, what, count in met()]

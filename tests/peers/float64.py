@@ -1,4 +1,4 @@
-"""Errors of whole networks against torch in float64, ours beside OpenVINO's in f32."""
+"""Errors of whole networks against torch in float64, here and in OpenVINO in f32."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ LARGEST_RATIO = 4
 
 
 class Errors(NamedTuple):
-    """Largest errors over the outputs of a network, relative to the scale of each output."""
+    """Largest errors over the outputs of a network, each relative to the scale of its output."""
 
     ours: float
     openvino: float
 
     @property
     def ratio(self) -> float:
-        """Ours by OpenVINO's; a network that OpenVINO computes exactly counts as one rounding."""
+        """Our error divided by OpenVINO's, which counts as at least one rounding."""
         return self.ours / max(self.openvino, float(np.finfo(np.float32).eps))
 
     @property
     def within_bounds(self) -> bool:
-        """Whether both bounds hold."""
+        """Return whether both bounds hold."""
         return self.ours <= LARGEST_ERROR and self.ratio <= LARGEST_RATIO
 
 

@@ -1,4 +1,4 @@
-"""Where two runs of a network part: every inner tensor beside OpenVINO's."""
+"""Find where two runs of a network diverge, by comparing every inner tensor with OpenVINO's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assert_outputs(path: Path, arrays: Sequence[np.ndarray], tolerance: float) -
 
 
 def difference(found: np.ndarray, expected: np.ndarray, tolerance: float) -> str | None:
-    """Tell in which way an array differs from the expected one; None: it does not."""
+    """Describe how an array differs from the expected one, or return None."""
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return (
             f"is {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"
@@ -51,7 +51,7 @@ def difference(found: np.ndarray, expected: np.ndarray, tolerance: float) -> str
         return None
     error = float(np.abs(found.astype(np.float64) - expected.astype(np.float64)).max())
     scale = float(np.abs(expected.astype(np.float64)).max())
-    # Written so that NaN differs.
+    # Written so that NaN counts as a difference.
     return None if error <= tolerance * scale else f"differs by {error:.3g}, of scale {scale:.3g}"
 
 
@@ -67,7 +67,7 @@ def explain_difference(path: Path, arrays: Sequence[np.ndarray], tolerance: floa
         reason = _first_difference(layer, found, expected, tolerance)
         if reason:
             return f"the first layer that differs is {layer.label}: {reason}"
-    # Nothing is fused where every tensor is taken out: take them out one by one.
+    # Nothing is fused if every tensor is requested, so request them one by one.
     for layer in layers:
         alone = model.run(arrays, outputs=[layer.name])
         reason = _first_difference(layer, alone, expected, tolerance)
@@ -101,12 +101,12 @@ def _names(layer: Layer) -> list[str]:
 def _inner_tensors(
     path: Path, arrays: Sequence[np.ndarray], layers: Sequence[Layer]
 ) -> dict[str, np.ndarray]:
-    """Run an IR with OpenVINO, each layer's outputs made Results."""
+    """Run an IR with OpenVINO, with the outputs of each layer as Results."""
     model = ov.Core().read_model(path)
     nodes = {node.get_friendly_name(): node for node in model.get_ordered_ops()}
     for layer in layers:
         model.add_outputs([nodes[layer.name].output(i) for i in range(len(layer.outputs))])
-    # A tensor that was an output before has not become a second one.
+    # OpenVINO does not add a second output for a tensor that already was one.
     sources = [output.get_node().input_value(0) for output in model.outputs]
     results = {
         (source.get_node().get_friendly_name(), source.get_index()): array

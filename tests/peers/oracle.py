@@ -1,4 +1,4 @@
-"""What the documents say, on top of torch: no line of the code under test.
+"""The documents' formulas on top of torch, without any code under test.
 
 Torch gives the natural output (no padding, no output_padding) in float64.
 The output is a window on it: one `pad_begin` and one extent an axis, from
@@ -97,7 +97,7 @@ def openvino_window(problem: Problem, semantics: str) -> Window:
 
 
 def is_pointwise(problem: Problem) -> bool:
-    """Tell whether OpenVINO takes the problem for a matrix product, pads and all.
+    """Return whether OpenVINO computes the problem as a matrix product and ignores pads.
 
     It does so for kernels of one element and strides of 1 where the output is
     as large as the data, though pads and output_padding may have shifted it.
@@ -112,7 +112,7 @@ def is_pointwise(problem: Problem) -> bool:
 
 
 def conv_transpose_window(problem: Problem) -> Window:
-    """oneDNN Graph ConvTranspose-1: SAME_* split the other way round from OpenVINO's."""
+    """oneDNN Graph ConvTranspose-1: SAME_* split totals the other way round than in OpenVINO."""
     window = []
     for natural, x, stride, begin, end, extra, _ in _axes(problem, None):
         total = natural - stride * x  # = E - s

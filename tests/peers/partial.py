@@ -1,4 +1,4 @@
-"""Partly known shapes: random ones for inference, and a table of the telling ones."""
+"""Partly known shapes: random ones for inference, and a table of instructive ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Dims = Sequence[Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A deconvolution of partly known inputs."""
+    """A deconvolution with inputs of partly known shapes."""
 
     name: str
     data: Dims
@@ -40,7 +40,7 @@ class Partial:
         return self.name
 
     def lower_bounds(self) -> list[tuple[int, int]]:
-        """Axes of the output whose extent is computed from an open range, and its lower end."""
+        """Axes of the output whose extent is computed from an open range, with its lower end."""
         if self.shape_from not in ("doubled", "shifted"):
             return []
         assert self.data is not None
@@ -79,7 +79,7 @@ class Partial:
         return path
 
     def save_unchecked(self, folder: Path) -> Path:
-        """Write the IR by hand: without OpenVINO, which would refuse it."""
+        """Write the IR by hand, since OpenVINO would refuse to save it."""
         ir = IR()
         inputs = [
             ir.parameter("data", _written(self.data)),
@@ -120,7 +120,7 @@ class Partial:
 
 
 _MORE, _LESS = (7, 5), 3
-"""What `shifted` adds to the data's extents, and then takes away."""
+"""Summands that `shifted` adds to the data's extents and then subtracts."""
 
 
 def _written(dims: Dims) -> str:
@@ -215,7 +215,7 @@ TABLE = [
 
 
 def partials(count: int, first: int) -> list[Partial]:
-    """`count` random ones; known channels fit."""
+    """Return `count` random problems; known channels match."""
     return [_partial(first + i) for i in range(count)]
 
 

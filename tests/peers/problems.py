@@ -1,4 +1,4 @@
-"""Seeded random problems: one transposed convolution each, in plain integers."""
+"""Seeded random problems: transposed convolutions, described by integers."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Problem:
 
     @property
     def data_shape(self) -> Ints:
-        """Of `data`: [N, C, spatial...]."""
+        """Shape of `data`: [N, C, spatial...]."""
         return (self.batch, self.groups * self.filters, *self.extents)
 
     @property
     def filter_shape(self) -> Ints:
-        """Of `filter`: [C_in, C_out / groups, spatial...], as torch and ONNX have it."""
+        """Shape of `filter`: [C_in, C_out / groups, spatial...], as in torch and ONNX."""
         return (self.groups * self.filters, self.outputs, *self.kernel)
 
     @property
@@ -108,7 +108,7 @@ def _draw(seed: int, spatial: int | None = None) -> Problem:
         pads_end=(0,) * n,
         output_padding=(0,) * n,
     )
-    if rng.random() < 0.6:  # the pads may well be larger than the kernel
+    if rng.random() < 0.6:  # the pads may be larger than the kernel
         begin = tuple(rng.randint(0, min(f - 1, 5)) for f in problem.natural)
         end = tuple(
             rng.randint(0, min(f - 1 - b, 5)) for f, b in zip(problem.natural, begin, strict=True)
@@ -127,7 +127,7 @@ def _draw(seed: int, spatial: int | None = None) -> Problem:
 
 
 def openvino_problem(seed: int, spatial: int | None = None) -> Problem:
-    """Draw one more: with `auto_pad` and `output_shape` as the OpenVINO operations have them."""
+    """Draw a problem with the `auto_pad` and `output_shape` of the OpenVINO operations."""
     problem = _draw(seed, spatial)
     rng = random.Random(-seed - 1)
     problem = replace(
@@ -140,5 +140,5 @@ def openvino_problem(seed: int, spatial: int | None = None) -> Problem:
 
 
 def problems(count: int, first: int = 0, spatial: int | None = None) -> list[Problem]:
-    """`count` problems with pads and output_padding, without auto_pad and output_shape."""
+    """Return `count` problems with pads and output_padding, without auto_pad and output_shape."""
     return [_draw(first + i, spatial) for i in range(count)]

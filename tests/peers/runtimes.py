@@ -1,4 +1,4 @@
-"""The peers, imported once, and what is known to be wrong with them."""
+"""The other runtimes, imported once, and workarounds for their faults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _core = ov.Core()
 def run(model: Path | Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """Run a model (an object or an .xml file) with OpenVINO on the CPU, in full precision.
 
-    What is dynamic in the model is fixed first, from the inputs: the CPU
+    Dynamic dims of the model are first fixed to those of the inputs: the CPU
     plugin refuses, or crashes on, many a dynamic deconvolution with
     `output_shape` ("paddings for dummy shapes can't be computed").
     """
@@ -102,7 +102,7 @@ def infer_with(path: Path, shapes: Mapping[str, Sequence[int]]) -> Any:
 
 
 def openvino_error(action: Callable[[], object]) -> str:
-    """Return what OpenVINO says when it refuses to do something; empty when it does not."""
+    """Return OpenVINO's message if it refuses to do something, else an empty string."""
     try:
         action()
     except RuntimeError as error:
@@ -113,7 +113,7 @@ def openvino_error(action: Callable[[], object]) -> str:
 def openvino_bounds(shape: Any) -> list[tuple[int, int | None]] | None:
     """(min, max) pairs of an OpenVINO shape; max None: no bound.
 
-    Now and then no bound is the largest integer, divided and multiplied.
+    OpenVINO sometimes represents an unbounded dim by its largest integer, divided or multiplied.
     """
     if shape.rank.is_dynamic:
         return None
@@ -125,7 +125,7 @@ def openvino_bounds(shape: Any) -> list[tuple[int, int | None]] | None:
 
 
 def bounds(shape: Any) -> list[tuple[int, int | None]] | None:
-    """(min, max) pairs of a shape as `Model.infer_shapes` gives it."""
+    """Return (min, max) pairs of a shape as `Model.infer_shapes` returns it."""
     if shape is None:
         return None
     return [(d, d) if isinstance(d, int) else (d.min, d.max) for d in shape]
@@ -134,7 +134,7 @@ def bounds(shape: Any) -> list[tuple[int, int | None]] | None:
 def assert_close(
     actual: np.ndarray, expected: np.ndarray, tolerance: float = F32, what: str = ""
 ) -> None:
-    """Compare shapes, then values, to `tolerance` of the expected array's scale."""
+    """Compare shapes, then values, with `tolerance` relative to the expected array's scale."""
     assert actual.shape == expected.shape, what
     wide, reference = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
     scale = max(float(np.abs(reference).max(initial=0.0)), 1e-30)

@@ -1,6 +1,6 @@
 """Save the IRs that the study of the linter mutates: ``python -m peers.save_operations`` in tests.
 
-One for each of the newer operations, as OpenVINO writes it.
+There is one for each of the newer operations, as OpenVINO writes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""IRs of one layer, where OpenVINO's builder would refuse or change it."""
+"""IRs of one layer that OpenVINO's builder would refuse or change."""
 
 from __future__ import annotations
 

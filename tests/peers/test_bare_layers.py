@@ -1,4 +1,4 @@
-"""Bare layers, as the documents print them: no net, no version, no weights."""
+"""Bare layers, as printed in the documents: without net, version and weights."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LAYERS = openvino_layers(150, first=10_000)
 
 @pytest.mark.parametrize("layer", _LAYERS, ids=str)
 def test_openvino_gives_the_same(layer: OpenVINOLayer, tmp_path: Path) -> None:
-    """OpenVINO is given the same layer text, inside a network.
+    """OpenVINO reads the same layer text inside a network.
 
-    Where it has a known fault the oracle answers for it.
+    If it has a known fault, the oracle is used instead.
     """
     inputs = layer.inputs()
     actual = deconv_ir.load(layer.save(tmp_path), semantics="openvino", warn=False).run(inputs)
@@ -46,7 +46,7 @@ def test_the_documents_pads_are_the_default(layer: OpenVINOLayer, tmp_path: Path
 
 @pytest.mark.parametrize("layer", _LAYERS[:60], ids=str)
 def test_inferred_shape_is_openvinos(layer: OpenVINOLayer, tmp_path: Path) -> None:
-    """Nothing is known of a run-time output_shape, to either."""
+    """The values of an output_shape that is fed are unknown to both."""
     (shape,) = deconv_ir.load(layer.save(tmp_path), warn=False).infer_shapes().values()
     assert bounds(shape) == infer(layer.save_network(tmp_path))
 
@@ -58,7 +58,7 @@ def test_inferred_shape_is_openvinos(layer: OpenVINOLayer, tmp_path: Path) -> No
     ids=str,
 )
 def test_onednn_layers_follow_their_documents(layer: OneDNNLayer, tmp_path: Path) -> None:
-    """S3 'Detailed description' and S4 'General': no peer reads these; torch computes them."""
+    """S3 'Detailed description' and S4 'General': torch computes them, as no peer reads them."""
     model = deconv_ir.load(layer.save(tmp_path), warn=False)
     (shape,) = model.infer_shapes().values()
     (output,) = model.run(layer.inputs()).values()
@@ -70,7 +70,7 @@ def test_onednn_layers_follow_their_documents(layer: OneDNNLayer, tmp_path: Path
 
 
 def test_the_layers_cover_what_they_are_meant_to() -> None:
-    """A generator that stopped drawing something would make the suite silently weaker."""
+    """If the generator no longer drew some feature, the tests would silently become weaker."""
     text = "".join(layer.text() for layer in _LAYERS)
     for part in ("SAME_UPPER", "same_lower", "Valid", '"EXPLICIT"', " , ", "Group"):
         assert part in text, part

@@ -1,4 +1,4 @@
-"""Whole IRs, saved by OpenVINO: shapes and values must be OpenVINO's."""
+"""Whole IRs saved by OpenVINO: shapes and values must be equal to OpenVINO's."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_inferred_shape_is_openvinos(block: Block, tmp_path: Path) -> None:
 def test_output_shape_follows_the_document_by_default(block: Block, tmp_path: Path) -> None:
     """S2 'Detailed description': the pads follow from the output shape alone.
 
-    The oracle alone is asked: here OpenVINO's CPU runtime does something else.
+    Only the oracle is used, since OpenVINO's CPU runtime differs here.
     """
     path = block.save(tmp_path)
     actual = deconv_ir.load(path, warn=False).run(block.inputs())["y"]
@@ -63,7 +63,7 @@ def test_output_shape_follows_the_document_by_default(block: Block, tmp_path: Pa
 
 @pytest.mark.parametrize("block", _BLOCKS[:40], ids=str)
 def test_saved_again_it_is_the_same_model_to_openvino(block: Block, tmp_path: Path) -> None:
-    """What the library writes, OpenVINO reads: same inputs, same shapes."""
+    """OpenVINO reads the file that the library writes: same inputs, same shapes."""
     path = block.save(tmp_path)
     again = tmp_path / "again.xml"
     deconv_ir.save(deconv_ir.load(path, warn=False), again)
@@ -81,7 +81,7 @@ def test_saved_again_it_is_the_same_model_to_openvino(block: Block, tmp_path: Pa
     ids=str,
 )
 def test_one_model_takes_input_after_input(block: Block, tmp_path: Path) -> None:
-    """A dynamic model that is loaded once runs at several shapes, and at the first again."""
+    """A dynamic model that is loaded once runs at several shapes, and at the first one again."""
     model = deconv_ir.load(block.save(tmp_path), semantics="openvino", warn=False)
     for more in (0, 2, 1, 0):
         problem = replace(

@@ -1,4 +1,4 @@
-"""Networks of ONNX with bodies: onnxruntime, OpenVINO's conversion of them, and here.
+"""ONNX networks with bodies: onnxruntime, OpenVINO's conversion, and this library.
 
 The control flow is computed from data: numbers of iterations, exits and branches.
 """
@@ -165,7 +165,7 @@ ROWS = np.arange(10).reshape(5, 2)
 LOOPS = [
     (5, True, 1e4), (1, True, 1e4), (0, True, 1e4), (3, False, 1e4), (5, True, 8), (5, True, -1),
 ]  # fmt: skip
-"""All, one and no iterations, a condition that is false at first, exits in the third and first."""
+"""All, one and no iterations, an initially false condition, exits in iterations three and one."""
 FEEDS: dict[str, list[Feed]] = {
     "loop": [
         {
@@ -196,7 +196,7 @@ del NETWORKS["scan"]
 
 
 def check(mine: np.ndarray, theirs: np.ndarray, tolerance: float) -> None:
-    """Without an iteration, peers call dims that they do not know 0: all else is equal."""
+    """Compare results; without iterations peers may give unknown dims as 0."""
     if mine.size or theirs.size:
         assert mine.shape == theirs.shape
         compare(mine, theirs, tolerance)
@@ -233,7 +233,7 @@ def test_bodies(name: str, form: str, tmp_path: Path) -> None:
     assert sum(1 for _ in walk_graphs(ours.graph)) > 1, "it has bodies"
     for feed in feeds:
         mine = list(ours.run(feed).values())
-        # Without an iteration, OpenVINO gives what the last run of a compiled model scanned.
+        # Without iterations, OpenVINO returns the scan outputs of the compiled model's last run.
         compiled = core.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
         theirs = [np.array(a) for a in compiled(dict(feed)).values()]
         original = session.run(None, dict(feed))

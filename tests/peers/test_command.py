@@ -1,4 +1,4 @@
-"""deconv-run --expect on OpenVINO's own output: the whole way, as a person would compare."""
+"""deconv-run --expect on OpenVINO's output, as a user would compare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .runtimes import F16
 
 pytestmark = pytest.mark.peers
 
-# The first of each kind that OpenVINO can run as it stands.
+# The first case of each kind that OpenVINO can run unchanged.
 _PLAIN = [b for b in blocks(240) if b.fault is None]
 _BLOCKS = [
     next(b for b in _PLAIN if b.dynamic == dynamic and b.compress is compress)

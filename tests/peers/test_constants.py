@@ -21,7 +21,7 @@ def _bytes(seed: int, count: int) -> bytes:
 
 
 def _through_f32(folder: Path, kind: str, count: int, raw: bytes) -> Path:
-    """Const -> Convert to f32, so that both can show it."""
+    """Convert a constant to f32, which both sides can return."""
     ir = IR()
     constant = ir.raw_const(raw, kind, (count,))
     ir.result(ir.layer("Convert", [constant], {"destination_type": "f32"}))
@@ -48,7 +48,7 @@ def test_packed_in_groups_of_three_bytes(kind: str, group: int, tmp_path: Path) 
 
 @pytest.mark.parametrize("kind", ["f8e4m3", "f8e5m2", "f8e8m0"])
 def test_every_code_of_an_8_bit_float(kind: str, tmp_path: Path) -> None:
-    """Save f8e8m0's lowest, 2**-127: OpenVINO flushes it to 0 (FAULTS: denormals)."""
+    """All codes but f8e8m0's lowest, 2**-127, which OpenVINO flushes to 0 (FAULTS: denormals)."""
     path = _through_f32(tmp_path, kind, 256, bytes(range(256)))
     (actual,) = deconv_ir.load(path).run({}).values()
     expected = run(path, {})[0]
@@ -59,7 +59,7 @@ def test_every_code_of_an_8_bit_float(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["bf16", "f16"])
 def test_16_bit_floats(kind: str, tmp_path: Path) -> None:
-    """Of normal magnitude."""
+    """Values have a normal magnitude."""
     codes = np.random.default_rng(7).integers(0x2000, 0x5000, 300, np.uint16)
     path = _through_f32(tmp_path, kind, 300, codes.tobytes())
     (actual,) = deconv_ir.load(path).run({}).values()
@@ -70,7 +70,7 @@ def test_16_bit_floats(kind: str, tmp_path: Path) -> None:
     "dtype", ["float32", "float16", "int8", "uint8", "int16", "int32", "uint32", "int64", "float64"]
 )
 def test_as_openvino_saves_them(dtype: str, tmp_path: Path) -> None:
-    """Several constants in one file, unaligned: a u8 one stands first."""
+    """One file has several constants, unaligned behind a first one of u8."""
     first = ops.constant(np.arange(3, dtype=np.uint8))
     second = ops.constant(array(5, (4, 3), dtype))
     results = [ops.result(first), ops.result(second)]
@@ -83,7 +83,7 @@ def test_as_openvino_saves_them(dtype: str, tmp_path: Path) -> None:
 
 
 def test_zero_elements(tmp_path: Path) -> None:
-    """OpenVINO gives such a constant a size of one byte."""
+    """OpenVINO writes a size of one byte for such a constant."""
     path = tmp_path / "const.xml"
     constant = ops.constant(np.zeros((0, 3), np.float32))
     ov.save_model(ov.Model([ops.result(constant)], [], "empty"), path, False)
@@ -93,7 +93,7 @@ def test_zero_elements(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["u4", "i4", "nf4", "f8e4m3", "f8e5m2", "i8", "u8"])
 def test_compressed_weights_of_a_deconvolution(kind: str, tmp_path: Path) -> None:
-    """Const -> Convert -> Multiply by a scale -> deconvolution: how weights are compressed."""
+    """Const -> Convert -> Multiply by a scale -> deconvolution, the form of compressed weights."""
     shape = (4, 3, 2, 2)
     values = np.tanh(array(6, shape)) if kind == "nf4" else np.round(array(6, shape) * 2)
     if kind.startswith("u"):

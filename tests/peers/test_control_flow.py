@@ -1,4 +1,4 @@
-"""Bodies and variables in OpenVINO and here: built by its API, converted from torch and ONNX."""
+"""Bodies and variables in OpenVINO and here: built by its API, or converted from torch and ONNX."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {"f32": np.float32, "f16": np.float16}
 
 
 def check(model: Any, runs: Sequence[Sequence[np.ndarray]], folder: Path, kind: str) -> None:
-    """Compare all runs, with one state; the file is clean for the linter too."""
+    """Compare all runs, with one state; the linter must have no finding in the file."""
     path = folder / "model.xml"
     ov.save_model(model, path, compress_to_fp16=False)
     ours, state = deconv_ir.load(path), deconv_ir.State()
@@ -36,7 +36,7 @@ def check(model: Any, runs: Sequence[Sequence[np.ndarray]], folder: Path, kind: 
         found = list(ours.run(inputs, state=state).values())
         expected = list(request.infer(list(inputs)).values())
         for mine, theirs in zip(found, expected, strict=True):
-            # Without an iteration OpenVINO leaves extents that it does not know at 0.
+            # Without iterations OpenVINO sets extents that it does not know to 0.
             known = [
                 b or (a if mine.size == 0 else 0)
                 for a, b in zip(mine.shape, theirs.shape, strict=True)
@@ -57,7 +57,7 @@ Cut = tuple[int, int, int, int, int]
 def tensor_iterator(
     kind: str, dynamic: bool, *, backward: bool = False, part: int = 1, cut: Cut | None = None
 ) -> Built:
-    """A recurrent layer with weights of its own, forward or backward, or over a part of an axis."""
+    """Build a recurrent layer with weights, forward or backward, or over a part of an axis."""
     o, dtype = ov.opset8, KINDS[kind]
     rng = np.random.default_rng(0)
     x = o.parameter(shape_of(2, 6, 3, dynamic=dynamic), dtype, name="x")
@@ -81,7 +81,7 @@ def tensor_iterator(
 
 
 def loop(kind: str, dynamic: bool, *, trips: int | None, limit: float) -> Built:
-    """Adds a row to a sum, as long as it is below a limit; `trips` None: an input says."""
+    """Add a row to a sum while it is below a limit; with `trips` None, an input has the count."""
     o, dtype = ov.opset8, KINDS[kind]
     x = o.parameter(shape_of(5, 2, dynamic=dynamic), dtype, name="x")
     first = o.parameter(shape_of(1, 2, dynamic=dynamic), dtype, name="first")
@@ -108,7 +108,7 @@ def loop(kind: str, dynamic: bool, *, trips: int | None, limit: float) -> Built:
 
 
 def nested(kind: str, dynamic: bool) -> Built:
-    """An If in a Loop: even iterations add an outer tensor, odd ones double."""
+    """Build an If in a Loop: even iterations add an outer tensor, odd ones double."""
     o, dtype = ov.opset8, KINDS[kind]
     x = o.parameter(shape_of(2, 3, dynamic=dynamic), dtype, name="x")
     outer = o.parameter([], dtype, name="outer")
@@ -137,7 +137,7 @@ def nested(kind: str, dynamic: bool) -> Built:
 
 
 def branches(kind: str, dynamic: bool) -> Built:
-    """Branches of different shapes."""
+    """Build branches of different shapes."""
     o, dtype = ov.opset8, KINDS[kind]
     cond = o.parameter([], bool, name="cond")
     x = o.parameter(shape_of(2, 3, dynamic=dynamic), dtype, name="x")
@@ -155,7 +155,7 @@ def branches(kind: str, dynamic: bool) -> Built:
 
 
 def variable(kind: str, dynamic: bool, *, version: int) -> Built:
-    """A moving sum over runs."""
+    """Build a moving sum over runs."""
     dtype = KINDS[kind]
     o = ov.opset3 if version == 3 else ov.opset6
     x = o.parameter(shape_of(1, 2, dynamic=dynamic and version == 6), dtype, name="x")
@@ -167,7 +167,7 @@ def variable(kind: str, dynamic: bool, *, version: int) -> Built:
 
 
 def variable_in_body(kind: str, dynamic: bool, *, branch: bool = False) -> Built:
-    """A Loop, or an If in it on even iterations, adds to a variable of its own."""
+    """Build a Loop, or an If in it on even iterations, that adds to its own variable."""
     o, dtype = ov.opset6, KINDS[kind]
     x = o.parameter(shape_of(1, 2, dynamic=dynamic), dtype, name="x")
     count = o.parameter([], np.int64, name="count")
@@ -241,7 +241,7 @@ PARTS: dict[str, tuple[Cut, slice]] = {
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_of_an_axis(name: str, dynamic: bool, kind: str, tmp_path: Path) -> None:
-    """OpenVINO iterates over what is cut out: the CPU plugin ignores where a part starts and ends.
+    """OpenVINO iterates over a slice: its CPU plugin ignores where a part starts and ends.
 
     It takes a stride for the extent of a part too, and its shape inference counts every element.
     """
@@ -264,7 +264,7 @@ STATEFUL = ("variable 6", "variable of a body", "variable of a branch in a body"
 
 @pytest.mark.parametrize("name", STATEFUL)
 def test_states_of_two_threads(name: str, tmp_path: Path) -> None:
-    """A State here, an infer request there, for each thread; each is reset after some runs."""
+    """Each thread has a State here and an infer request there; both are reset after some runs."""
     built, runs = BUILDERS[name]("f32", False)
     path = tmp_path / "model.xml"
     ov.save_model(built, path, compress_to_fp16=False)
@@ -302,7 +302,7 @@ def test_states_of_two_threads(name: str, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("trips", [0, 1, 4])
 def test_torch_loop_and_branch(trips: int, tmp_path: Path) -> None:
-    """A scripted module: a loop over a number of an input, and a branch on its values."""
+    """A scripted module has a loop over a number in an input, and a branch on its values."""
     torch = pytest.importorskip("torch")
 
     class Network(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -338,7 +338,7 @@ def _graphs(graph: Any) -> Any:
 
 @pytest.mark.parametrize("steps", [1, 4])
 def test_onnx_scan(steps: int, tmp_path: Path) -> None:
-    """ONNX Scan, with inputs and outputs that are scanned, becomes a TensorIterator or a Loop."""
+    """ONNX Scan, with scanned inputs and outputs, becomes a TensorIterator or a Loop."""
     onnx = pytest.importorskip("onnx")
     helper = onnx.helper
     f32 = onnx.TensorProto.FLOAT

@@ -1,7 +1,7 @@
 """Networks of torch and ONNX that OpenVINO converts and saves: static, dynamic, and as f16.
 
-One for each operation that came after the image networks' first ones. Those that no converter of
-torch or ONNX writes are built with OpenVINO's API, in the same three forms.
+There is one for each operation that was added after those of the first image networks. Those that
+no converter of torch or ONNX writes are built with OpenVINO's API, in the same three forms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FORMS = ("static", "dynamic", "f16")
 
 
 def saved(path: Path, expected: set[str]) -> Any:
-    """Load, and see that it has the operations and no finding."""
+    """Load the model, and require the operations and no finding."""
     model = deconv_ir.load(path, semantics="openvino")
     findings = [*model.findings, *deconv_ir.lint(path)]
     assert not [f for f in findings if f.severity is deconv_ir.Severity.ERROR]
@@ -43,7 +43,7 @@ def saved(path: Path, expected: set[str]) -> Any:
 
 
 def agree(path: Path, model: Any, runs: Sequence[Arrays], tolerance: float) -> None:
-    """Compare runs that follow each other, in one state."""
+    """Compare consecutive runs that share one state."""
     state = deconv_ir.State()
     request = core.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     request = request.create_infer_request()
@@ -58,7 +58,7 @@ def agree(path: Path, model: Any, runs: Sequence[Arrays], tolerance: float) -> N
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_converted(name: str, form: str, tmp_path: Path) -> None:
-    """Dynamic: the second run has larger inputs."""
+    """In the dynamic form the second run has larger inputs."""
     network = NETWORKS[name]
     path = tmp_path / "model.xml"
     ov.save_model(network.model(tmp_path, form), path, compress_to_fp16=form == "f16")
@@ -95,7 +95,7 @@ BUILT = {
     "NonMaxSuppression-5": OLD, "ROIAlign-3": OLD, "RegionYolo-1": NONE, "ReorgYolo-2": NONE,
     "SegmentMax-16": TENSORFLOW, "SliceScatter-15": "torch's becomes ScatterNDUpdate",
 }  # fmt: skip
-"""Why no network of torch or ONNX has an operation: OpenVINO's API builds it in all three forms."""
+"""Reasons why no torch or ONNX network has an operation: OpenVINO's API builds all three forms."""
 
 
 def test_each_operation_is_converted_or_built() -> None:
@@ -122,7 +122,7 @@ FIRST = first_cases()
 
 
 def as_half(case: Case) -> Case:
-    """Return the case with floats of 16 bits."""
+    """Return the case with 16-bit floats."""
     inputs = tuple(
         replace(i, element_type="f16") if i.element_type == "f32" else i for i in case.inputs
     )
@@ -132,7 +132,7 @@ def as_half(case: Case) -> Case:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", sorted(NEW))
 def test_built(name: str, form: str, tmp_path: Path) -> None:
-    """With OpenVINO's API: also operations that no converter of torch or ONNX writes."""
+    """Cases are built with OpenVINO's API, for operations that no converter writes, too."""
     case = FIRST[name]
     shapes, tolerance = None, case.tolerance or 2e-5
     if form == "f16":
@@ -143,7 +143,7 @@ def test_built(name: str, form: str, tmp_path: Path) -> None:
             for p in case.parameters()
         ]
     model = saved(case.save(tmp_path, shapes), {name})
-    # The CPU plugin has no binary convolution of dynamic shapes.
+    # The CPU plugin does not support binary convolutions of dynamic shapes.
     path = case.save(tmp_path, None if name.startswith("Binary") else shapes)
     arrays = [p.array(np.random.default_rng(0)) for p in case.parameters()]
     agree(path, model, [arrays], tolerance)

@@ -1,4 +1,4 @@
-"""Models that OpenVINO saved again, and the other side run by OpenVINO and onnxruntime."""
+"""Models that OpenVINO saved again, and comparisons with runs by OpenVINO and onnxruntime."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def aspects(found: deconv_ir.ModelDifference) -> list[str]:
 
 def test_saved_again(original: Path, tmp_path: Path) -> None:
     found = deconv_ir.diff(original, saved(original, tmp_path / "b.xml"), X, rtol=1e-6)
-    assert aspects(found) == ["rt_info"]  # of the network: what OpenVINO was asked for
+    assert aspects(found) == ["rt_info"]  # the network's: options of OpenVINO
     assert len(found.differences) == 1
     assert all(tensor.within for tensor in found.tensors)
 
@@ -119,7 +119,7 @@ def test_onnxruntime_runs_the_other_side(tmp_path: Path) -> None:
 
 
 def test_layers_that_share_a_name_are_not_compared(tmp_path: Path) -> None:
-    """OpenVINO tells layers by their names alone."""
+    """OpenVINO identifies layers by their names alone."""
     dims = "<dim>2</dim><dim>3</dim>"
     layers = "".join(
         f'<layer id="{i}" name="{name}" type="{kind}" version="opset1"><input><port id="0">{dims}'

@@ -1,8 +1,7 @@
-"""Where OpenVINO is known to be wrong: the documents decide, and the oracle computes.
+"""Known faults of OpenVINO: the documents decide, and the oracle computes the expected values.
 
-Each test also asks OpenVINO, and counts what it does for the summary at the
-end, so that a fault which a later version has lost is seen there ("absent")
-and can be struck from `faults.FAULTS`.
+Each test also runs OpenVINO, and counts its behaviour for the summary at the end, so that a fault
+which a later version has fixed is shown as "absent" and can be removed from `faults.FAULTS`.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def test_integers_wrap(
     right: list[int],
     tmp_path: Path,
 ) -> None:
-    """Two's complement, as NumPy and the other integer types of OpenVINO itself have it."""
+    """Two's complement, as in NumPy and for the other integer types of OpenVINO itself."""
     dtype = {"i8": np.int8, "u8": np.uint8, "i64": np.int64}[element]
     x, y, expected = (np.array(v, dtype) for v in (a, b, right))
     path = _binary(tmp_path, kind, element, x)
@@ -77,7 +76,7 @@ def test_integers_wrap(
 
 
 def test_relu_keeps_nan(tmp_path: Path) -> None:
-    """NaN propagates as IEEE arithmetic has it."""
+    """NaN propagates as in IEEE arithmetic."""
     x = np.array([np.nan, -1, 2], np.float32)
     right = np.array([np.nan, 0, 2], np.float32)
     path = single_layer(tmp_path, "ReLU", {"x": ("f32", "3")})
@@ -99,7 +98,7 @@ def test_lowest_f8e8m0_is_no_zero(tmp_path: Path) -> None:
 
 
 def _deconvolution(folder: Path, problem: Problem, kind: str) -> Path:
-    """Data and filter as inputs, of any element type."""
+    """Build a deconvolution with data and filter as inputs, of any element type."""
     lists = ("strides", "dilations", "pads_begin", "pads_end", "output_padding")
     attributes = {n: ",".join(map(str, getattr(problem, n))) for n in lists}
     inputs = {
@@ -113,7 +112,7 @@ _PLAIN = [p for p in problems(60, first=30_000) if p.groups == 1][:12]
 
 
 def _exact(problem: Problem, data: np.ndarray, filters: np.ndarray) -> np.ndarray:
-    """The sum itself, in Python's integers."""
+    """Return the exact sum, in Python's integers."""
     window = openvino_window(problem, "spec")
     output = np.zeros((problem.batch, problem.outputs, *(y for _, y in window)), object)
     for x in np.ndindex(*problem.extents):
@@ -137,7 +136,7 @@ def _exact(problem: Problem, data: np.ndarray, filters: np.ndarray) -> np.ndarra
 @pytest.mark.parametrize("kind", ["i32", "i64", "u64"])
 @pytest.mark.parametrize("problem", _PLAIN, ids=str)
 def test_integer_deconvolution_is_exact(problem: Problem, kind: str, tmp_path: Path) -> None:
-    """Modulo 2**bits; sums here pass 2**53 and, in i32, 2**31."""
+    """Results are exact modulo 2**bits; sums exceed 2**53 and, in i32, 2**31."""
     dtype = np.dtype({"i32": "int32", "i64": "int64", "u64": "uint64"}[kind])
     limits = np.iinfo(dtype)
     rng = np.random.default_rng(problem.seed)
@@ -174,7 +173,7 @@ def test_f64_is_computed_in_f64(problem: Problem, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 @pytest.mark.parametrize("problem", _PLAIN, ids=str)
 def test_half_types_are_rounded_once(problem: Problem, kind: str, tmp_path: Path) -> None:
-    """Accumulated in f32: within half a unit, and what f32 itself loses, of the exact sum."""
+    """Sums accumulate in f32: the error is at most half a unit plus the error of f32."""
     dtype = np.dtype(np.float16) if kind == "f16" else bfloat16
     data, filters = problem.tensors(dtype)
     exact = transposed(problem, data, filters, openvino_window(problem, "spec"))
@@ -199,7 +198,7 @@ def test_half_types_are_rounded_once(problem: Problem, kind: str, tmp_path: Path
 def test_pad_before_a_strided_deconvolution(pad: int) -> None:
     """Zeros around the data, stride 3: OpenVINO takes them out of pads_begin, once not thrice.
 
-    The library has no Pad of its own yet; the zeros are put in by hand.
+    The zeros are put into the data by hand.
     """
     problem = Problem(1, 1, 1, 1, 1, (4 + 2 * pad,), (4,), (3,), (1,), (2,), (2,), (0,))
     data = array(1, (1, 1, 4))
@@ -252,7 +251,7 @@ def test_a_spatial_extent_of_zero(extents: tuple[int, ...], tmp_path: Path) -> N
 
 
 def test_every_fault_is_met_somewhere() -> None:
-    """A fault that no test names has no place in the table."""
+    """Every fault in the table must be named by a test."""
     texts = "".join(p.read_text() for p in Path(__file__).parent.glob("*.py"))
     for fault in FAULTS:
         assert texts.count(f'"{fault}"') + texts.count(f"(FAULTS: {fault})") > 1, fault

@@ -1,6 +1,6 @@
-"""The golden arrays of samples/spec/ against OpenVINO and torch, to the last bit.
+"""The golden arrays of samples/spec/ have the same bits as results of OpenVINO and torch.
 
-Golden sums are whole numbers that every order of adding gives exactly, so no tolerance is needed.
+Golden sums are integers, exact in every order of summation, so no tolerance is needed.
 docs/spec-examples.md lists the examples that a peer does not support; the list is held here.
 """
 
@@ -35,7 +35,7 @@ class Golden(NamedTuple):
     entry: dict[str, Any]
 
     def array(self, file: str) -> np.ndarray:
-        """Read one of its arrays."""
+        """Read one of the arrays."""
         array = np.load(SAMPLES / self.folder.parent.name / file)
         return array.view(ml_dtypes.bfloat16) if array.dtype.kind == "V" else array
 
@@ -44,12 +44,12 @@ class Golden(NamedTuple):
         return self.array(self.entry["inputs"][index]["file"])
 
     def output(self, profile: str) -> dict[str, Any]:
-        """Return the entry of an output; the first where no other of the profile is needed."""
+        """Return the entry of an output, by default the one that holds for every profile."""
         outputs = self.entry["outputs"]
         return next((o for o in outputs if o["profile"] == profile), outputs[0])
 
     def listed(self, name: str, count: int, neutral: int) -> list[int]:
-        """Return an attribute's numbers, one for each spatial axis."""
+        """Return the numbers of an attribute, one for each spatial axis."""
         text = self.entry["attributes"].get(name)
         return [int(n) for n in text.split(",")][:count] if text else [neutral] * count
 
@@ -70,7 +70,7 @@ def every() -> Iterator[Golden]:
 GOLDEN = [pytest.param(g, id=f"{g.operation}-{g.entry['name']}") for g in every()]
 OPENVINO = [p for p in GOLDEN if p.values[0].operation.endswith("ConvolutionBackpropData")]
 TORCH = {"f32", "f64", "f16", "bf16", "i64"}
-"""Element types of which torch has a deconvolution on the CPU."""
+"""Element types for which torch has a deconvolution on the CPU."""
 
 
 def test_there_are_many() -> None:
@@ -80,7 +80,7 @@ def test_there_are_many() -> None:
 
 @pytest.mark.parametrize("golden", OPENVINO)
 def test_openvino_gives_the_golden_output(golden: Golden) -> None:
-    """By the runtime's profile where the two differ; else both are one."""
+    """The runtime's profile is used if the two differ; otherwise there is only one."""
     data = golden.input(0)
     if golden.operation.startswith("Group") and golden.input(1).shape[0] == 1:
         with pytest.raises(RuntimeError):
@@ -102,7 +102,7 @@ def test_openvino_does_not_know_the_other_operations(golden: Golden) -> None:
 
 
 def canonical(golden: Golden) -> tuple[Any, Any, int]:
-    """Lay data and filter out as torch takes them; tell the number of groups."""
+    """Transpose data and filter to torch's layout; return the number of groups, too."""
     data, filter_ = golden.input(0), golden.input(1)
     attributes = golden.entry["attributes"]
     groups = int(attributes.get("groups", 1))
@@ -119,14 +119,14 @@ def canonical(golden: Golden) -> tuple[Any, Any, int]:
 
 
 def tensor(array: np.ndarray) -> Any:
-    """Make a tensor of an array; torch and NumPy have no bf16 in common."""
+    """Make a torch tensor of an array; torch and NumPy do not share a bf16 type."""
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def from_torch(found: Any) -> np.ndarray:
-    """Make an array of a tensor."""
+    """Make an array of a torch tensor."""
     if found.dtype == torch.bfloat16:
         return found.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return found.numpy()
@@ -152,7 +152,7 @@ def window(full: np.ndarray, begins: list[int], extents: tuple[int, ...]) -> np.
     ],
 )
 def test_torch_gives_the_golden_output(golden: Golden, profile: str) -> None:
-    """Torch adds without pads; the manifest's pads_begin and shape say which part is the output."""
+    """Torch computes without pads; the manifest's pads_begin and shape select the output."""
     data, filter_, groups = canonical(golden)
     output = golden.output(profile)
     spatial = data.ndim - 2
@@ -179,7 +179,7 @@ def test_torch_gives_the_golden_output(golden: Golden, profile: str) -> None:
 
 
 def torch_takes(golden: Golden) -> bool:
-    """Whether torch's own padding and output_padding can say what the example does."""
+    """Return whether torch's own padding and output_padding can express the example."""
     output = golden.entry["outputs"][0]
     data, filter_, _ = canonical(golden)
     spatial = data.ndim - 2
@@ -200,7 +200,7 @@ def torch_takes(golden: Golden) -> bool:
         strict=True,
     ):
         natural = s * (x - 1) + (k - 1) * d + 1
-        # One pad serves both sides; what is missing at the end is output_padding.
+        # One pad serves both sides; output_padding adds the rest at the end.
         if begin < 0 or not 0 <= y - (natural - 2 * begin) < max(s, d):
             return False
     return True
@@ -251,7 +251,7 @@ def test_torch_has_no_deconvolution_of_other_integers_on_the_cpu(golden: Golden)
 
 
 def support() -> Counter[str]:
-    """Count what the table in the guide states."""
+    """Count the examples for the table in the guide."""
     counts: Counter[str] = Counter()
     for golden in every():
         counts["examples"] += 1

@@ -1,4 +1,4 @@
-"""Dynamic shape inference: closed intervals, as OpenVINO has them."""
+"""Dynamic shape inference: closed intervals, as in OpenVINO."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.peers
 
 @pytest.mark.parametrize("partial", TABLE + partials(120, first=20_000), ids=str)
 def test_intervals_are_openvinos(partial: Partial, tmp_path: Path) -> None:
-    """Save one thing: of ``n..`` times or plus something OpenVINO forgets the lower bound."""
+    """Intervals agree, but OpenVINO forgets the lower bound of ``n..`` times or plus a value."""
     path = partial.save(tmp_path)
     shapes = deconv_ir.load(path, semantics="openvino", warn=False).infer_shapes()
     expected = infer(path)
@@ -57,7 +57,7 @@ _REFUSED = [
 
 @pytest.mark.parametrize(("partial", "word"), _REFUSED, ids=str)
 def test_what_openvino_refuses_is_refused(partial: Partial, word: str, tmp_path: Path) -> None:
-    """OpenVINO cannot save such a file, so it is written by hand."""
+    """OpenVINO cannot save such a file, so the test writes it by hand."""
     assert openvino_error(lambda: partial.save(tmp_path))
     path = partial.save_unchecked(tmp_path)
     with pytest.raises(deconv_ir.DeconvError, match=word) as caught:

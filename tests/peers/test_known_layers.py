@@ -1,4 +1,4 @@
-"""Layers of known networks, at sizes that real ones have: kernels in tiles, many channels."""
+"""Layers of known networks, at real sizes: kernels in tiles, many channels."""
 
 from __future__ import annotations
 

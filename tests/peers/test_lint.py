@@ -1,4 +1,4 @@
-"""Precision: a clean IR that OpenVINO saved gives the linter nothing to say."""
+"""Precision: the linter has no finding in a valid IR that OpenVINO saved."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Mutations of saved IRs, judged by OpenVINO.
 
-OpenVINO loads every network that the linter accepts, with the same shapes.  Declared
-dims OpenVINO does not look at: with one of them changed, its shapes are those
-that the linter says were computed.
+OpenVINO loads every network that the linter accepts, with the same shapes. OpenVINO ignores
+declared dims: if one is changed, its shapes are those that the linter reports as computed.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/ir").glob("*.xml"))
 DECLARED = ("dim", "rank")
 """Kinds of mutations that change declared dims."""
 NO_DIM = "IR109"
-"""A dim that is none, such as -2: OpenVINO refuses the file."""
+"""An invalid dim, such as -2: OpenVINO refuses the file."""
 KINDS = ("consistent", *DECLARED)
 CHUNKS = 4
 WANTED = 100
@@ -42,7 +41,7 @@ Shapes = dict[str, list[Bounds]]
 
 
 def computed(result: Result, weights: Path) -> Shapes:
-    """Return the shapes that we compute, by name of the layer; Results have none."""
+    """Return the inferred shapes by name of the layer, without those of Results."""
     assert result.document is not None
     graph = result.document.graph
     assert graph is not None
@@ -63,10 +62,10 @@ def computed_by_openvino(model: Any) -> Shapes:
 
 
 def agree(ours: Bounds, theirs: Bounds) -> bool:
-    """Tell whether shapes are the same.
+    """Return whether shapes are the same.
 
-    Of an element without an upper bound, OpenVINO forgets the lower one when
-    it adds to it: ours may be closer there.
+    OpenVINO forgets the lower bound when it adds to a dim without an upper bound, where ours may be
+    narrower.
     """
     if ours is None or theirs is None:
         return ours == theirs
@@ -111,7 +110,7 @@ def test_openvino_agrees(chunk: int, tmp_path: Path) -> None:
 
 
 def said_to_be_computed(result: Result) -> list[tuple[str, int, int, Any]]:
-    """Name of the layer, output, axis and computed dim of the findings that name one."""
+    """Return name of the layer, output, axis and computed dim of the findings that name one."""
     assert result.document is not None
     graph = result.document.graph
     assert graph is not None

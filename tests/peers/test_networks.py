@@ -1,6 +1,6 @@
 """Whole networks: converted by OpenVINO in four variants, every output compared.
 
-When an output differs, so is every inner tensor, and the first layer that differs is named.
+If an output differs, every inner tensor is compared, and the first layer that differs is named.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_network(network: Network, half: bool, dynamic: bool, tmp_path: Path) ->
 
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 def test_network_against_torch(network: Network, tmp_path: Path) -> None:
-    """The network itself is the second source."""
+    """Torch's result is a second reference."""
     path = convert(network, tmp_path, half=False, dynamic=True)
     inputs = network.inputs(seed=3)
     with torch.no_grad():
@@ -75,14 +75,14 @@ def test_network_against_torch(network: Network, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 def test_errors_are_within_the_bounds_of_docs_numerics(network: Network, tmp_path: Path) -> None:
-    """Against float64, and beside OpenVINO's own errors."""
+    """Errors against float64 are compared with OpenVINO's own errors."""
     path = convert(network, tmp_path, half=False, dynamic=False)
     errors = measure_errors(network.module(), path, network.inputs(seed=4))
     assert errors.within_bounds, errors
 
 
 def test_the_layer_that_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an operation that is wrong on purpose."""
+    """One operation is wrong on purpose."""
     network = next(n for n in NETWORKS if n.name == "unet-3d")
     path = convert(network, tmp_path, half=False, dynamic=False)
     arrays = [x.numpy() for x in network.inputs()]

@@ -1,4 +1,4 @@
-"""IRs made of oneDNN Graph files, run by OpenVINO."""
+"""OpenVINO runs IRs that were converted from oneDNN Graph files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ CASES: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
 def test_openvino_agrees(
     kind: str, inputs: Any, outputs: Any, attributes: Any, tmp_path: Path
 ) -> None:
-    """Each kind as layers of opsets computes what it does here."""
+    """The opset layers of each kind compute the same in OpenVINO as here."""
     if kind.startswith("ConvTranspose"):
         window = windows([2, 1], [1, 0], [1, 0], groups=2, weights_format="IOX")
         attributes = window | attributes
@@ -91,7 +91,7 @@ def test_openvino_agrees(
 
 
 def test_openvino_is_the_other_side_of_a_graph_file() -> None:
-    """deconv-diff gives it the IR that is made of the graph."""
+    """deconv-diff passes the IR that is made of the graph to OpenVINO."""
     path = Path(__file__).parents[2] / "samples" / "onednn" / "int8.json"
     arrays = dict(np.load(path.with_suffix(".npz")))
     found = deconv_ir.diff(path, None, arrays, against="openvino")
@@ -100,7 +100,7 @@ def test_openvino_is_the_other_side_of_a_graph_file() -> None:
 
 
 def test_operations_of_one_name_are_told_apart() -> None:
-    """Tensors of a graph are found by the layer that was made of each, not by its name."""
+    """A graph's tensors are identified by the converted layer, not by an operation's name."""
     x = [2, 3]
     tensors = [tensor(i, x) for i in range(5)]
     chain = [
@@ -116,7 +116,7 @@ def test_operations_of_one_name_are_told_apart() -> None:
 
 @pytest.mark.parametrize("dtype", ["bf16", "f8_e4m3"])
 def test_types_that_numpy_lacks_are_compared(dtype: str) -> None:
-    """OpenVINO's Python arrays have the bytes of such tensors under other types."""
+    """OpenVINO's Python arrays hold the bytes of such tensors under other types."""
     x = [2, 5]
     cast, sums, back = tensor(1, x), tensor(3, x), tensor(4, x, dtype)
     data = as_bytes(
@@ -139,7 +139,7 @@ def test_types_that_numpy_lacks_are_compared(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["s4", "u4"])
 def test_four_bits_are_compared(dtype: str) -> None:
-    """Two of them share a byte there, and none here."""
+    """OpenVINO's arrays pack two such elements into a byte; ours do not."""
     x, groups = [3, 5], [3, 1]
     tensors = [tensor(0, x, dtype), tensor(1, groups), tensor(2, groups, dtype)]
     grouped = {"qtype": "per_group", "group_shape": [1, 5], "axis": 1}

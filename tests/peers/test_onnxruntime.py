@@ -17,7 +17,7 @@ pytestmark = pytest.mark.peers
 
 
 def _onnx_problem(problem: Problem) -> Problem:
-    """Make the problem one that onnxruntime takes: output_padding below the stride."""
+    """Change the problem to one that onnxruntime accepts: output_padding below the stride."""
     extra = tuple(
         min(o, s - 1) for o, s in zip(problem.output_padding, problem.strides, strict=True)
     )
@@ -53,7 +53,7 @@ def test_explicit_pads(problem: Problem) -> None:
 
 
 def _shaped(problem: Problem) -> Problem:
-    """Ask for an output_shape that is no wider than the natural extent."""
+    """Add an output_shape that is not wider than the natural extent."""
     rng = random.Random(problem.seed)
     shape = tuple(
         rng.randint(1, f + o) for f, o in zip(problem.natural, problem.output_padding, strict=True)
@@ -66,9 +66,9 @@ def _shaped(problem: Problem) -> Problem:
 def test_output_shape(problem: Problem) -> None:
     """ONNX splits total_padding as S0 does, which quotes it.
 
-    With one difference: in ONNX the larger half of an odd total lies at the
-    end for SAME_UPPER, and at the beginning otherwise; here, by S0 to S2, it
-    is the other way round.  So the other word is asked for.
+    There is one difference: in ONNX the larger half of an odd total lies at the end for SAME_UPPER,
+    and at the beginning otherwise; by S0 to S2 it is the other way round. The test therefore asks
+    ONNX for the other mode.
     """
     assert problem.output_shape is not None
     data, filters = problem.tensors()

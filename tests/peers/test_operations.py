@@ -34,7 +34,8 @@ def test_shapes(case: Case, tmp_path: Path) -> None:
     assert not different, "\n".join(different)
 
 
-# OpenVINO's name and version of what is written otherwise, or other tests compare.
+# OpenVINO's name and version of operations that are written differently, or that other tests
+# compare.
 OTHERWISE = {
     ("LogicalXor", "opset1"): ("LogicalXor", "opset2"),
     ("PReLU", "opset1"): ("PRelu", "opset1"),
@@ -69,12 +70,12 @@ def test_every_version_of_every_operation_is_compared() -> None:
     assert wanted <= compared, sorted(wanted - compared)
 
 
-# OpenVINO's functions whose operation has another name.
+# OpenVINO's functions for operations with other names.
 NAMED = {"absolute": "abs", "ceil": "ceiling", "constant": "const", "if_op": "if"}
 
 
 def test_every_version_of_openvino_is_implemented_or_listed() -> None:
-    """Names and versions of the functions of `openvino.opset1` to `openvino.opset16`."""
+    """Names and versions are those of the functions in `openvino.opset1` to `openvino.opset16`."""
     documented = Path(__file__).parents[2] / "docs" / "operations.md"
     section = documented.read_text().partition("operations that are not implemented")[2]
     listed = section.partition("\n## ")[0].replace(",", " ").lower().split()

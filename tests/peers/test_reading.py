@@ -1,6 +1,6 @@
-"""Files changed by hand: what OpenVINO reads is read, what it refuses is refused.
+"""Files changed by hand: the library reads and refuses the same files as OpenVINO.
 
-Where the two differ it is on purpose, and the row says why.
+Intended differences are explained in their rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Edit = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A static block: Parameter x, deconvolution, bias, ReLU, Result y."""
+    """Save a static block: Parameter x, deconvolution, bias, ReLU, Result y."""
     x = ops.parameter([1, 4, 5, 6], np.float32, name="x")
     x.output(0).set_names({"x"})
     filters = ops.constant(array(1, (4, 6, 3, 3)), name="filter")
@@ -40,7 +40,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _put(old: str, new: str, count: int = 1) -> Edit:
-    """Replace text that must be there."""
+    """Replace text that must be present."""
 
     def edit(text: str) -> str:
         assert old in text, old
@@ -294,7 +294,7 @@ def test_refused_alike(name: str, saved: Path, tmp_path: Path) -> None:
 
 
 def _refused(path: Path) -> None:
-    """One line that names the file, from an error of our own."""
+    """Require an error of our own, of one line, that names the file."""
     with pytest.raises(deconv_ir.DeconvError) as caught:
         deconv_ir.load(path, warn=False)
     assert str(caught.value).startswith(str(path))

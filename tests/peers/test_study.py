@@ -1,4 +1,4 @@
-"""What is frozen in tests/linter/study.json is what OpenVINO and the oracle say today."""
+"""The verdicts in tests/linter/study.json are those of the installed OpenVINO and the oracle."""
 
 from __future__ import annotations
 

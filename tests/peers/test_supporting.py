@@ -48,7 +48,7 @@ _KINDS = {
 
 
 def _compare(path: Path, arrays: Sequence[np.ndarray], tolerance: float = 0.0) -> None:
-    """Run the network with both, and compare shapes, element types and values."""
+    """Run the network on both sides, and compare shapes, element types and values."""
     model = deconv_ir.load(path)
     actual = next(iter(model.run(list(arrays)).values()))
     names = list(model.inputs)
@@ -124,7 +124,7 @@ def _rules() -> list[tuple[str, str, tuple[int, ...], tuple[int, ...]]]:
 def test_broadcasting(
     kind: str, rule: str, axis: str, a: Sequence[int], b: Sequence[int], tmp_path: Path
 ) -> None:
-    """OpenVINO refuses Subtract under pdpd (FAULTS: pdpd-subtract); it adds the negative."""
+    """OpenVINO refuses Subtract under pdpd (FAULTS: pdpd-subtract), so it adds the negative."""
     arrays = [array(1, a), array(2, b)]
     path = _binary(tmp_path, kind, rule, axis, (a, b), "f32")
     if kind == "Subtract" and rule == "pdpd":
@@ -149,7 +149,7 @@ def test_shapes_that_openvino_refuses(
 @pytest.mark.parametrize("element", ["i16", "i32", "u32"])
 @pytest.mark.parametrize("kind", ["Add", "Subtract", "Multiply"])
 def test_extreme_integers_wrap(kind: str, element: str, tmp_path: Path) -> None:
-    """Types that the CPU plugin computes in full; the others are in test_faults."""
+    """These are types that the CPU plugin computes in full; the others are in test_faults."""
     path = _binary(tmp_path, kind, "", "", ((4,), (4,)), element)
     dtype = _KINDS[element]
     limits = np.iinfo(dtype)
@@ -311,7 +311,7 @@ def _convert(folder: Path, source: str, target: str, count: int) -> Path:
 
 
 def _samples(source: str, target: str) -> np.ndarray:
-    """Values that both types can hold, fractions to cut included."""
+    """Return values that both types can hold, including fractions to truncate."""
     rng = random.Random(f"{source}{target}")
     low, high = -100, 100
     if "boolean" in (source, target):
@@ -351,14 +351,14 @@ def test_convert_rounds_to_half(tmp_path: Path) -> None:
 
 
 def _spread() -> np.ndarray:
-    """Values of many magnitudes, exact in f16."""
+    """Return values of many magnitudes, exact in f16."""
     values = np.concatenate([array(4, (200,)) * 10.0**e for e in range(-3, 5)])
     edges = [448, 449, 464, 465, 57344, 61440, np.inf, -np.inf, np.nan]
     return np.concatenate([values, edges]).astype(np.float16).astype(np.float32)
 
 
 def test_convert_rounds_to_bf16(tmp_path: Path) -> None:
-    """To the nearest, as torch does; OpenVINO is off by one unit now and then (FAULTS: bf16)."""
+    """Round to nearest, as in torch; OpenVINO is sometimes off by one unit (FAULTS: bf16)."""
     values = np.concatenate([_spread(), array(9, (500,)), np.float32([3.4e38, 1e-30])])
     path = _convert(tmp_path, "f32", "bf16", len(values))
     (actual,) = deconv_ir.load(path).run([values]).values()
@@ -371,7 +371,7 @@ def test_convert_rounds_to_bf16(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["f8e4m3", "f8e5m2"])
 def test_convert_rounds_to_8_bits(target: str, tmp_path: Path) -> None:
-    """There and back, as NumPy has no such types; OpenVINO goes by way of f16."""
+    """Values are converted there and back: NumPy lacks the types. OpenVINO rounds to f16 first."""
     values = _spread()
     data = ops.parameter([len(values)], np.float32, name="x")
     data.output(0).set_names({"x"})

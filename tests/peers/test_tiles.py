@@ -1,4 +1,4 @@
-"""Whole networks in tiles: the axes that can be tiled, bit for bit."""
+"""Whole networks in tiles, along all axes that can be tiled, have the same bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .test_networks import convert
 pytestmark = pytest.mark.peers
 
 SPATIAL = {"dcgan", "unet-2d", "fcn-8s", "fcn-32s", "fsrcnn", "hifi-gan", "erfnet", "style-decoder"}
-"""Networks of which every spatial axis can be tiled."""
+"""Networks that can be tiled along every spatial axis."""
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=str)

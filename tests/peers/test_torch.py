@@ -1,4 +1,4 @@
-"""`conv_transpose` against torch's conv_transposeNd, and on windows that torch lacks."""
+"""`conv_transpose` against torch's conv_transposeNd, including windows that torch lacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOLERANCE = {"float64": 1e-13, "float32": F32, "float16": F16, "bfloat16": F16}
 
 
 def _torch_can(problem: Problem) -> bool:
-    """Torch takes one pad for both sides, and less output_padding than a step."""
+    """Return whether torch accepts the problem: equal pads, and output_padding below the stride."""
     steps = map(max, problem.strides, problem.dilations)
     return problem.pads_begin == problem.pads_end and all(
         o < s for o, s in zip(problem.output_padding, steps, strict=True)
@@ -27,7 +27,7 @@ def _torch_can(problem: Problem) -> bool:
 
 
 def _symmetric(problem: Problem) -> Problem:
-    """Make the problem one that torch takes."""
+    """Change the problem to one that torch accepts."""
     pads = tuple(
         min(b, (f - 1) // 2) for b, f in zip(problem.pads_begin, problem.natural, strict=True)
     )
@@ -89,7 +89,7 @@ def test_auto_pad_and_output_shape(problem: Problem, semantics: str) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("problem", problems(8, first=6000), ids=str)
 def test_small_integers_are_exact(problem: Problem, dtype: str) -> None:
-    """The oracle is exact on these (float64), and wraps as NumPy does."""
+    """The float64 oracle is exact for small integers, and wraps as NumPy does."""
     data, filters = problem.tensors(dtype)
     expected = transposed(problem, data, filters, openvino_window(problem, "spec"))
     wrapped = expected.astype(np.int64).astype(dtype)

@@ -1,4 +1,4 @@
-"""Tensors of torch are taken as inputs, by DLPack: `Model.run` gives what torch computes."""
+"""Torch tensors are accepted as inputs by DLPack: `Model.run` computes the same as torch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TYPES = {
 
 
 def model_of(folder: Path, element_type: str) -> deconv_ir.Model:
-    """A model that swaps the two axes of its input."""
+    """Build a model that swaps the two axes of its input."""
     ir = IR()
     precision = parse_element_type(element_type).ir_name
     x = ir.parameter("x", "?,?", element_type)
@@ -37,7 +37,7 @@ def model_of(folder: Path, element_type: str) -> deconv_ir.Model:
 
 
 def bits(tensor: torch.Tensor) -> np.ndarray:
-    """The elements as NumPy has them; those of bf16 by their bits, since NumPy lacks the type."""
+    """Return the elements as NumPy has them, or the bits of bf16, which NumPy lacks."""
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(bfloat16)
     return tensor.numpy()
@@ -73,7 +73,7 @@ def test_a_bf16_deconvolution_of_tensors(tmp_path: Path) -> None:
     (found,) = deconv_ir.load(ir.save(tmp_path)).run(data).values()
     expected = torch.nn.functional.conv_transpose2d(data.double(), filters.double(), stride=2)
     assert found.dtype == bfloat16
-    # Half a unit in the last of 8 places, and what f32 loses where sums cancel.
+    # Half a unit in the last of 8 places, plus the error of f32 where sums cancel.
     np.testing.assert_allclose(found.astype(np.float64), expected.numpy(), rtol=2**-8, atol=1e-5)
 
 
@@ -83,6 +83,6 @@ def test_a_tensor_of_another_type_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tensor_that_requires_a_gradient(tmp_path: Path) -> None:
-    """Torch refuses to hand it out; that is an error of the input, not a crash."""
+    """Torch refuses to export it, which is an input error and not a crash."""
     with pytest.raises(deconv_ir.InputError):
         model_of(tmp_path, "f32").run(torch.zeros(2, 2, requires_grad=True))

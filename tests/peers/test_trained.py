@@ -1,6 +1,6 @@
-"""A trained network on a picture: the text detector of PP-OCR, as rapidocr-onnxruntime ships it.
+"""A trained network on a picture: PP-OCR's text detector, as shipped by rapidocr-onnxruntime.
 
-The ONNX file is read where that package is installed, and converted by OpenVINO.
+OpenVINO converts the ONNX file of the installed package.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.peers
 PACKAGE = "rapidocr-onnxruntime"
 # Largest error relative to the output's scale (issue 6, 'Truth').
 TOLERANCE = 1e-4
-# Where the lines of text are written, and their height in pixels.
+# Positions of the lines of text, and their height in pixels.
 LINES = ((24, 24, "transposed convolution"), (60, 120, "detects text"), (200, 210, "1 2 3 4"))
 HEIGHT = 36
 
 
 @pytest.fixture(scope="module")
 def detector() -> Path:
-    """The package's ONNX file."""
+    """Return the path of the package's ONNX file."""
     try:
         files = importlib.metadata.files(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
@@ -37,7 +37,7 @@ def detector() -> Path:
 
 
 def picture() -> tuple[np.ndarray, list[tuple[slice, slice]]]:
-    """Draw text; return the network's input, and where each line is."""
+    """Draw text; return the network's input, and the position of each line."""
     image_module = pytest.importorskip("PIL.Image", reason="Pillow draws the picture")
     from PIL import ImageDraw, ImageFont
 
@@ -66,7 +66,7 @@ def test_the_text_is_found_as_openvino_finds_it(detector: Path, half: bool, tmp_
     assert found.shape == expected.shape == (1, 1, *data.shape[2:])
     scale = float(np.abs(expected).max())
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * scale)
-    # It is a real detection: the map marks the middle of lines, and nothing beside them.
+    # The detection is real: the map marks the middle of lines, and nothing beside them.
     marked = found[0, 0] > 0.3
     for box in boxes:
         assert marked[box].mean() > 0.25

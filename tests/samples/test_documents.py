@@ -1,4 +1,4 @@
-"""The examples of the documents, to the letter: samples/documents/ holds them as printed.
+"""The examples of the documents, exactly as printed, from samples/documents/.
 
 S0: OpenVINO ConvolutionBackpropData-1, older text; S1: GroupConvolutionBackpropData-1;
 S2: ConvolutionBackpropData-1, newer text.

@@ -1,4 +1,4 @@
-"""The README's commands and code run as they stand."""
+"""The README's commands and code run unchanged."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def commands(block: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the commands of a console block, each with the lines that it is shown to print."""
+    """Yield the commands of a console block, each with its expected lines of output."""
     for text in re.split(r"^\$ ", block, flags=re.M)[1:]:
         command, *shown = text.splitlines()
         yield command, shown
 
 
 def masked(line: str) -> list[str]:
-    """Return the words of a line without what depends on the machine."""
+    """Return the words of a line without numbers that depend on the machine."""
     line = re.sub(r"[\d.]+ (ms|s)\b", "TIME", line)
-    # Scratch, which is in the peak, depends on the processor and its cores.
+    # The scratchpad, part of the peak, depends on the processor and its cores.
     return re.sub(r"(peak|scratch|process) [\d.]+ [KMG]iB", r"\1 SIZE", line).split()
 
 
 def assert_same_lines(printed: str, shown: list[str]) -> None:
-    """Numbers may differ in their last digits, which depend on the order of a sum."""
+    """Compare lines; numbers may differ in their last digits, which depend on the order of sums."""
     lines = printed.splitlines()
     assert len(lines) == len(shown), printed
     for line, expected in zip(map(masked, lines), map(masked, shown), strict=True):
@@ -109,7 +109,7 @@ def run_python(code: str, folder: Path) -> None:
 
 
 def test_all_blocks_run_in_order_and_twice(checkout: Path, pytestconfig: pytest.Config) -> None:
-    # An emulator takes a minute for them: where only a part of the cases runs, they run once.
+    # The blocks take a minute in an emulator: they run once if only a part of the cases runs.
     times = 2 if pytestconfig.getoption("--one-in") == 1 else 1
     for language, block in times * BLOCKS:
         if language == "console":

@@ -1,4 +1,4 @@
-"""The Python that README.md shows is well typed, to the strictest checker."""
+"""The Python code in README.md is well typed under mypy's strict mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 
 
 def check(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Have mypy check code as a user's, who has installed the package."""
+    """Let mypy check code as that of a user who has installed the package."""
     file = folder / "example.py"
     file.write_text(code)
     return subprocess.run(
@@ -31,7 +31,7 @@ def test_python_of_the_readme_is_typed(tmp_path: Path) -> None:
 
 
 def test_types_of_the_library_are_seen(tmp_path: Path) -> None:
-    """The check can fail: what the types forbid is found."""
+    """The check must be able to fail: code that the types forbid is rejected."""
     code = (
         "import deconv_ir\n"
         "from deconv_ir.operations import ConvolutionBackpropData\n"

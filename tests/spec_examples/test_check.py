@@ -57,7 +57,7 @@ DATA, FILTER, OUTPUT = port("1,4,5,6"), port("4,3,3,3"), port("1,3,11,13")
 
 
 # Comments of OpenVINO's documents (ConvolutionBackpropData-1, Reshape-1, Broadcast-3,
-# IDFT-7, Roll-7, Multinomial-13, Inverse-14) and other ways to say the same.
+# IDFT-7, Roll-7, Multinomial-13, Inverse-14) and equivalent ones.
 @pytest.mark.parametrize(
     ("comment", "value"),
     [
@@ -109,7 +109,7 @@ COMMENT = "<!-- output_shape value is: [450, 450]-->"
     ],
 )
 def test_output_shape_from_a_comment(third: str) -> None:
-    """S2, 'output_shape': the comment's place and words vary."""
+    """S2, 'output_shape': the place and the words of the comment vary."""
     right = judge(layer(DATA + FILTER + third, port("1,3,450,450")))
     assert (right.verdict, right.computed) == (Verdict.RIGHT, ((1, 3, 450, 450),)), right.reason
     wrong = judge(layer(DATA + FILTER + third, port("1,3,450,451")))
@@ -276,7 +276,7 @@ def test_undecided(text: str, reason: str) -> None:
 
 
 def test_what_is_known_is_judged_even_where_something_is_not() -> None:
-    """Channels are wrong, whatever output_shape is."""
+    """The channels are wrong, whatever output_shape is."""
     judgement = judge(layer(DATA + FILTER + port("2"), port("1,4,9,9")))
     assert judgement.verdict is Verdict.WRONG
     assert [f.expected for f in judgement.findings] == [3]
@@ -325,7 +325,7 @@ def test_values_of_other_operations() -> None:
 
 
 def test_input_types_that_are_not_printed_are_not_made_up() -> None:
-    """Only the output's precision is printed: an integer input must not inherit it."""
+    """Only the output's precision is printed, which must not be assumed for an integer input."""
     shape = "<port><dim>1</dim><!-- [-1] --></port>"
     output = port("80", ' precision="FP32"')
     text = layer(port("2,5,8") + shape, output, 'special_zero="true"', "Reshape")

@@ -1,4 +1,4 @@
-"""Examples with a letter too many, too few or wrong: a finding, with what was meant."""
+"""Examples with a letter too many, too few or wrong: a finding suggests the correction."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_damage_is_found(old: str, new: str, code: str, hint: str | None) -> Non
         part = line[finding.column - 1 : (finding.end_column or 0) - 1]
         assert part in new
         assert part not in ("", old)
-    # In doubt about the layer, no dims are written, and none are promised.
+    # If the layer is uncertain, dims are neither corrected nor announced as fixable.
     fixed = fix_document(Document(text.encode(), "doc"))
     assert (fixed.edits, len(fixed.left)) == (0, 1)
     assert not any("deconv-spec fix" in (f.hint or "") for f in judgement.findings)
@@ -114,7 +114,7 @@ def test_other_elements_are_no_examples(tag: str) -> None:
 
 
 def test_fix_is_announced_only_where_it_is_made() -> None:
-    """A dim without an end tag is no model for one more."""
+    """A dim without an end tag cannot serve as a model for another one."""
     text = changed("<dim>11</dim>\n", "<dim>12\n")
     shorter = text.replace("            <dim>7</dim>\n", "", 1)
     for wrong in (text, shorter):
@@ -142,7 +142,7 @@ MISTAKES = {
 
 
 def one_letter_off(choices: random.Random, word: str, *, number: bool) -> str:
-    """Leave a letter out, replace it, put one in, or swap two; a number gets a character."""
+    """Remove, replace, insert or swap letters; a number gets another character."""
     at = choices.randrange(len(word))
     if number:
         at = max(1, at)
@@ -157,7 +157,7 @@ def one_letter_off(choices: random.Random, word: str, *, number: bool) -> str:
 
 @pytest.mark.parametrize("kind", MISTAKES)
 def test_one_letter_in_the_documents(kind: str) -> None:
-    """Seeded mistakes in five pages; every one is a finding, none changes the exit code to 0."""
+    """Seeded mistakes in five pages each give a finding; none changes the exit code to 0."""
     choices = random.Random(7)
     pages = [path.read_text("utf-8") for path in sorted(DOCUMENTS.glob("*.txt"))]
     tried = 0

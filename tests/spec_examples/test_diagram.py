@@ -1,4 +1,4 @@
-"""Pictures: what they show is right, they are well-formed, and the same on every run."""
+"""Pictures: correct contents, well-formed, and the same on every run."""
 
 from __future__ import annotations
 

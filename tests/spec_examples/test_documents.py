@@ -1,4 +1,4 @@
-"""The five documents' own examples: all found, all judged, one wrong dim found and put right.
+"""The five documents' own examples: all are found and judged, and one wrong dim is fixed.
 
 S0: OpenVINO ConvolutionBackpropData-1, older text; S1: GroupConvolutionBackpropData-1;
 S2: ConvolutionBackpropData-1, newer text; S3: oneDNN Graph ConvTranspose-1; S4: oneDNN
@@ -49,7 +49,7 @@ def test_all_examples_are_found_and_right(name: str) -> None:
 
 
 def test_the_documents_last_example_differs_between_the_profiles() -> None:
-    """S2, example 3: total_padding is -224, split by the document, clamped by the runtime."""
+    """S2, example 3: the document splits a total_padding of -224, which the runtime clamps."""
     judgements = check_document(Document(read("convolution_backprop_data_1"), "S2"))
     findings = [f for j in judgements for f in j.findings]
     assert [(f.rule, f.severity, f.line) for f in findings] == [
@@ -73,7 +73,7 @@ def test_a_document_without_examples_says_so(name: str) -> None:
 
 
 def output_dims(name: str) -> list[tuple[int, int, int]]:
-    """Every output dim of a document, found by hand: where its digits are, and its line."""
+    """Find every output dim of a document by hand: the position of its digits, and its line."""
     text = read(name).decode()
     dims = []
     for section in re.finditer(r"<output>.*?</output>", text, re.DOTALL):

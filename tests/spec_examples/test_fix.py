@@ -1,4 +1,4 @@
-"""Fixing changes the wrong dims' digits, and not one byte more."""
+"""Fixing changes the digits of wrong dims, and no other byte."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_several_dims_in_several_examples(form) -> None:
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 def test_a_dim_is_added_in_the_form_of_the_last(form) -> None:
-    """Y and X were left out; what is added looks as if a person had written it."""
+    """Y and X were left out; the added dims are written in the style of the last one."""
     lines = XML.splitlines(keepends=True)
     short = "".join(line for line in lines if ">7<" not in line and ">11<" not in line)
     assert len(short.splitlines()) == len(lines) - 2

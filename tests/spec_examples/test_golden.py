@@ -1,4 +1,4 @@
-"""Golden arrays: a generator that anyone can write, exact sums, a .npy form of our own."""
+"""Golden arrays: a simple generator, exact sums, and our own .npy writer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deconv_ir.spec_examples.specfile import ExampleSpec, parse_spec
 
 
 def test_splitmix64_gives_the_published_numbers() -> None:
-    """For seed 1234567, as implementations of SplitMix64 are commonly tested."""
+    """The numbers for seed 1234567 are those commonly used to test SplitMix64."""
     assert splitmix64(1234567, 5).tolist() == [
         6457827717110365317,
         3203168211198807973,
@@ -36,7 +36,7 @@ def test_splitmix64_gives_the_published_numbers() -> None:
 
 
 def plain_splitmix64(seed: int, count: int) -> list[int]:
-    """Written down in plain integers, from the paper."""
+    """Compute SplitMix64 in plain integers, as in the paper."""
     mask = 2**64 - 1
     numbers = []
     state = seed

@@ -17,7 +17,7 @@ LAYER = '<layer id="1" type="ReLU"><output><port id="0"/></output></layer>'
 
 
 def page(*files: Any) -> str:
-    """Print files in fences, with words around them."""
+    """Print files in fences, with text around them."""
     blocks = [f"Some {{words}}.\n\n```json\n{json.dumps(f, indent=2)}\n```\n" for f in files]
     return "# Page\n\n" + "\n".join(blocks)
 
@@ -33,7 +33,7 @@ def up(extent: int) -> dict[str, Any]:
 
 
 def test_right_and_wrong_examples_are_told_apart() -> None:
-    """With the line of the document in which the dim stands."""
+    """A finding has the document's line in which the dim stands."""
     text = page(up(4), up(5))
     right, wrong = judge(text)
     assert right.verdict is Verdict.RIGHT
@@ -64,14 +64,14 @@ def test_what_cannot_be_checked_is_not_called_right(change: str) -> None:
 
 
 def test_graphs_stand_among_layers_in_the_order_of_the_document() -> None:
-    """A document may have both."""
+    """Layers and graphs may be mixed in a document."""
     text = f"{LAYER}\n\n{page(up(4))}\n{LAYER}\n"
     types = [judgement.example.type for judgement in judge(text)]
     assert types == ["ReLU", "oneDNN Graph", "ReLU"]
 
 
 def test_wrong_graphs_are_left_as_they_are() -> None:
-    """--fix writes dims of XML only, and says what is left."""
+    """--fix only writes dims of XML, and reports the wrong graphs."""
     text = page(up(5))
     fixed = fix_document(Document(text.encode(), "page.md"))
     assert fixed.edits == 0

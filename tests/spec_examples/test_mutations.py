@@ -1,4 +1,4 @@
-"""Documents damaged at random: no crash, and what fixing does holds for all of them."""
+"""Documents damaged at random never cause a crash, and keep the guarantees of fixing."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def damage(text: str, rng: random.Random) -> str:
         start = rng.randrange(len(text) + 1)
         stop = min(len(text), start + rng.choice((0, 1, 3, 20, 200)))
         match rng.randrange(4):
-            case 0:  # something is lost
+            case 0:  # text is lost
                 text = text[:start] + text[stop:]
-            case 1:  # something comes in
+            case 1:  # text is added
                 text = text[:start] + rng.choice(PIECES) + text[start:]
-            case 2:  # something is there twice
+            case 2:  # text is repeated
                 text = text[:stop] + text[start:]
-            case 3:  # something is somewhere else
+            case 3:  # text is moved
                 at = rng.randrange(len(text) + 1)
                 text = text[:at] + text[start:stop] + text[at:]
     return text

@@ -1,4 +1,4 @@
-"""Notebooks: examples in cells are checked, and fixed without touching another byte."""
+"""Notebooks: examples in cells are checked, and fixed without changing other bytes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_cells_are_checked_and_fixed(style: dict[str, Any]) -> None:
     (finding,) = judgements[0].findings
     number = texts[1].split("\n").index(next(x for x in texts[1].split("\n") if "12<" in x)) + 1
     assert finding.message.startswith(f"cell 2, line {number}: output 0, axis 3: declared 12")
-    # Line and column are the file's.
+    # Line and column refer to the file.
     assert finding.line is not None
     assert finding.column is not None
     assert finding.end_column is not None
@@ -126,7 +126,7 @@ PIECES = ("<", ">", "\\", "\\n", '\\"', '"', ",", "[", "]", "{", "12", "<dim>", 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_notebooks(seed: int) -> None:
-    """What is still a notebook is one after a fix, and is fixed by one."""
+    """A file that still is a notebook stays one after a fix, and one fix is enough."""
     choices = random.Random(seed)
     read = 0
     for _ in range(60):

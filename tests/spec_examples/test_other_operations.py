@@ -1,4 +1,4 @@
-"""Examples of other operations, in the form in which OpenVINO's public pages print them.
+"""Examples of other operations, in the form of OpenVINO's public pages.
 
 Attributes of `<layer>` are left out with ``...``, layers follow one another in one block, some are
 never closed, and port ids of outputs go on after the inputs' or repeat them.
@@ -87,7 +87,7 @@ def test_pages_that_declare_32_where_16_is_right(name: str, data: str, outputs: 
 
 
 def test_the_versioned_name_chooses_the_version() -> None:
-    """MaxPool-1 has one output, MaxPool-8 two; the layers themselves state no version."""
+    """MaxPool-1 has one output, MaxPool-8 two; the printed layers do not state a version."""
     data = 'kernel="2,2" pads_begin="0,0" pads_end="0,0" strides="2,2"'
     both = layer("MaxPool", data, ORIGINAL, "1,3,16,16;1,3,16,16")
     (older,) = judge(page("MaxPool-1", both))
@@ -164,7 +164,7 @@ def test_right_and_then_wrong(name: str, data: str, inputs: str, output: str) ->
 
 
 def test_layers_that_are_never_closed() -> None:
-    """GroupConvolution-1 prints three; prose with tags and dots stands between."""
+    """GroupConvolution-1 prints three such layers; prose with tags and dots stands between them."""
     one = layer(
         "GroupConvolution", CONVOLUTION.format(d=1), "1,12,224;4,1,3,5", "1,4,224", closed=False
     )

@@ -1,4 +1,4 @@
-"""samples/spec/: up to date, right, complete, and what its networks compute."""
+"""samples/spec/: generated files are up to date, correct and complete; their networks are run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_every_example_of_a_page_is_right(name: str, page_format: PageFormat) ->
 
 @pytest.mark.parametrize("example", ["document-1", "document-2", "document-3"])
 def test_generated_to_the_letter_of_the_newer_document(example: str) -> None:
-    """S2, section 'Examples'; the document's last line has no end."""
+    """S2, section 'Examples'; the last line of the document lacks its end."""
     text = (DOCUMENTS / "convolution_backprop_data_1.txt").read_text() + "\n"
     assert named("convolution_backprop_data", example) in text
 
@@ -93,7 +93,7 @@ def test_generated_to_the_letter_of_the_newer_document(example: str) -> None:
     ],
 )
 def test_generated_as_the_damaged_documents_were(name: str, example: str, document: str) -> None:
-    """S0 and S1, section 'Example', whose indentation is lost and blank lines are added."""
+    """S0 and S1, section 'Example', where indentation was lost and blank lines were added."""
     text = (DOCUMENTS / f"{document}.txt").read_text()
     printed = text[text.index("<layer") :].split("\n\n")
     generated = textwrap.dedent(named(name, example)).splitlines()
@@ -104,7 +104,7 @@ def test_generated_as_the_damaged_documents_were(name: str, example: str, docume
 
 
 def neutral(example: ExampleSpec, field: str) -> bool:
-    """Whether an attribute changes nothing."""
+    """Return whether an attribute has a value without effect."""
     value = getattr(example.operation, field)
     if field in ("strides", "dilations"):
         return value is None or set(value) == {1}
@@ -115,7 +115,7 @@ def neutral(example: ExampleSpec, field: str) -> bool:
 
 
 def required(spec: Spec) -> set[str]:
-    """Attributes that are never neutral: without dst_shape there is no example."""
+    """Return attributes that always have an effect: every example requires dst_shape."""
     return {"dst_shape"} if spec.operation == "ConvolutionBackwardData" else set()
 
 
@@ -127,8 +127,8 @@ def test_each_attribute_is_isolated(spec: Spec) -> None:
         changed = {f for f in fields if not neutral(example, f)} - required(spec)
         if len(changed) == 1:
             isolated |= changed
-        # Pads without an effect show that auto_pad ignores them; output_padding
-        # and auto_pad show something only where positions are not dense.
+        # Pads without effect show that auto_pad ignores them; output_padding and auto_pad only have
+        # an effect if positions are not dense.
         for rest in (
             {"pads_begin", "pads_end"},
             {"strides"},
@@ -197,7 +197,7 @@ def test_where_the_profiles_differ_both_outputs_are_there() -> None:
             assert not differ or set(example.profiles) == set(Semantics), example.name
 
 
-# What the networks compute
+# Results of the networks
 
 
 def load_array(path: Path) -> np.ndarray:

@@ -114,7 +114,7 @@ def test_mentions_in_prose_are_no_examples() -> None:
 
 def test_examples_in_comments_are_seen_by_no_reader() -> None:
     assert scan(document(f"<!--\n{XML}-->\nText\n")) == []
-    # A comment that has lost its end hides nothing.
+    # A comment without its end hides no example.
     assert len(scan(document(f"<!-- lost\n{XML}<!-- found -->\n"))) == 1
 
 
@@ -211,8 +211,8 @@ def test_typographic_comment() -> None:
     assert judgement.example.inputs[0].comments == [" channels "]
 
 
-# A scanner of documents from anywhere must be linear.  Each of these is cubic or
-# quadratic for a careless pattern: at this size it would not end.
+# The scanner must be linear on any document.  Careless patterns are cubic or quadratic on each of
+# these, and would not end at this size.
 HOSTILE = {
     "open comments": "<layer type='X'>" + "<!--" * 200_000,
     "open comments in HTML": "&lt;" + "<!--" * 200_000,

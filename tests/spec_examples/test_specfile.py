@@ -1,4 +1,4 @@
-"""SPEC files: what they state is checked, and a mistake is one line that names its place."""
+"""SPEC files: their statements are checked, and a mistake is one line that names its place."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_mistakes(text: str, message: str) -> None:
 
 
 def test_unknown_attributes_are_refused() -> None:
-    """A slip in an attribute's name would leave the attribute at its default, unseen."""
+    """A misspelt attribute would otherwise keep its default value unnoticed."""
     with pytest.raises(
         DeconvError, match="unknown attribute 'stride'; the operation has strides, "
     ):

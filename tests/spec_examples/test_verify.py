@@ -1,4 +1,4 @@
-"""Verifying a golden directory, and someone's outputs against it."""
+"""Verification of a golden directory, and of a user's outputs against it."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_someones_wrong_output(
     actual = copy_outputs(golden, tmp_path / "actual")
     np.save(actual / "a/output.npy", change(np.load(golden / "a/output.npy")))
     findings = verify(golden, actual).findings
-    if message is None:  # raw bytes of the right size are the type's stored form
+    if message is None:  # raw bytes of the right size are read as the type's stored form
         assert findings == ()
         return
     (finding,) = findings

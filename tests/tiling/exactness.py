@@ -1,4 +1,4 @@
-"""Runs a model in tiles, and compares with a run of the whole."""
+"""Run a model in tiles, and compare the result with a run of the whole."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def in_tiles(
 
 
 def whole(model: Model, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute the output of a model at once."""
+    """Compute the whole output of a model at once."""
     (result,) = model.run(arrays).values()
     return result
 
 
 def is_exact(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays have the same bits, NaNs aside.
+    """Return whether two arrays have the same bits, except in NaNs.
 
-    Without the compiled kernel: whether they are equal to rounding.
+    Without the compiled kernel, they must be equal up to rounding.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind not in "f":
         return a.tobytes() == b.tobytes()
     if not kernel_info().available:
-        # Products of matrices multiply zeros with infinities, where the extents say so.
+        # Some extents make matrix products multiply zeros with infinities.
         finite = np.isfinite(a) & np.isfinite(b)
         scale = np.abs(b[finite]).max(initial=1e-30)
         return np.allclose(a[finite], b[finite], rtol=0, atol=1e-6 * scale)

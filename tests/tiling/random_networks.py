@@ -1,4 +1,4 @@
-"""Random networks of one to three spatial axes, made of the operations that can be tiled."""
+"""Random networks of one to three spatial axes, made of operations that can be tiled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deconv_ir.errors import DeconvError
 
 
 class Network:
-    """Grows layer by layer; each new one is kept if the model still loads."""
+    """Adds layers one by one, and keeps a layer if the model still loads."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(f"network/{seed}")
@@ -33,7 +33,7 @@ class Network:
             self._grow()
 
     def model(self, output: Out | None = None, accuracy: str = "direct") -> Model:
-        """Load what is there, its last tensor the output."""
+        """Load the current network, with its last tensor as the output."""
         ir = IR(layers=[*self.ir.layers], edges=[*self.ir.edges], weights=self.ir.weights)
         ir.result(output or self.alive[-1][0])
         return deconv_ir.load(

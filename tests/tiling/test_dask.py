@@ -45,7 +45,7 @@ def test_the_lazy_array_is_the_output(model: deconv_ir.Model) -> None:
 
 
 def standardized() -> deconv_ir.Model:
-    """Two statistics, one behind the other."""
+    """Compute two statistics, of which the second depends on the first."""
     ir = IR()
     axes = ir.const(np.array([2, 3], np.int64))
     given = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}
@@ -67,7 +67,7 @@ def test_two_passes(
     x = da.from_delayed(later, source.shape, source.dtype).rechunk((1, 1, 20, 20))
     lazy = standardized().map_dask(x, tile=tile, two_pass=True)
     assert lazy.npartitions > 1
-    for _ in range(2):  # the input is read when it runs, and its statistics then
+    for _ in range(2):  # the input is only read when the array is computed, and its statistics then
         source[...] = numbers.standard_normal(source.shape)
         even = (source - source.mean((2, 3), keepdims=True)) / source.std((2, 3), keepdims=True)
         found = lazy.compute(scheduler=scheduler)
@@ -117,7 +117,7 @@ def test_a_tile_that_is_recorded_is_not_written_again(
     output.write(boxes[0], np.zeros([b - a for a, b in boxes[0]], np.float32))
     compute_tile(remote, files, (), 0, boxes[0])
     assert not output.read(boxes[0]).any()
-    # A task that is left of a run which was given up touches nothing of the next one.
+    # A late task of a run that was given up does not change files of the next run.
     Journal(journal.path, {"run": 2}).start((), len(boxes))
     with pytest.raises(InputError, match="given up"):
         compute_tile(remote, files, (), 0, boxes[0])

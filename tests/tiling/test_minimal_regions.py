@@ -1,4 +1,4 @@
-"""The regions that layers need are minimal: by changing their faces, and all that is outside."""
+"""The regions that layers need are minimal, shown by changes of their faces and of all outside."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from deconv_ir.ops.examples import Example, parse_example
 Arrays = dict[str, np.ndarray]
 
 BOXES = 16
-"""How many boxes of an output are tried, where there are more."""
+"""Largest number of boxes of an output that are tried."""
 
 
 def changed(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Return other elements; infinities show a weight of 0 as well."""
+    """Return other elements; infinities also reveal a weight of 0."""
     if array.dtype.kind == "b":
         yield ~array
     elif array.dtype.kind in "iu":
@@ -37,7 +37,7 @@ def changed(array: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def data_sets(arrays: Arrays) -> Iterator[Arrays]:
-    """Return elements on which operations depend: products of ones, sums of zeros."""
+    """Return elements that matter to operations: products of ones, sums of zeros."""
     yield arrays
     for value in range(-1, 5):
         yield {name: np.full_like(array, value) for name, array in arrays.items()}
@@ -60,20 +60,20 @@ def boxes_of(shape: tuple[int, ...], free: tuple[int, ...]) -> list[Box]:
 
 
 class Layer:
-    """A layer, and its results for some data."""
+    """A layer, with its results for several data sets."""
 
     def __init__(self, model: Model, arrays: Arrays, output: str) -> None:
         self.model, self.output = model, output
         self.runs = [(x, y) for x in data_sets(arrays) if (y := self.run(x)) is not None]
 
     def run(self, arrays: Arrays) -> np.ndarray | None:
-        """Run the layer; None: an index is outside the data."""
+        """Run the layer; return None if an index is outside the data."""
         with np.errstate(all="ignore"), contextlib.suppress(InputError):
             return self.model.run(arrays)[self.output]
         return None
 
     def sees(self, box: Box, name: str, part: Box) -> bool:
-        """Whether a box of the output depends on a part of an input, for some data."""
+        """Return whether a box of the output depends on a part of an input, for some data."""
         index = as_slices(part)
         for given, result in self.runs:
             for other in changed(given[name][index]):
@@ -84,7 +84,7 @@ class Layer:
         return False
 
     def sees_outside(self, box: Box, regions: dict[str, Box]) -> bool:
-        """Whether a box of the output depends on anything that is not in its regions."""
+        """Return whether a box of the output depends on elements outside its regions."""
         given, result = self.runs[0]
         for others in zip(*(changed(array) for array in given.values()), strict=False):
             arrays = dict(zip(given, map(np.copy, others), strict=True))
@@ -112,13 +112,13 @@ def require_minimal(model: Model, arrays: Arrays) -> int:
     for output in model.outputs:
         tiles = model.tiled(output=output)
         if not any(tiles.shape[axis] > 1 for axis in tiles.tileable_axes):
-            continue  # it needs everything
+            continue  # every tile needs the whole input
         layer = Layer(model, arrays, output)
         for box in boxes_of(tiles.shape, tiles.tileable_axes):
             regions = tiles.tile(box).inputs
             assert not layer.sees_outside(box, regions), (output, box, regions)
             for name, region in regions.items():
-                if not layer.sees(box, name, region):  # an array that nothing reads
+                if not layer.sees(box, name, region):  # no element of the array is read
                     assert any(last - first < 2 for first, last in region) or not region, (
                         output, box, name, region)  # fmt: skip
                     continue
@@ -323,7 +323,7 @@ WORKED = [
 
 
 def constant(example: Example) -> Example:
-    """Return an example whose inputs but the first are constants, weights positive."""
+    """Return an example whose inputs are constants except the first; weights are positive."""
     return example._replace(
         inputs=(
             example.inputs[0],
@@ -336,14 +336,14 @@ def layer_of(kind: str, version: str, text: str, semantics: str = "spec") -> tup
     """Make a layer; its weights are constants."""
     recurrent = kind.endswith(("Cell", "Sequence"))
     if recurrent:
-        text = text.replace("{5,3}", "{5,5}")  # sequences that are not cut
+        text = text.replace("{5,3}", "{5,5}")  # sequences that are not tiled
     example = parse_example(text if "->" in text else "->|".join(text.partition("|")[::2]))
     if recurrent or "Conv" in kind:
         example = constant(example)
     known = [one.info() for one in example.inputs]
     made = example.operation(find_operation(kind, version)).infer(known, Context())
     example = example._replace(outputs=tuple(made))
-    # Products of matrices have the bits of the whole where they are whole.
+    # Matrix products give the bits of the whole if their inputs are whole.
     accuracy = "fast" if kind == "MatMul" or recurrent else "direct"
     return one_layer(kind, version, example, semantics=semantics, accuracy=accuracy)
 
@@ -375,6 +375,6 @@ def test_layers_of_the_other_semantics(kind: str, text: str) -> None:
 
 
 def test_every_operation_that_is_tiled_is_here() -> None:
-    """Those that only graphs of oneDNN have share the regions of the others."""
+    """Operations that only exist in oneDNN graphs share the regions of the others."""
     tiled = {o.type for o in all_operations() if o.versions and o.tile is not Operation.tile}
     assert tiled == {kind for kind, *_ in WORKED} | {kind.partition("-")[0] for kind in LAYERS}

@@ -1,4 +1,4 @@
-"""Networks in tiles are the networks at once: random ones, and by hand where halos go wrong."""
+"""Networks in tiles agree with runs of the whole: random ones, and cases with difficult halos."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_global_reduction_is_named_before_anything_runs() -> None:
 
 
 def test_a_normalization_that_a_reduction_needs_whole_is_named() -> None:
-    """Each tile would compute all of it."""
+    """Each tile would compute the normalization of the whole."""
     ir = IR()
     x, axes = ir.parameter("x", "2,3,8,8"), ir.const(np.array([2, 3], np.int64))
     how = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}
@@ -148,7 +148,7 @@ def test_tiles_of_equal_geometry_share_a_plan() -> None:
 
 
 def test_pixel_shuffle_as_reshapes() -> None:
-    """What torch's pixel_shuffle is converted to: axes are split, moved and merged."""
+    """torch's pixel_shuffle is converted to reshapes: axes are split, moved and merged."""
     ir = IR()
     x = ir.parameter("x", "1,12,5,6")
 

@@ -1,4 +1,4 @@
-"""Each operation in tiles, by its worked examples: where an axis can be tiled, bit for bit."""
+"""Worked examples of each operation in tiles have the same bits, on all axes that can be tiled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = [
 def one_layer(
     kind: str, version: str, example: Example, **options: str
 ) -> tuple[Model, dict[str, np.ndarray]]:
-    """Make a model of one layer; inputs with elements that matter are constants."""
+    """Make a model of one layer; inputs whose elements matter are constants."""
     ir = IR()
     arrays = {}
     sources = []
@@ -60,7 +60,7 @@ def test_an_axis_that_can_be_tiled_gives_the_bits_of_the_whole(
 ) -> None:
     model, arrays = one_layer(kind, version, parse_example(text))
     if not arrays:
-        return  # constants alone: there is nothing to run
+        return  # the inputs are all constants: nothing is run
     expected = model.run(arrays)
     for name, result in expected.items():
         if not all(map(is_static, model.infer_shapes().values())):

@@ -178,7 +178,7 @@ def test_a_journal(tmp_path: Path) -> None:
     assert [journal.has(n) for n in range(8)] == [n in (3, 5) for n in range(8)]
     with pytest.raises(InputError, match="given up"):
         Journal(journal.path, {"a": (1, 3)}).has(3)
-    # A disk that was full when the journal was written.
+    # The disk was full when the journal was written.
     journal.path.write_bytes(journal.path.read_bytes()[:-5])
     assert journal.read() == ({"a": [1, 2]}, {3})
     journal.add(6)
@@ -186,7 +186,7 @@ def test_a_journal(tmp_path: Path) -> None:
 
 
 def test_a_tile_is_looked_up_without_the_others(tmp_path: Path) -> None:
-    """Memory, and so what is read, does not grow with the number of tiles."""
+    """The memory, and the bytes read, do not grow with the number of tiles."""
     read = []
     for count in (10, 1_000_000):
         journal = Journal(tmp_path / "j", {})

@@ -1,4 +1,4 @@
-"""Statistics of whole axes in a pass of their own, then tiles."""
+"""Statistics of whole axes are computed in a pass of their own, then tiles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def axes(ir: IR) -> Out:
 
 
 def reduced(ir: IR, x: Out, kind: str, version: str = "opset1") -> Out:
-    """Squeeze and excite: each channel times the sigmoid of its statistic."""
+    """Squeeze and excite: multiply each channel by the sigmoid of its statistic."""
     found = ir.layer(kind, [x, axes(ir)], {"keep_dims": "true"}, version=version)
     return ir.layer("Multiply", [x, ir.layer("Sigmoid", [found])])
 
@@ -47,7 +47,7 @@ def grouped(ir: IR, x: Out, groups: int) -> Out:
 
 
 def squeeze_and_excite(ir: IR, x: Out) -> Out:
-    """As in MobileNet: mean, bottleneck, gate."""
+    """Squeeze and excite as in MobileNet: mean, bottleneck, gate."""
     mean = ir.layer("ReduceMean", [x, axes(ir)], {"keep_dims": "true"})
     plain = PADS | {"pads_begin": "0,0", "pads_end": "0,0"}
     numbers = NUMBERS.standard_normal((2, 3, 1, 1)).astype(np.float32)
@@ -90,7 +90,7 @@ def test_two_passes_give_the_result_to_rounding(kind: str, offset: int) -> None:
     ir.result(convolution(ir, LAYERS[kind](ir, x)))
     model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), accuracy="direct", warn=False)
     data = (NUMBERS.standard_normal((2, 3, 13, 11)) + offset).astype(np.float32)
-    # The whole in f64, for what rounding leaves of either.
+    # The reference is the whole in f64, as the order of sums differs.
     expected = whole(model, {"x": data})
 
     def read(name: str, box: Box) -> np.ndarray:
@@ -101,7 +101,7 @@ def test_two_passes_give_the_result_to_rounding(kind: str, offset: int) -> None:
     with pytest.raises(UnsupportedError, match=r"sees the whole of axes (1, )?2, 3"):
         run.require_tileable(tile)
     run, results = precompute(run, tile, measure_here(read), lambda one: choose_tile(one, 20_000))
-    assert pickle.loads(pickle.dumps(results)) == results  # they go to workers
+    assert pickle.loads(pickle.dumps(results)) == results  # the statistics are sent to workers
     run.require_tileable(tile)
     found = np.empty_like(expected)
     for box in Grid(run.shape, tile).boxes():

@@ -1,4 +1,4 @@
-"""Layers that see whole axes, and the axes that are independent beside them."""
+"""Layers that need whole axes, and the axes that stay independent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def integers(ir: IR, *values: int) -> Out:
     return ir.const(np.array(values, np.int64))
 
 
-# A part of what a layer computes whole
+# Slices of layers that compute the whole axis
 
 
 def convolution(ir: IR, x: Out) -> Out:
@@ -47,7 +47,7 @@ def standardized(ir: IR, x: Out) -> Out:
 
 @pytest.mark.parametrize("layer", [convolution, softmax, standardized])
 def test_a_slice_of_channels_behind_a_layer_of_all(layer: Callable[[IR, Out], Out]) -> None:
-    """As of the probability of one class: the same channels for each tile."""
+    """Each tile takes the same channels, for example the probability of one class."""
     ir = IR()
     found = layer(ir, ir.parameter("x", "2,4,7,6"))
     lists = [integers(ir, n) for n in (1, 3, 1, 1)]
@@ -65,7 +65,7 @@ def test_a_slice_of_channels_behind_a_layer_of_all(layer: Callable[[IR, Out], Ou
 @pytest.mark.parametrize("layer", [convolution, softmax])
 @pytest.mark.parametrize("rest", ["DepthToSpace", "Reshape"])
 def test_all_channels_of_a_few_positions(layer: Callable[[IR, Out], Out], rest: str) -> None:
-    """A layer may compute more channels than a tile needs, where it computes fewer positions."""
+    """A layer may compute more channels than a tile needs, if it computes fewer positions."""
     ir = IR()
     found = layer(ir, ir.parameter("x", "2,4,6,3"))
     if rest == "Reshape":
@@ -149,7 +149,7 @@ def test_sequences_are_independent_time_is_not(
         with pytest.raises(UnsupportedError, match=rf"'cells' \({kind}, id \d+\): sees the whole"):
             run.require_tileable((N, *(1 for _ in run.shape[1:])))
     exact = load(ir).tiled(output="y0")
-    with pytest.raises(UnsupportedError, match="axis 0"):  # whose sums BLAS orders
+    with pytest.raises(UnsupportedError, match="axis 0"):  # the order of sums in the BLAS
         exact.require_tileable((1, *exact.shape[1:]))
 
 
@@ -170,7 +170,7 @@ def test_the_last_step_of_sequences() -> None:
 
 
 def with_bodies(kind: str) -> Model:
-    """Build a layer whose body is ReLU."""
+    """Build a layer whose body is a ReLU."""
     ir = IR()
     x = ir.parameter("x", "2,3,6")
     body = ir.body()
@@ -218,7 +218,7 @@ def test_a_layer_with_a_graph_sees_the_whole(kind: str) -> None:
 
 
 def test_a_causal_codec_reads_the_past_alone() -> None:
-    """Dilated causal convolutions, down by 2 and up again, as a neural codec has them."""
+    """Dilated causal convolutions, downsampling by 2 and upsampling, as in a neural codec."""
     ir = IR()
     x = ir.parameter("x", "2,2,64")
     for dilation in (1, 2, 4):

@@ -1,4 +1,4 @@
-"""What the page asks of every operation: formulas and counts, for known and unknown shapes."""
+"""Facts on the page about every operation: formulas and counts, for known and unknown shapes."""
 
 from __future__ import annotations
 

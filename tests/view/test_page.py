@@ -1,4 +1,4 @@
-"""The page: what is in it, and that hostile text stays text."""
+"""The page: its contents, and that hostile text stays text."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_nothing_but_the_scripts_and_styles_of_the_page_may_run() -> None:
     }
     assert {rules["script-src"], rules["style-src"]} <= hashes
     assert "unsafe" not in str(policy)
-    # Nothing to load, and no attribute that would need a style or a handler to be allowed.
+    # The page loads nothing, and has no attribute that requires styles or handlers to be allowed.
     for tag, attributes in elements.found:
         assert not {"src", "href", "style", "srcset", "action"} & set(attributes), tag
     assert "http:" not in page.replace("http://www.w3.org/2000/svg", "")
@@ -173,7 +173,7 @@ def test_facts_of_a_deconvolution(tmp_path: Path) -> None:
 
 
 def test_pads_under_both_semantics() -> None:
-    """An output_shape with odd total padding: the documents and OpenVINO put it elsewhere."""
+    """For an odd total padding the documents and OpenVINO place the pads differently."""
     path = ROOT / "tests/fixtures/ir/oshape_const_fp32.xml"
     data = page_data(write_page(linted(path.read_bytes(), path.with_suffix(".bin"))))
     model = deconv_ir.load(path, warn=False)
@@ -273,7 +273,7 @@ def test_long_steps_report_how_far_they_are() -> None:
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_mutated_models_give_pages(first: int, tmp_path: Path) -> None:
-    """Whatever is wrong with a file, there is a page; many of these have a graph."""
+    """Every file gives a page, whatever is wrong with it; many of these have a graph."""
     mutator = Mutator()
     weights = tmp_path / "model.bin"
     graphs = 0

@@ -24,7 +24,7 @@ MAX_BYTES = 1 << 20
 
 
 def decoded(picture: dict[str, Any]) -> np.ndarray:
-    """Read the palette entries of a picture; rows have no filter."""
+    """Decode the palette entries of a picture, whose rows have no filter."""
     data = base64.b64decode(picture["source"].partition(",")[2])
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     at, parts = 8, {}
@@ -63,7 +63,7 @@ def test_feature_maps_stand_side_by_side() -> None:
     for k, (y, x) in enumerate(((1, 1), (1, 7), (6, 1))):
         expected = np.round(array[0, k] / 59 * 253)
         np.testing.assert_array_equal(shown[y : y + 4, x : x + 5], expected)
-    assert (shown[6:, 7:] == 254).all()  # there is no fourth map
+    assert (shown[6:, 7:] == 254).all()  # only three maps exist
 
 
 def test_volumes_are_shown_as_slices() -> None:

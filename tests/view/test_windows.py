@@ -1,4 +1,4 @@
-"""Receptive fields and taps, against loops and against what a run shows."""
+"""Receptive fields and taps, against loops and against the effects seen in runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ X = 24
 
 
 def stack(layers: list[tuple[str, int, int, int, int]]) -> IR:
-    """Layers on one axis: kind, kernel, stride, pad, dilation."""
+    """Build layers on one axis: kind, kernel, stride, pad, dilation."""
     ir = IR()
     at = ir.parameter("x", f"1,1,{X}")
     for kind, kernel, stride, pad, dilation in layers:
@@ -59,7 +59,7 @@ UP, DOWN = "ConvolutionBackpropData", "Convolution"
 def test_receptive_fields_are_those_that_a_run_shows(
     layers: list[tuple[str, int, int, int, int]],
 ) -> None:
-    """Which outputs change with an input is seen by changing it."""
+    """The test changes an input and observes which outputs change."""
     ir = stack(layers)
     model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
     drawn = sketch(model.graph)
@@ -79,7 +79,7 @@ def test_receptive_fields_are_those_that_a_run_shows(
     if dense:
         assert max(fields[y] for y in inner) == reach.field
     before = after = 0
-    # Tiles that begin and end at whole inputs.
+    # Tiles that begin and end at whole input elements.
     whole = reach.step.denominator
     for start, stop in itertools.combinations(range(0, outputs + 1, whole), 2):
         if start < inner[0] or stop > inner[-1]:

@@ -1,4 +1,4 @@
-"""Attention and its gradients, of the structure that most of oneDNN's public graphs have.
+"""Attention and its gradients in graphs with the structure of most public oneDNN graphs.
 
 Source: oneDNN, tests/benchdnn/inputs/graph/complex_fusion/mha/jsons.
 """
@@ -25,7 +25,7 @@ SCALE = 0.6
 
 
 class Writer:
-    """Numbers operations and inner tensors."""
+    """Numbers operations and inner tensors while a graph is written."""
 
     def __init__(self) -> None:
         self.operations: list[dict[str, Any]] = []
@@ -40,7 +40,7 @@ class Writer:
         return self.add("MatMul", [a, b], shape, dtype, accumulation_mode="strict", **turns)
 
     def scores(self, query: Any, key: Any, mask: str) -> Any:
-        """Scale, and mask by Add, or by what comes later."""
+        """Return operations that scale scores and mask them by Add or by a later operation."""
         found = self.multiply(query, key, SCORES, turn="b")
         scale = tensor(6, [], property_type="host_scalar")
         found = self.add("Multiply", [found, scale], SCORES, **BROADCAST)
@@ -57,7 +57,7 @@ class Writer:
 
 
 def inputs(dtype: str) -> dict[str, Any]:
-    """State the tensors, with heads inside rows in memory."""
+    """Return the input tensors, with heads inside rows in memory."""
     shapes = {"query": (1, QUERY), "key": (2, KEY), "value": (3, KEY)}
     shapes |= {"out": (4, QUERY), "gradient": (0, QUERY)}
     return {k: tensor(n, shape, dtype, tag="acbd") for k, (n, shape) in shapes.items()}

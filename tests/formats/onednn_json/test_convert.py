@@ -1,4 +1,4 @@
-"""oneDNN Graph files as IRs, and the other way round: the same results."""
+"""Conversion of oneDNN Graph files to IRs and back: the results stay the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def arrays_for(model: deconv_ir.Model) -> dict[str, Any]:
 
 
 def pattern() -> list[dict[str, Any]]:
-    """State an int8 pattern with zero points and scales for each channel."""
+    """Return an int8 pattern with zero points and scales for each channel."""
     x, w, y = [2, 4, 5, 5], [4, 3, 3, 3], [2, 3, 9, 11]
     return [
         op(
@@ -239,10 +239,10 @@ LOWERED: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", [*LOWERED, "gradient"])
 def test_an_ir_of_a_graph_computes_the_same(name: str, tmp_path: Path) -> None:
-    """Names of inputs and outputs stay."""
+    """The IR has the same names of inputs and outputs."""
     operations = LOWERED.get(name) or [gradient()]
     data = as_bytes(*operations)
-    if name == "gradient":  # its declared extents are whatever oneDNN infers
+    if name == "gradient":  # oneDNN infers its extents, whatever is declared
         operations[0]["outputs"][0]["shape"] = []
         data = as_bytes(*operations)
     model = deconv_ir.load(data)
@@ -260,7 +260,7 @@ def test_an_ir_of_a_graph_computes_the_same(name: str, tmp_path: Path) -> None:
 
 
 def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
-    """As public graphs have them; only ids tell operations of graph files apart."""
+    """Public graphs repeat names; only ids distinguish operations of graph files."""
     operations = attention()
     for operation in operations:
         operation["name"] = operation["kind"].lower()
@@ -274,7 +274,7 @@ def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_only_opsets_are_written(tmp_path: Path) -> None:
-    """No layer of oneDNN's own is left."""
+    """The IR does not contain layers of oneDNN's own types."""
     to_openvino(as_bytes(*pattern()), tmp_path / "model.xml")
     graph = deconv_ir.load(tmp_path / "model.xml").graph
     assert all((layer.version or "").startswith("opset") for layer in graph.layers)
@@ -283,7 +283,7 @@ def test_only_opsets_are_written(tmp_path: Path) -> None:
 
 
 def test_what_an_ir_cannot_express_is_named_and_nothing_written(tmp_path: Path) -> None:
-    """All such operations, in one line."""
+    """All operations without a counterpart are named, in one line."""
     x = [1, 2, 4]
     window: dict[str, Any] = {"strides": [1], "kernel": [2], "pads_begin": [0], "pads_end": [0]}
     pool = window | {"data_format": "NCX"}
@@ -297,7 +297,7 @@ def test_what_an_ir_cannot_express_is_named_and_nothing_written(tmp_path: Path) 
 
 
 def network() -> IR:
-    """Make an IR with most of what oneDNN Graph has too."""
+    """Build an IR of operations that mostly exist in oneDNN Graph too."""
     ir = IR()
     x = ir.parameter("x", "1,4,6,6")
     w = ir.const(RNG.standard_normal((2, 2, 3, 3, 3)).astype(np.float32))
@@ -327,7 +327,7 @@ def network() -> IR:
 
 
 def test_a_graph_of_an_ir_computes_the_same(tmp_path: Path) -> None:
-    """Constants are inputs, and stand beside the file."""
+    """Constants become inputs, whose arrays are written beside the file."""
     network().save(tmp_path)
     source = deconv_ir.load(tmp_path / "model.xml")
     written = to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
@@ -378,7 +378,7 @@ LAYERS: list[tuple[str, str, list[Any], dict[str, str]]] = [
 def test_one_layer_there_and_back(
     kind: str, version: str, constants: Any, attributes: Any, tmp_path: Path
 ) -> None:
-    """The graph, and the IR that is made of it again, compute what the layer does."""
+    """The graph, and the IR that is converted back from it, compute the same as the layer."""
     ir = IR()
     inputs = [ir.parameter("x", "1,4,6,6"), *map(ir.const, map(np.asarray, constants))]
     ir.result(ir.layer(kind, inputs, attributes, version=version))
@@ -398,7 +398,7 @@ def test_one_layer_there_and_back(
 
 
 def test_what_a_graph_cannot_express_is_named(tmp_path: Path) -> None:
-    """All such types."""
+    """All types without a counterpart are named."""
     ir = IR()
     x = ir.parameter("x", "1,4,6,6")
     ir.result(ir.layer("Erf", [ir.layer("Sinh", [x])]))
@@ -409,7 +409,7 @@ def test_what_a_graph_cannot_express_is_named(tmp_path: Path) -> None:
 
 
 def test_each_direction_needs_the_other_format(tmp_path: Path) -> None:
-    """A file is not converted to what it is."""
+    """A file is not converted to its own format."""
     with pytest.raises(InputError, match="an IR already"):
         to_openvino("samples/block/block.xml", tmp_path / "model.xml")
     with pytest.raises(InputError, match="a oneDNN Graph file already"):

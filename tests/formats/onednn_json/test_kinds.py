@@ -1,4 +1,4 @@
-"""A graph of every kind of oneDNN Graph loads, is sound, runs, and becomes an IR or is refused."""
+"""Graphs of every oneDNN Graph kind load, pass the checks, run, and convert or are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deconv_ir.linter.options import choose
 
 PAGE = Path(__file__).parents[3] / "docs" / "onednn.md"
 EXCLUSIVE = {"group_shape", "mask", "scales"}
-"""Attributes that exclude others, or that one qtype alone has; they have their own tests."""
+"""Attributes that exclude others, or that belong to one qtype; other tests cover them."""
 
 
 def test_the_table_has_every_kind_with_every_attribute() -> None:
@@ -33,7 +33,7 @@ def test_the_table_has_every_kind_with_every_attribute() -> None:
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_every_kind_runs(kind: str) -> None:
-    """The declared shapes and types are those that are inferred, and that come out."""
+    """The declared shapes and types equal the inferred ones and those of the results."""
     data = json.dumps(graph_of(kind)).encode()
     assert not check_bytes(data, "g.json", choose()).findings
     model = deconv_ir.load(data, strict=True)
@@ -91,7 +91,7 @@ def test_the_operation_that_may_be_meant_is_one_of_onednn(kind: str, meant: str)
     ("kind", "name"), [("Round", "mode"), ("LayerNorm", "output_count"), ("ReLU", "alpha")]
 )
 def test_attributes_of_other_documents_are_unknown(kind: str, name: str) -> None:
-    """Those of the opset's operation, or of the class, are not read."""
+    """Attributes of the opset's operation or of its class are not read."""
     data = json.dumps(graph_of(kind, **{name: "half_away_from_zero"})).encode()
     (found,) = check_bytes(data, "g.json", choose(severity="info")).findings
     assert repr(name) in str(found)

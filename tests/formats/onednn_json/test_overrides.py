@@ -22,7 +22,7 @@ FILE = as_bytes(
 
 
 def shapes(data: bytes = FILE, **options: Any) -> Any:
-    """Return the shape of the output with overrides."""
+    """Return the shape of the output after overrides."""
     (found,) = deconv_ir.load(data, overrides=Overrides(**options)).infer_shapes().values()
     return found
 
@@ -49,12 +49,12 @@ def shapes(data: bytes = FILE, **options: Any) -> Any:
     ],
 )
 def test_shapes_are_inferred_again(options: Any, wanted: Any) -> None:
-    """Declared shapes of outputs do not count any more."""
+    """Declared shapes of outputs no longer count after an override."""
     assert shapes(**options) == wanted
 
 
 def test_a_tag_and_strides_change_the_layout() -> None:
-    """Of an output too, which is a boundary tensor."""
+    """The layout of an output can change too, since it is a boundary tensor."""
     model = deconv_ir.load(FILE, overrides=Overrides(in_shapes="0:*acdb+2:1x128x16x16*acdb"))
     (port,) = model.graph.layers[0].outputs
     assert dict(port.extras[0].attributes)["stride"] == "25088,1,896,32"
@@ -64,7 +64,7 @@ def test_a_tag_and_strides_change_the_layout() -> None:
 
 
 def test_element_types_change() -> None:
-    """All floating-point tensors, or some."""
+    """All floating-point tensors change, or some of them."""
     for dt, wanted in (("bf16", ["bf16"] * 2), ("0:f16+1:f16+2:f16", ["f16"] * 2)):
         model = deconv_ir.load(FILE, overrides=Overrides(dt=dt))
         assert [str(port.element_type) for port in model.inputs.values()] == wanted
@@ -82,7 +82,7 @@ def types(data: bytes, dt: str) -> dict[str, str]:
 
 
 def ids(first: int, *shapes: list[int], dtypes: str = "") -> list[Any]:
-    """Return tensors with ids from `first`."""
+    """Return tensors with consecutive ids from `first`."""
     found = dtypes.split() or ["f32"] * len(shapes)
     pairs = zip(shapes, found, strict=True)
     return [tensor(first + i, shape, dtype) for i, (shape, dtype) in enumerate(pairs)]
@@ -91,7 +91,7 @@ def ids(first: int, *shapes: list[int], dtypes: str = "") -> list[Any]:
 @pytest.mark.parametrize(
     ("kind", "inputs", "outputs", "attributes", "changed"),
     [
-        # Which tensors change is that of benchdnn's flex_rewrite.cpp, and the documents.
+        # The tensors that change are those of benchdnn's flex_rewrite.cpp and of the documents.
         ("Add", [[2], [2]], [[2]], {}, "0 1 2"),
         (
             "BatchNormInference",
@@ -137,7 +137,7 @@ def ids(first: int, *shapes: list[int], dtypes: str = "") -> list[Any]:
 def test_parameters_of_normalizations_stay_f32(
     kind: str, inputs: Any, outputs: Any, attributes: Any, changed: str, dt: str
 ) -> None:
-    """As oneDNN requires, and benchdnn keeps them; the linter has nothing to add."""
+    """Parameters stay f32, as oneDNN requires and as in benchdnn; the linter reports nothing."""
     operation = op(0, kind, ids(0, *inputs), ids(len(inputs), *outputs), **attributes)
     found = types(as_bytes(operation), dt)
     assert " ".join(name for name, dtype in found.items() if dtype == dt) == changed
@@ -145,7 +145,7 @@ def test_parameters_of_normalizations_stay_f32(
 
 
 def test_a_tensor_that_is_a_statistic_somewhere_stays_f32() -> None:
-    """Its other operations take it as it is; and integers are no floating-point tensors."""
+    """Other operations with the tensor read it as f32; integer tensors are not changed."""
     norm = op(0, "LayerNorm", ids(0, [2, 3], [3], [3]), ids(3, [2, 3]), keep_stats=False)
     double = op(1, "Multiply", ids(1, [3], [3]), ids(7, [3]))
     index = op(2, "GenIndex", ids(3, [2, 3]), ids(8, [2, 3], dtypes="s32"), axis=0)
@@ -162,7 +162,7 @@ def test_a_tensor_that_is_a_statistic_somewhere_stays_f32() -> None:
     ],
 )
 def test_one_type_for_all_does_not_fit_conversions(kind: str, dtypes: Any, attributes: Any) -> None:
-    """benchdnn refuses them; single tensors can be changed."""
+    """benchdnn refuses one type for conversions; single tensors can be changed."""
     one = op(4, kind, [tensor(0, [2], dtypes[0])], [tensor(1, [2], dtypes[1])], **attributes)
     with pytest.raises(InputError, match=rf"\({kind}, id 4\): dt: one element type for all"):
         deconv_ir.load(as_bytes(one), overrides=Overrides(dt="f16"))
@@ -172,7 +172,7 @@ def test_one_type_for_all_does_not_fit_conversions(kind: str, dtypes: Any, attri
 
 
 def test_kinds_change() -> None:
-    """Add becomes Maximum; the shape of a scalar is written - or scalar."""
+    """Add becomes Maximum; the shape of a scalar is written as - or scalar."""
     data = as_bytes(op(3, "Add", [tensor(0, [2]), tensor(1, [2])], [tensor(2, [2])]))
     for scalar in ("-", "scalar"):
         changes = Overrides(op_kind="3:Maximum", in_shapes=f"0:4+1:{scalar}")
@@ -183,7 +183,7 @@ def test_kinds_change() -> None:
 
 
 def test_the_batch_of_a_quantized_pattern_leaves_weights_alone() -> None:
-    """Weights are known by the property constant."""
+    """Weights are recognised by the property constant."""
     x, w, y = [2, 4, 5, 5], [4, 4, 1, 1], [2, 4, 5, 5]
     scale = {"scales": [1.0], "zps": [0], "qtype": "per_tensor"}
     data = as_bytes(
@@ -224,7 +224,7 @@ def test_the_batch_leaves_the_second_matrix_alone() -> None:
 def test_shapes_that_only_the_output_states_hold_under_other_types_and_batches(
     kind: str, inputs: Any, output: Any, wanted: Any, stated: bool
 ) -> None:
-    """Such files are public; batches are the first dim of what is no weights."""
+    """Public files state such shapes; the batch is the first dim of tensors other than weights."""
     settings = windows([1], [0], [0], weights_format="OIX")
     if kind == "AvgPoolBackward":
         del settings["dilations"], settings["groups"], settings["weights_format"]
@@ -263,7 +263,7 @@ def dequantized(axis: int, **members: Any) -> bytes:
 def test_parameters_per_channel_fit_the_new_shape(
     axis: int, options: Any, scales: list[float], zps: list[int]
 ) -> None:
-    """Scales repeat and zero points end in 0, which benchdnn's sources say."""
+    """Scales repeat and zero points end in 0, as in benchdnn's sources."""
     model = deconv_ir.load(dequantized(axis), overrides=Overrides(**options))
     shape = static(model.inputs["0"].shape)
     data = np.arange(-5, np.prod(shape) - 5, dtype=np.int8).reshape(shape)
@@ -329,7 +329,7 @@ def test_parameters_per_channel_fit_inner_tensors(
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(options: Any, message: str) -> None:
-    """More of them than memory should hold; and those of a file that is wrong unchanged."""
+    """Parameters are refused if they exceed the memory limit, or if the file is already invalid."""
     with pytest.raises(deconv_ir.DeconvError, match=message):
         deconv_ir.load(
             dequantized(1, scales=[1.0, 2.0]), overrides=Overrides(**options)
@@ -357,12 +357,12 @@ def test_parameters_that_do_not_fit_are_refused(options: Any, message: str) -> N
     ],
 )
 def test_overrides_that_do_not_fit_are_refused(options: Any, message: str) -> None:
-    """With the option's name."""
+    """The error names the option."""
     with pytest.raises(InputError, match=message.replace("*", r"\*")):
         deconv_ir.load(FILE, overrides=Overrides(**options))
 
 
 def test_irs_have_no_overrides() -> None:
-    """They have none of these options."""
+    """IRs accept none of these options."""
     with pytest.raises(InputError, match="not a oneDNN Graph file"):
         deconv_ir.load("samples/block/block.xml", overrides=Overrides(mb=2))

@@ -1,4 +1,4 @@
-"""The option lines with which benchdnn reruns its graphs that have deconvolutions.
+"""Option lines with which benchdnn runs its graphs that have deconvolutions.
 
 The graphs are written here with the structure of oneDNN's, and options are read and applied by a
 parser of the test's own, so that shapes and values come from loops in f64 and exact integers.
@@ -39,7 +39,7 @@ def data_gradient(data: Any, weights: Any, output: Any, **others: Any) -> list[A
 def quantized(
     x: Any, w: Any, y: Any, *after: str, bias: bool = False, pad: int = 0, **others: Any
 ) -> list[Any]:
-    """State two Dequantize, ConvTranspose of operation 5, what follows, and Quantize."""
+    """Return two Dequantize, ConvTranspose of operation 5, further operations, and Quantize."""
     scale = {"axis": 0, "qtype": "per_tensor", "zps": [0], "scales": [1.0]}
     zero = scale | {"zps": [2]}
     pads = {"pads_begin": [pad, pad], "pads_end": [pad, pad]}
@@ -179,7 +179,7 @@ SOLID: list[tuple[str, str, str]] = [
         f"{_IMAGE}+1:1x1x32x128*abcd",
         f"0:weights_format:XIO*dst_shape:1x32x28x28*{TO_2D}",
     ),
-    # Smaller here than there: 114x130x130, and a batch of 50 with 64 channels.
+    # Smaller here than in oneDNN: there 114x130x130, and a batch of 50 with 64 channels.
     (
         "conv_bwd_d_3d",
         "0:1x32x4x5x6+1:32x3x3x3x3",
@@ -245,7 +245,7 @@ SUMS: list[tuple[str, str, str]] = [
 INT8: list[tuple[str, str, str]] = [
     ("int8", "", ""),
     ("square", "0:2x16x5x5+1:16x4x3x3", window(5, "1x1", "1x1", "1x1", 4)),
-    # There with a batch of 50.
+    # The public line has a batch of 50.
     (
         "chain",
         "0:2x64x56x56+1:64x64x1x1+2:1x1x1x1+3:1x64x1x1",
@@ -263,7 +263,7 @@ INT8: list[tuple[str, str, str]] = [
 LINES: list[tuple[str, str, str, str]] = [
     *((*line, "") for line in (*PLAIN, *SOLID, *DATA, *INT8, ("post_ops", "", ""))),
     *((*line, dt) for dt in ("bf16", "f16") for line in (*FLAT, *PLAIN, ("post_ops", "", ""))),
-    # Those of CI, which are among the lines above.
+    # The lines of CI, which are among those above.
     (*NXC_2D, ""),
     ("deconv", "", "", ""),
     ("deconv_bwd_d", "", "0:auto_pad:SAME_LOWER", ""),
@@ -309,7 +309,7 @@ def begin_of_pads(attributes: Any, extents: Any, outer: Any, kernel: Any) -> lis
 
 
 def taps(small: Any, outer: Sequence[int], kernel: Sequence[int], strides: Any, begin: Any) -> Any:
-    """Iterate over taps: where `small` stands, and where that is in the outer tensor."""
+    """Iterate over taps: the slice of `small`, and its place in the outer tensor."""
     for tap in itertools.product(*map(range, kernel)):
         inner, place = [], []
         for k, n, x, s, p in zip(tap, small, outer, strides, begin, strict=True):
@@ -437,7 +437,7 @@ def evaluate(operations: list[Any], values: dict[int, Any]) -> dict[int, Any]:
 
 
 def test_there_are_as_many_lines_as_published() -> None:
-    """127, of 12 graphs."""
+    """There are 127 lines, of 12 graphs."""
     assert len(LINES) == 127
     assert {line[0] for line in LINES} == set(GRAPHS)
 

@@ -18,19 +18,19 @@ from deconv_ir.linter.options import choose
 
 
 def error_of(data: bytes, **options: Any) -> DeconvError:
-    """Return the error with which a file is refused."""
+    """Return the error raised for a file that is refused."""
     with pytest.raises(DeconvError) as caught:
         deconv_ir.load(data, **options)
     return caught.value
 
 
 def simple(**changes: Any) -> dict[str, Any]:
-    """State a ConvTranspose, with other members."""
+    """Return a ConvTranspose, with other members."""
     return deconvolution([1, 2, 3, 3], [2, 2, 2, 2], [1, 2, 4, 4]) | changes
 
 
 def test_tensors_are_named_by_their_ids() -> None:
-    """Inputs are what nothing produces, outputs what nothing takes."""
+    """Inputs are tensors that no operation produces, outputs those that none consumes."""
     relu = op(1, "ReLU", [tensor(2, [1, 2, 4, 4])], [tensor(7, [1, 2, 4, 4])])
     model = deconv_ir.load(as_bytes(relu, simple()))  # in any order
     assert list(model.inputs) == ["0", "1"]
@@ -63,7 +63,7 @@ def test_unknown_dims_and_scalars() -> None:
 
 
 def test_a_rank_that_the_file_does_not_know_is_inferred() -> None:
-    """The library writes one least integer then, and so do public graphs."""
+    """The library then writes one least integer as the only dim, and so do public graphs."""
     known, unknown = (as_bytes(*attention(n)) for n in (None, -(2**63)))
     models = [deconv_ir.load(data, strict=True) for data in (known, unknown)]
     assert models[1].outputs["16"].shape == (1, 2, 3, 4)
@@ -80,7 +80,7 @@ def test_a_rank_that_the_file_does_not_know_is_inferred() -> None:
 
 
 def test_every_dtype_is_read() -> None:
-    """All spellings; undef has none."""
+    """All spellings are read; undef gives an unknown type."""
     names = ("f32", "f16", "bf16", "s32", "s8", "u8", "boolean", "f8_e5m2", "f8_e4m3")
     for dtype in (*names, "s4", "u4", "s64", "undef"):
         one = op(0, "Wildcard", [tensor(0, [2], dtype)], [tensor(1, [2], dtype)])
@@ -90,7 +90,7 @@ def test_every_dtype_is_read() -> None:
 
 @pytest.mark.parametrize("kind", ["Wildcard", "GatedMLP", "Imaginary"])
 def test_kinds_that_cannot_run_are_refused_by_name(kind: str) -> None:
-    """They load, and a run names them."""
+    """A graph with such kinds loads, and a run names them."""
     model = deconv_ir.load(as_bytes(op(0, kind, [tensor(0, [2])], [tensor(1, [2])])))
     with pytest.raises(deconv_ir.UnsupportedError, match=kind):
         model.run(np.zeros(2, np.float32))
@@ -98,7 +98,7 @@ def test_kinds_that_cannot_run_are_refused_by_name(kind: str) -> None:
 
 @pytest.mark.parametrize("ports", [{}, {"input_ports": [0], "output_ports": [2]}])
 def test_an_end_makes_an_output(ports: Any) -> None:
-    """Also of a tensor that something else takes."""
+    """An End makes its input an output, even if another operation consumes it."""
     data = as_bytes(
         op(0, "ReLU", [tensor(0, [2])], [tensor(1, [2])]),
         op(1, "End", [tensor(1, [2])], []),
@@ -144,7 +144,7 @@ def test_what_is_not_a_graph_is_refused_with_its_line(
 
 
 def test_deep_nesting_is_refused() -> None:
-    """Neither the stack nor memory is at risk."""
+    """Deep nesting exhausts neither the stack nor memory."""
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         data = b'{"graph": ' + opening * 100_000 + b"1" + closing * 100_000 + b"}"
         assert error_of(data).rule == "oversize"
@@ -160,7 +160,7 @@ def test_deep_nesting_is_refused() -> None:
     ],
 )
 def test_limits_are_those_of_irs(limits: deconv_ir.Limits, message: str) -> None:
-    """Bytes, values, operations and ranks."""
+    """The limits on bytes, values, operations and ranks are those of IRs."""
     relu = op(1, "ReLU", [tensor(2, [1, 2, 4, 4])], [tensor(7, [1, 2, 4, 4])])
     error = error_of(as_bytes(simple(), relu), limits=limits)
     assert error.rule == "oversize"
@@ -168,7 +168,7 @@ def test_limits_are_those_of_irs(limits: deconv_ir.Limits, message: str) -> None
 
 
 def test_the_number_of_problems_is_limited() -> None:
-    """After that many, the rest is not read."""
+    """After the limit, the rest of the file is not read."""
     bad = [op(i, "ReLU", [tensor(i, [1], "f33")], []) for i in range(50)]
     document = read_document(as_bytes(*bad), None, deconv_ir.Limits(problems=10))
     assert len(document.problems) == 11
@@ -198,7 +198,7 @@ def changed(member: str, value: Any, where: str = "inputs") -> bytes:
     ],
 )
 def test_members_of_the_wrong_form_are_named(data: bytes, rule: str, message: str) -> None:
-    """With the line of the member and the operation."""
+    """The error has the line of the member and the operation."""
     error = error_of(data)
     assert error.rule == rule
     assert message in str(error)
@@ -232,7 +232,7 @@ def test_attributes_of_the_wrong_form_are_named(name: str, value: Any, message: 
 
 
 def test_a_tensor_that_two_operations_produce_is_refused() -> None:
-    """Both are named."""
+    """The error names both operations."""
     second = op(1, "ReLU", [tensor(0, [1, 2, 3, 3])], [tensor(2, [1, 2, 3, 3])])
     error = error_of(as_bytes(simple(), second))
     assert error.rule == "tensor-produced-twice"
@@ -241,7 +241,7 @@ def test_a_tensor_that_two_operations_produce_is_refused() -> None:
 
 
 def test_cycles_and_equal_operation_ids_are_refused() -> None:
-    """As in IRs."""
+    """Both are refused as in IRs."""
     first = op(0, "ReLU", [tensor(1, [2])], [tensor(0, [2])])
     second = op(1, "ReLU", [tensor(0, [2])], [tensor(1, [2])])
     assert error_of(as_bytes(first, second)).rule == "cycle"
@@ -251,7 +251,7 @@ def test_cycles_and_equal_operation_ids_are_refused() -> None:
 
 
 def test_shapes_that_do_not_fit_name_operation_and_line() -> None:
-    """Channels of data and weights."""
+    """Channels of data and weights differ."""
     one = deconvolution([1, 3, 3, 3], [2, 2, 2, 2], [1, 2, 4, 4])
     error = error_of(as_bytes(one))
     assert error.rule == "channels"
@@ -260,7 +260,7 @@ def test_shapes_that_do_not_fit_name_operation_and_line() -> None:
 
 
 def test_scales_must_match_the_axis() -> None:
-    """One for each channel."""
+    """There must be one scale for each channel."""
     one = op(
         0,
         "Dequantize",
@@ -302,7 +302,7 @@ def test_both_names_of_the_layout_of_weights_are_read(
 
 
 def test_two_names_of_one_attribute_must_agree() -> None:
-    """A reader that takes the last one would compute with a layout that half the file denies."""
+    """A reader that takes the last name would use a layout that half of the file contradicts."""
     tensors = [tensor(0, [1, 2, 5]), tensor(1, [2, 2, 2])], [tensor(2, [1, 2, 4])]
     names = {"weights_format": "OIX", "filter_format": "OIX"}
     one = op(0, "Convolution", *tensors, **windows([1], [0], [0], **names))
@@ -318,7 +318,7 @@ def test_two_names_of_one_attribute_must_agree() -> None:
 
 @pytest.mark.parametrize("name", ["weights_format", "filter_format"])
 def test_an_override_replaces_both_names(name: str) -> None:
-    """Of the layout of weights."""
+    """The override sets the layout of weights."""
     tensors = [tensor(0, [1, 4, 7]), tensor(1, [3, 4, 2])], [tensor(2, [1, 2, 5])]
     one = op(0, "Convolution", *tensors, **windows([1], [0], [0], weights_format="OIX"))
     changes = deconv_ir.Overrides(op_attrs=f"0:{name}:XIO")
@@ -326,14 +326,14 @@ def test_an_override_replaces_both_names(name: str) -> None:
 
 
 def test_a_byte_order_mark_and_escapes_are_read() -> None:
-    """As other JSON readers do."""
+    """Both are read as by other JSON readers."""
     one = simple(name="caf\u00e9 \U0001f600")
     data = b"\xef\xbb\xbf" + json.dumps(graph(one)).encode()
     assert deconv_ir.load(data).graph.find("caf\u00e9 \U0001f600") is not None
 
 
 def test_the_graph_of_a_model_is_that_of_the_file(tmp_path: Path) -> None:
-    """Sums of integers are a matter of running: Dequantize stays what ConvTranspose takes."""
+    """Only runs use integer sums: the loaded graph keeps Dequantize and ConvTranspose."""
     path = Path(__file__).parents[3] / "samples" / "onednn" / "int8.json"
     model = deconv_ir.load(path)
     graph = model.graph

@@ -1,4 +1,4 @@
-"""Reading: what an IR may look like, and what each mistake is told as."""
+"""Reading IRs: the forms that are accepted, and the error for each mistake."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_network() -> None:
     assert x.operation.shape == (1, 2, Interval(), Interval(2, 8))
     assert x.outputs[0].names == ("x", "y,z")
     assert x.outputs[0].shape == (1, 2, Interval(), Interval())
-    # a scalar and a dynamic rank are written alike, without dims
+    # scalars and dynamic ranks are both written without dims
     assert relu.outputs[0].shape is None
     assert result.extra_attributes == (("output_names", "q"),)
     assert graph.topology.sources == ((), ((0, 0),), ((1, 0),))
@@ -181,7 +181,7 @@ def test_bare_layer_is_a_model() -> None:
     graph = graph_of(LAYER)
     assert graph.bare
     assert [layer.name for layer in graph.of_type("Parameter")] == ["data", "filter"]
-    # ports are bound by order: the output may repeat an input's id
+    # edges bind ports in order, so the output may repeat an input's id
     assert graph.find("up").line == 1
     assert not graph.topology.problems
 
@@ -280,7 +280,7 @@ def test_wrong_attribute_values(attribute: str, words: str) -> None:
         ('groups="0"', "'groups' must be a positive whole number"),
         ('data_format="NHWC"', "'data_format' must be one of NXC, NCX"),
         ('filter_format="OIX"', "'filter_format' must be one of XOI, IOX"),
-        # S3 writes a bare SAME in a formula that its list of values does not allow
+        # S3 writes a bare SAME in a formula, but its list of allowed values lacks it
         ('auto_pad="SAME"', "'auto_pad' must be one of none, same_upper, same_lower, valid"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The scanner sees what lxml sees, at the right offsets."""
+"""The scanner finds the same elements as lxml, at the right offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def escaped(text: str, quote: str = "") -> str:
 
 @st.composite
 def documents(draw: st.DrawFn, depth: int = 0) -> str:
-    """Write an element in one of the many ways that XML allows."""
+    """Write an element in a random one of the many forms that XML allows."""
     tag = draw(names)
     attributes = ""
     for name in draw(st.lists(names, unique=True, max_size=3)):
@@ -84,7 +84,7 @@ def test_same_elements_and_attributes(text: str, encoding: str, newline: str) ->
     assert len(source.markup) == len(source.text)
     assert source.markup.count("\n") == source.text.count("\n")
     assert source.edited([]) == data
-    line, _ = source.position(element.head_end - 1)  # libxml2 names the line a tag ends in
+    line, _ = source.position(element.head_end - 1)  # libxml2 counts the line in which a tag ends
     assert line == root.sourceline
 
 
@@ -101,7 +101,7 @@ def test_offsets_lead_to_the_text(text: str) -> None:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_lines_beyond_65535_are_exact(newline: str) -> None:
-    """libxml2 keeps the line of a node in 16 bits."""
+    """libxml2 keeps the line number of a node in 16 bits."""
     layer = '<layer id="{}" name="r" type="Result" version="opset1">{}</layer>{}'
     text = "".join(layer.format(i, newline * 9, newline) for i in range(10_000))
     data = f'<net name="n" version="11">{newline}<layers>{newline}{text}</layers></net>'.encode()
@@ -126,7 +126,7 @@ def test_lines_beyond_65535_are_exact(newline: str) -> None:
     ],
 )
 def test_every_way_of_writing_gives_the_same_graph(plain: str, odd: str) -> None:
-    """What OpenVINO writes takes a short way through the reader."""
+    """The reader has a fast path for the form that OpenVINO writes."""
     text = (
         '<net name="n" version="11"><layers>'
         '<layer id="0" name="x" type="Parameter" version="opset1">'

@@ -1,4 +1,4 @@
-"""The weights file: where constants are, and how packed ones are unpacked."""
+"""The weights file: offsets of constants, and unpacking of packed ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.formats.openvino_xml import Weights
 def constant_ir(
     data: bytes, element_type: str, shape: tuple[int, ...], overrides: dict[str, str] | None = None
 ) -> IR:
-    """A model whose only output is a constant, converted to f32 or i64."""
+    """Build a model whose only output is a constant, converted to f32 or i64."""
     ir = IR()
     c = ir.raw_const(data, element_type, shape, "c", overrides)
     to = "f32" if element_type[0] in "fbn" and element_type != "boolean" else "i64"
@@ -91,7 +91,7 @@ def test_constants_that_do_not_fit(overrides: dict[str, str], words: str, tmp_pa
 
 
 def test_size_may_be_more_than_needed(tmp_path: Path) -> None:
-    # as in OpenVINO's reader, which writes size 1 for an empty constant
+    # as OpenVINO's reader does; OpenVINO writes size 1 for an empty constant
     ir = constant_ir(bytes(16), "f32", (3,))
     assert deconv_ir.load(ir.save(tmp_path)).run([])
 

@@ -1,4 +1,4 @@
-"""A graph that is written and read again is the same graph."""
+"""A graph that is written and read again is unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = sorted(SAMPLES.glob("*/*.xml"))
 
 
 def without_lines(graph: Graph) -> Graph:
-    """The same graph, lines of the file left out."""
+    """Return the same graph without line numbers of the file."""
 
     def strip(layer: Layer) -> Layer:
         ports = [
@@ -60,7 +60,7 @@ def test_save_writes_xml_and_weights(tmp_path: Path) -> None:
     copy = deconv_ir.load(tmp_path / "copy.xml")
     x = np.random.default_rng(0).standard_normal((1, 8, 16, 16)).astype(np.float32)
     assert np.array_equal(model.run([x])["y"], copy.run([x])["y"])
-    deconv_ir.save(copy, tmp_path / "copy.xml")  # onto itself
+    deconv_ir.save(copy, tmp_path / "copy.xml")  # overwrites the file that was read
     assert deconv_ir.load(tmp_path / "copy.xml").run([x])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.bin", "copy.xml"]
 

@@ -1,4 +1,4 @@
-"""NV12 and I420 against a loop over pixels, with the numbers of NV12toRGB-8."""
+"""NV12 and I420 against a loop over pixels, with the coefficients of NV12toRGB-8."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_the_examples_of_the_specification(
     expected: list[list[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At the edges of its intervals they hold for exact numbers only.
+    """At the limits of intervals the examples only hold in exact arithmetic.
 
     In the third, 0.1 of the 0.5 that are left is 0.2, the number drawn, which the text says
     selects class 0; its result says 2, as with a slightly greater number.

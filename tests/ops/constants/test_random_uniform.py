@@ -1,4 +1,4 @@
-"""RandomUniform-8: the numbers of its specification, and of the authors of Philox."""
+"""RandomUniform-8: the numbers of its specification, and those of the authors of Philox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import IR
 
 
 def test_philox() -> None:
-    """Known answers of Random123 for a counter of zeros, and one more."""
+    """The known answers of Random123 for a counter of zeros, and one more."""
     first = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     assert philox(0, 0, 4).tolist() == first
     assert philox(0, 0, 9)[:4].tolist() == first
@@ -54,7 +54,7 @@ def network(seed: int) -> IR:
 
 @pytest.mark.parametrize("seed", [0, 7])
 def test_numbers_without_seeds_differ_from_run_to_run(seed: int, tmp_path: Path) -> None:
-    """They are not folded, though their inputs are constants."""
+    """The numbers are not folded, though the inputs are constants."""
     model = deconv_ir.load(network(seed).save(tmp_path))
     x = np.zeros(64, np.float32)
     runs = [next(iter(model.run(x).values())) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""If: the body that the condition chooses is run, and it alone.
+"""If: only the body that the condition selects is run.
 
 Source: OpenVINO operation specification, If-8.
 """
@@ -16,7 +16,7 @@ from tests.support import IR
 
 
 def branches(condition: bool | None = None, *, types: tuple[str, str] = ("f32", "f32")) -> IR:
-    """The data [2,3] plus 1, or its sum along axis 0, [1,3]."""
+    """Return a model of the data [2,3] plus 1, or their sum along axis 0, [1,3]."""
     ir = IR()
     if condition is None:
         cond = ir.parameter("cond", "", "boolean")
@@ -65,7 +65,7 @@ def test_if(condition: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("condition", [True, False])
 def test_constant_condition(condition: bool, tmp_path: Path) -> None:
-    """The shape is that of the chosen branch."""
+    """The output has the shape of the selected branch."""
     model = deconv_ir.load(branches(condition).save(tmp_path))
     assert list(model.infer_shapes().values()) == [EXPECTED[condition].shape]
     (found,) = model.run(X).values()

@@ -25,7 +25,7 @@ def cut(axis: int = 0, part: int = 1, *, backward: bool = False) -> str:
 
 
 def joints(*entries: tuple[str, int, int, str]) -> str:
-    """The port map: input or output, the port of the layer, the layer of the body."""
+    """Return a port map: input or output, the port of the layer, the layer of the body."""
     return "<port_map>\n{}</port_map>\n".format(
         "".join(
             f'<{side} external_port_id="{port}" internal_layer_id="{inner}" {more}/>\n'
@@ -167,7 +167,7 @@ def test_more_trips_than_slices(tmp_path: Path) -> None:
 
 
 def growing() -> IR:
-    """Loop within Loop: the inner one appends its number to a list, the outer one runs it twice."""
+    """A Loop in a Loop: the inner one appends its number to a list, the outer one runs it twice."""
     ir = IR()
     trips = ir.parameter("trips", "", "i64")
     start = ir.parameter("start", "?", "i64")
@@ -294,7 +294,7 @@ def test_nesting_is_bounded(tmp_path: Path) -> None:
 
 
 def test_declared_dims_in_a_body_are_findings(tmp_path: Path) -> None:
-    """Of a body in a body as well; each is found once, though inference has several rounds."""
+    """Nested bodies have findings too; each is reported once, though inference runs repeatedly."""
     ir = growing()
     text = ir.xml()
     line = '<port id="2" precision="I64">\n'

@@ -1,4 +1,4 @@
-"""Variables in bodies: each iteration reads what the one before it wrote, in this run or the last.
+"""Variables in bodies: each iteration reads the value of the previous one, also across runs.
 
 The oracle is a loop in the test; tests/peers/test_control_flow.py compares with OpenVINO.
 """
@@ -51,13 +51,13 @@ def loop(*, nested: bool = False, constant: bool = False, grows: bool = False) -
     sections = f"<body>\n{body.sections()}</body>\n"
     made = ir.layer("Loop", [trips, go, x], version="opset5", name="sums", bodies=inside + sections)
     ir.result(made)
-    if constant:  # a model has an input
+    if constant:  # a model must have an input
         ir.result(ir.parameter("unused", "1"))
     return ir
 
 
 def branch(ir: IR, x: Out, cond: Out | None = None) -> Out:
-    """Add x to a variable where a condition holds, by default, and return x as it is elsewhere."""
+    """Add x to a variable if a condition holds (by default), else return x."""
     cond = cond or ir.raw_const(b"\1", "boolean", ())
     maps = sections = ""
     for name in ("then", "else"):
@@ -153,7 +153,7 @@ def test_a_variable_is_written_whatever_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_values_are_apart_from_inputs_and_outputs(tmp_path: Path) -> None:
-    """A body that assigns its input as it is keeps no hold of the caller's array."""
+    """A body that assigns its unchanged input does not keep a reference to the caller's array."""
     ir = IR()
     data = [ir.const(np.array(1)), ir.raw_const(b"\1", "boolean", ()), ir.parameter("x", "1,2")]
     body = ir.body()
@@ -173,7 +173,7 @@ def test_values_are_apart_from_inputs_and_outputs(tmp_path: Path) -> None:
 
 
 def test_a_variable_outlives_the_tensor_that_a_body_was_given(tmp_path: Path) -> None:
-    """Layers behind the loop write to the memory where the body found the value."""
+    """Layers behind the loop overwrite the memory from which the body read the value."""
     ir = IR()
     x = ir.layer("Sinh", [ir.parameter("x", "1,2")])
     data = [ir.const(np.array(1)), ir.raw_const(b"\1", "boolean", ()), x]
@@ -196,7 +196,7 @@ def test_a_variable_outlives_the_tensor_that_a_body_was_given(tmp_path: Path) ->
 
 
 def test_a_failed_run_leaves_the_state(tmp_path: Path) -> None:
-    """The loop has written its variable when a layer behind it fails."""
+    """A layer behind the loop fails after the loop has written its variable."""
     ir = loop()
     size = ir.parameter("size", "1", "i64")
     ir.result(ir.layer("Reshape", [(3, 3), size], {"special_zero": "false"}, name="last"))

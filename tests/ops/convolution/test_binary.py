@@ -1,4 +1,4 @@
-"""BinaryConvolution against a loop that counts the bits that agree."""
+"""BinaryConvolution against a loop that counts equal bits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def count(
     size: tuple[int, int],
     pad: int | None,
 ) -> np.ndarray:
-    """2 P - B of the document; pads are the bit `pad`, or are not counted."""
+    """Return 2 P - B as in the document; pads are the bit `pad`, or are not counted."""
     result = np.zeros((len(data), len(filter_), *size))
     for n, o, y, x in np.ndindex(*result.shape):
         agree = bits = 0

@@ -1,4 +1,4 @@
-"""Convolution-1 against its definition in loops, and SciPy."""
+"""Convolution-1 against loops over the definition, and SciPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def convolve(data, kernel, strides, dilations, pads, output, groups):
-    """The definition of a convolution, in loops."""
+    """Compute a convolution by loops over its definition."""
     n, c = data.shape[:2]
     per_group = kernel.shape[0] // groups
     result = np.zeros((n, kernel.shape[0], *output), np.float64)
@@ -110,7 +110,7 @@ AUTO_PADS = [
 def test_auto_pad(
     run, infer, x: int, k: int, stride: int, auto_pad: str, begin: int, y: int
 ) -> None:
-    """The pads attributes do not count, whatever they are."""
+    """The values of the pads attributes are ignored."""
     attributes = {"strides": stride, "pads_begin": 9, "pads_end": 9, "auto_pad": auto_pad}
     assert infer("Convolution", f"f32[1,1,{x}]", f"f32[1,1,{k}]", **attributes) == f"[1,1,{y}]"
     data, kernel = normal(1, 1, x), normal(1, 1, k)

@@ -1,4 +1,4 @@
-"""The four operations: shapes, rejections, layouts, execution."""
+"""The four operations: shapes, errors, layouts, execution."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ S2P1 = {"strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1"}
 P0 = {"strides": "2,2"}
 
 
-# What OpenVINO 2026.4 infers (closed intervals); rows without a peer say so.
+# Shapes inferred by OpenVINO 2026.4 (closed intervals), unless the row states otherwise.
 @pytest.mark.parametrize(
     ("kind", "attributes", "data", "filter_", "expected"),
     [
@@ -237,7 +237,7 @@ def test_explanations_name_the_formula_of_each_axis(
 def run(operation: Operation, *inputs: np.ndarray, semantics: str = "spec") -> np.ndarray:
     context = Context(Semantics(semantics))
     (result,) = operation.execute(inputs, context)
-    # a filter that is constant is packed beforehand: the same numbers
+    # a constant filter is packed in advance: the results are the same
     constants = [None, *inputs[1:]]
     prepared = operation.prepare(constants, context)
     assert prepared is not None
@@ -250,7 +250,7 @@ def test_prepare_waits_until_the_filter_is_constant() -> None:
     operation = make("ConvTranspose", strides="2")
     filter_ = np.ones((3, 8, 4), np.float32)
     assert operation.prepare([None, None], CONTEXT) is None
-    assert operation.prepare([None, filter_, None], CONTEXT) is None  # the bias is not
+    assert operation.prepare([None, filter_, None], CONTEXT) is None  # the bias is not constant
     assert operation.prepare([None, filter_], CONTEXT) is not None
 
 

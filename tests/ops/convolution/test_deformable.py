@@ -15,7 +15,7 @@ from deconv_ir.ops.convolution.deformable import DeformableConvolution8
 
 
 def sample(plane: np.ndarray, y: float, x: float, beyond: bool) -> float:
-    """Bilinear; a neighbour beyond the edge is 0, or where `beyond` is off the one at the edge."""
+    """Interpolate bilinearly; neighbours beyond the edge are 0, or without `beyond` the edge."""
     height, width = plane.shape
     least = -1 + 1e-12 if beyond else 0
     if not (least <= y < height and least <= x < width):

@@ -39,7 +39,7 @@ def matrix(image: int, number: int, decay: Decay) -> list[Row]:
                 factors.append((1 - ious[i][j]) / (1 - worst))
             else:
                 factors.append(math.exp(2 * (worst**2 - ious[i][j] ** 2)))
-        # The first factor stands for the box without a better one.
+        # The first factor is that of the box itself, used if no box is better.
         score = float(SCORES[image, number, index]) * min(factors[1:] or factors)
         if score > 0.2:
             rows.append((image, number, score, index))
@@ -105,7 +105,7 @@ def test_multiclass(eta: float, across: bool) -> None:
 
 
 def test_boxes_of_all_images_in_one_list() -> None:
-    """`roisnum` cuts the list; each class has boxes of its own (MulticlassNms-9)."""
+    """`roisnum` divides the list into images; each class has its own boxes (MulticlassNms-9)."""
     boxes = np.concatenate([BOXES, BOXES[:1] + 1])  # of three classes
     scores = SCORES[0]
     operation = MulticlassNms9(iou_threshold=0.7, sort_result_type=SortResult.CLASS)

@@ -1,4 +1,4 @@
-"""NonMaxSuppression against a loop over boxes, as the specification of version 5 words it."""
+"""NonMaxSuppression against a loop over boxes, as worded in the specification of version 5."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_against_loops(most: int, encoding: BoxEncoding, sigma: float) -> None:
     if encoding is BoxEncoding.CENTER:
         given = np.concatenate([low + size / 2, size], -1).astype(np.float32)
     else:
-        given[:, ::2] = given[:, ::2, [2, 3, 0, 1]]  # the corners in any order
+        given[:, ::2] = given[:, ::2, [2, 3, 0, 1]]  # corners in any order
     numbers = [np.array(most), *(np.float32(v) for v in (0.4, 0.2, sigma))]
     inputs = [given, scores, *map(np.asarray, numbers)]
     ordered = NonMaxSuppression5(box_encoding=encoding)
@@ -81,7 +81,7 @@ SCORES = np.array([[[0.9, 0.8, 0.5, 0.5]]], np.float32)
 
 @pytest.mark.parametrize(("semantics", "kept"), [("spec", [0, 1, 2, 3]), ("openvino", [0])])
 def test_what_equals_a_threshold(semantics: str, kept: list[int]) -> None:
-    """An overlap of 1/2 and a score of 1/2: the runtime drops them, the specification does not."""
+    """For an overlap and a score of 1/2, the runtime drops the box, unlike the specification."""
     inputs = [BOXES, SCORES, np.array(9), np.float32(0.5), np.float32(0.5)]
     context = Context(Semantics.of(semantics))
     (found,) = NonMaxSuppression().execute(list(map(np.asarray, inputs)), context)
@@ -89,7 +89,7 @@ def test_what_equals_a_threshold(semantics: str, kept: list[int]) -> None:
 
 
 def test_absent_inputs() -> None:
-    """No box is asked for."""
+    """By default no boxes are selected."""
     (found,) = NonMaxSuppression3(output_type=I32).execute([BOXES, SCORES], Context())
     assert found.shape == (0, 3)
     assert found.dtype == np.int32
@@ -103,7 +103,7 @@ def test_the_number_of_boxes_is_bounded() -> None:
 
 
 def inside(box: np.ndarray, points: np.ndarray, clockwise: bool) -> np.ndarray:
-    """Which points a turned box holds."""
+    """Return which points lie inside a rotated box."""
     x, y, width, height, angle = box
     turn = angle if clockwise else -angle
     dx, dy = points[:, 0] - x, points[:, 1] - y
@@ -114,7 +114,7 @@ def inside(box: np.ndarray, points: np.ndarray, clockwise: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("clockwise", [True, False])
 def test_turned_boxes(clockwise: bool) -> None:
-    """Areas are counted on a grid; no overlap is near the threshold."""
+    """Areas are counted on a grid; no overlap is close to the threshold."""
     rng = np.random.default_rng(1)
     boxes = np.concatenate(
         [rng.uniform(0, 2, (7, 2)), rng.uniform(1, 2, (7, 2)), rng.uniform(-3, 3, (7, 1))], -1

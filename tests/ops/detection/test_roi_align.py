@@ -74,7 +74,7 @@ def test_regions_of_missing_images() -> None:
 @pytest.mark.parametrize("clockwise", [True, False])
 @pytest.mark.parametrize("angle", [0.0, 0.7, -2.0])
 def test_turned_regions(angle: float, clockwise: bool) -> None:
-    """The samples of a region that is turned about its center."""
+    """The samples of a region that is rotated about its centre."""
     data = np.random.default_rng(0).standard_normal((1, 1, 6, 7)).astype(np.float32)
     operation = ROIAlignRotated(
         pooled_h=2, pooled_w=3, sampling_ratio=2, spatial_scale=0.5, clockwise_mode=clockwise

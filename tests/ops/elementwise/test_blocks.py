@@ -1,4 +1,4 @@
-"""Large arrays, which are computed in blocks on several threads, are computed as small ones."""
+"""Large arrays, computed in blocks on several threads, give the same results as small ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def normal(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-# Larger than a block, in the shapes that are cut differently: flat, by rows, within a row.
+# Shapes larger than a block, which are divided differently: flat, by rows, within a row.
 SHAPES = [((70_001,), (70_001,)), ((3, 5, 7_001), (5, 1)), ((2, 1, 40_000), (1, 3, 1)),
           ((2, 40_001), (1,)), ((3, 40_000), (3, 40_000))]  # fmt: skip
 
@@ -24,7 +24,7 @@ SHAPES = [((70_001,), (70_001,)), ((3, 5, 7_001), (5, 1)), ((2, 1, 40_000), (1, 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", ["Add", "Power", "SquaredDifference"])
 def test_large_arrays_are_as_small_ones(kind: str, shapes, dtype) -> None:
-    """In blocks, into an array; and over an input, in every type: rounded once, as at once."""
+    """Blocks write into an array or over an input, in every type; each result is rounded once."""
     rng = np.random.default_rng(0)
     a, b = (rng.uniform(0.5, 2, shape).astype(dtype) for shape in shapes)
     operation = make(kind)
@@ -43,7 +43,7 @@ def test_large_arrays_are_as_small_ones(kind: str, shapes, dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
 def test_views_and_slopes_in_blocks(dtype) -> None:
-    """PReLU-1 with a slope for each channel, of data whose elements are not in their order."""
+    """PReLU-1 with a slope for each channel, of data whose elements are not contiguous."""
     data = np.random.default_rng(0).standard_normal((300, 4, 50)).astype(dtype).transpose(2, 1, 0)
     slope = np.array([0.5, 0, -1, 0.25], dtype)
     wide, factor = data.astype(np.float64), slope.astype(np.float64)[:, None]
@@ -55,7 +55,7 @@ def test_views_and_slopes_in_blocks(dtype) -> None:
 
 @pytest.mark.parametrize("axes", [[1], [2, 3], [1, 2, 3], [0, 2]], ids=str)
 def test_large_arrays_are_normalised_by_blocks(run, axes: list[int]) -> None:
-    """MVN-6, 'Detailed description'; more than a thread takes at once, along any axes."""
+    """MVN-6, 'Detailed description': arrays larger than a thread's block, along any axes."""
     data = normal(3, 40, 70, 60)
     wide, where = data.astype(np.float64), tuple(axes)
     centred = wide - wide.mean(where, keepdims=True)
@@ -66,7 +66,7 @@ def test_large_arrays_are_normalised_by_blocks(run, axes: list[int]) -> None:
 
 @pytest.mark.parametrize("kind", ["MaxPool", "MaxPool-8", "AvgPool"])
 def test_large_arrays_are_pooled_by_blocks(run, kind: str) -> None:
-    """Windows of 2x2 next to each other; more than a thread takes at once."""
+    """Adjacent windows of 2x2, on arrays larger than a thread's block."""
     data = normal(5, 7, 130, 128)
     windows = data.reshape(5, 7, 65, 2, 64, 2)
     attributes = {"exclude__pad": "true"} if kind == "AvgPool" else {}

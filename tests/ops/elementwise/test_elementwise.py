@@ -1,4 +1,4 @@
-"""Elementwise operations: what they give, in whose precision, and what they refuse.
+"""Elementwise operations: results, precision and errors.
 
 Expected values follow from the formula in each operation's document, worked by
 hand or taken from Python's `math`.
@@ -136,7 +136,7 @@ def test_with_attributes(run, kind: str, attributes, inputs, expected) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint64])
 @pytest.mark.parametrize("kind", ["Add", "Subtract", "Multiply"])
 def test_integers_are_exact_modulo_their_range(run, kind: str, dtype) -> None:
-    """Semantics, 'Numbers': two's complement, where OpenVINO's CPU plugin saturates."""
+    """Semantics, 'Numbers': two's complement, though OpenVINO's CPU plugin saturates."""
     info = np.iinfo(dtype)
     a = np.array([info.max, info.min, info.max], dtype)
     b = np.array([info.max, 1, 3], dtype)
@@ -232,7 +232,7 @@ def test_clamp_needs_a_range(infer) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_small_numbers_keep_their_precision(run, dtype) -> None:
-    """Against Python's `math`: neither exp(x) - 1 nor log(1 + exp(x)) loses what is small."""
+    """Against Python's `math`: exp(x) - 1 and log(1 + exp(x)) stay precise for small numbers."""
     x = np.array([-1e-6, -1e-3, -0.1, -1, -5, -20, -80, -0.0, 3, 90], dtype)
     tolerance = 8 * np.finfo(dtype).eps
     elu = [v if v > 0 else 1.5 * math.expm1(v) for v in map(float, x)]
@@ -242,7 +242,7 @@ def test_small_numbers_keep_their_precision(run, dtype) -> None:
 
 
 def test_the_error_function_is_exact_to_a_few_units(run) -> None:
-    """Against Python's `math`, relative errors: small numbers, the middle, and where it is 1."""
+    """Relative errors against Python's `math`: small numbers, the middle, and values close to 1."""
     x = np.concatenate([np.logspace(-30, 0, 500), np.linspace(-5, 5, 2001)]).astype(np.float32)
     expected = [math.erf(v) for v in map(float, x)]
     np.testing.assert_allclose(run("Erf", x), expected, rtol=5e-7, atol=0)

@@ -1,4 +1,4 @@
-"""ConvertPromoteTypes-14; the table is what OpenVINO 2026.4 infers."""
+"""ConvertPromoteTypes-14, with the table of types that OpenVINO 2026.4 infers."""
 
 from __future__ import annotations
 

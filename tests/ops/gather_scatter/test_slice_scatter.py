@@ -1,4 +1,4 @@
-"""SliceScatter-15: assignment to a slice of a list of lists."""
+"""SliceScatter-15 against assignment to a slice of a list of lists."""
 
 from __future__ import annotations
 

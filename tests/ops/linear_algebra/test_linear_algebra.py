@@ -1,4 +1,4 @@
-"""Attention is its formula, Fourier transforms invert each other."""
+"""Attention agrees with its formula, and Fourier transforms invert each other."""
 
 from __future__ import annotations
 

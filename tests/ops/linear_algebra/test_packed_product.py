@@ -1,4 +1,4 @@
-"""MatMul with a constant matrix, which is packed once, beside the product of NumPy."""
+"""MatMul with a constant matrix, which is packed once, against NumPy's product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""STFT against sums of cosines and sines; ISTFT takes the spectra back to the signal."""
+"""STFT against sums of cosines and sines; ISTFT recovers the signal from the spectra."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZE, STEP = np.array(8), np.array(3)
 
 
 def spectra(signal: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """[frames, bins], by the definition of the discrete Fourier transform."""
+    """Return spectra [frames, bins], by the definition of the discrete Fourier transform."""
     full = np.zeros(8)
     before = (8 - len(window)) // 2
     full[before : before + len(window)] = window

@@ -1,4 +1,4 @@
-"""GRN-1, by the formula of its specification."""
+"""GRN-1 against the formula of its specification."""
 
 from __future__ import annotations
 

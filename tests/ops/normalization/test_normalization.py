@@ -1,4 +1,4 @@
-"""Normalisations and FakeQuantize: values worked by hand."""
+"""Normalisations and FakeQuantize, against values worked by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NORMALISATIONS = [
     ("MVN-2", ([[[1.0, 3.0]]],), {"normalize_variance": "false"}, [[[-1, 1]]]),
     ("NormalizeL2", ([[3.0, 4.0]], [1]), {"eps": "0", "eps_mode": "add"}, [[0.6, 0.8]]),
     ("NormalizeL2", ([[3.0, 4.0]], [1]), {"eps": "100", "eps_mode": "max"}, [[0.3, 0.4]]),
-    # Bias 1.5 counts as it is; OpenVINO's CPU plugin takes it for 1.
+    # Bias 1.5 is used unchanged; OpenVINO's CPU plugin uses 1.
     (
         "LRN",
         ([[[2.0], [4.0]]], [1]),

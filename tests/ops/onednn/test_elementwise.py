@@ -48,7 +48,7 @@ UNARY: list[tuple[str, dict[str, Any], Any]] = [
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 @pytest.mark.parametrize(("kind", "attributes", "function"), UNARY)
 def test_operations_on_one_array(kind: str, attributes: Any, function: Any, dtype: str) -> None:
-    """Each element, by the formula of the document; bf16 is rounded once."""
+    """Each element follows the formula of the document; bf16 is rounded once."""
     graph = op(0, kind, [tensor(0, [2, 3, 4], dtype)], [tensor(1, [2, 3, 4], dtype)], **attributes)
     model = deconv_ir.load(as_bytes(graph))
     element = model.inputs["0"].element_type

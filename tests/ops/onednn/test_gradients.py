@@ -62,7 +62,7 @@ def slope(function: Callable[[Any], Any], x: Any, step: float = 1e-6) -> Any:
 
 @pytest.mark.parametrize(("kind", "attributes", "function", "use_dst"), CASES)
 def test_elementwise(kind: str, attributes: Any, function: Any, use_dst: bool | None) -> None:
-    """From src, or from dst where the document has use_dst."""
+    """Gradients are computed from src, or from dst where the document has use_dst."""
     x, grad = floats(*SHAPE) * 2, floats(*SHAPE)
     if kind == "Sqrt":
         x = np.abs(x) + 0.5
@@ -240,7 +240,7 @@ def test_pooling(kind: str, attributes: Any, layout: str) -> None:
     wanted = np.zeros(data.shape)
     for at in np.ndindex(*data.shape):
         parts = []
-        for step in (0.03125, -0.03125):  # less than elements differ by, and exact
+        for step in (0.03125, -0.03125):  # smaller than the differences between elements, and exact
             moved = data.copy()
             moved[at] += step
             (found,) = model.run(moved).values()
@@ -257,7 +257,7 @@ def test_pooling(kind: str, attributes: Any, layout: str) -> None:
 
 
 def parts(data: int, output: int, mode: str, coordinates: str) -> Any:
-    """Return by how much each element of dst is made of each of src, along one axis."""
+    """Return the weight of each element of src in each element of dst, along one axis."""
     found = np.zeros((output, data))
     for y in range(output):
         x = (y + 0.5) * data / output - 0.5
@@ -279,7 +279,7 @@ RESIZED: list[tuple[Any, Any, dict[str, Any]]] = [
     ((3, 4), (7, 1), {"mode": "linear", "sizes": [7, 1]}),
     ((3, 1, 2), (2, 3, 5), {"mode": "trilinear", "sizes": [2, 3, 5]}),
     ((17,), (21,), {"mode": "linear", "sizes": [21]}),
-    ((17,), (21,), {"mode": "linear", "scales": [1.23529]}),  # 20.99993, as a public file has it
+    ((17,), (21,), {"mode": "linear", "scales": [1.23529]}),  # 20.99993, as in a public file
     ((4,), (8,), {"mode": "nearest", "scales": [2.0]}),
 ]
 

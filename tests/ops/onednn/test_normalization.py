@@ -61,7 +61,7 @@ def test_softmax_along_its_default_axis(kind: str) -> None:
 @pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners"])
 @pytest.mark.parametrize("mode", ["nearest", "bilinear"])
 def test_interpolation(mode: str, coordinates: str) -> None:
-    """By the coordinates of the document; nearest takes the upper one of two."""
+    """Coordinates follow the document; of two neighbours, nearest takes the upper one."""
     x = floats(1, 2, 4, 6)
     height, width = 6, 3
 

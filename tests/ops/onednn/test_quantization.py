@@ -19,7 +19,7 @@ import deconv_ir
 def quantized_graph(
     source: str, scales: Sequence[float], zps: Sequence[int], groups: int, *, added: bool
 ) -> list[dict[str, Any]]:
-    """State the int8 pattern: Dequantize twice, ConvTranspose, [Add], Quantize."""
+    """Return the int8 pattern: Dequantize twice, ConvTranspose, [Add], Quantize."""
     one: dict[str, Any] = {"qtype": "per_tensor", "axis": 1}
     channel = {"qtype": "per_channel", "axis": 1} if len(scales) > 4 else one
     x, w, y = [2, 4, 5, 5], [4, 6 // groups, 3, 3], [2, 6, 5, 5]
@@ -201,7 +201,7 @@ def test_dynamic_dequantize_by_groups() -> None:
 
 
 def test_one_zero_point_holds_for_every_channel() -> None:
-    """As in the option lines of public graphs; a single scale does not."""
+    """The option lines of public graphs have one zero point; a single scale is an error."""
     data = RNG.integers(-8, 8, (4, 6)).astype(np.int8)
     scales = floats(6)
     inputs = [tensor(0, [4, 6], "s8"), tensor(1, [6]), tensor(2, [1], "s32")]
@@ -215,7 +215,7 @@ def test_one_zero_point_holds_for_every_channel() -> None:
 
 @pytest.mark.parametrize(("mask", "shape"), [(0, ()), (2, (6,)), (3, (4, 6)), (5, (4, 3))])
 def test_a_mask_tells_which_dims_have_scales(mask: int, shape: tuple[int, ...]) -> None:
-    """Bit i: dim i has scales of its own, which are packed."""
+    """Bit i: dim i has scales of its own; the scales of all such dims are packed."""
     data = floats(4, 6, 3) * 40
     scales = np.abs(floats(*shape)) + np.float32(0.5)
     graph = op(
@@ -277,7 +277,7 @@ def test_a_product_of_two_lists_is_a_scalar() -> None:
 
 
 def decoded(code: int, exponent: int) -> float:
-    """Return the value of a byte with so many bits of exponent, f8_e4m3 or f8_e5m2."""
+    """Return the value of a byte of f8_e4m3 or f8_e5m2, by its number of exponent bits."""
     digits = 7 - exponent
     bias, power, rest = 2 ** (exponent - 1) - 1, code >> digits & 2**exponent - 1, code % 2**digits
     sign = -1.0 if code >> 7 else 1.0
@@ -290,7 +290,7 @@ def decoded(code: int, exponent: int) -> float:
 
 @pytest.mark.parametrize(("dtype", "exponent"), [("f8_e4m3", 4), ("f8_e5m2", 5)])
 def test_f8_is_dequantized_and_quantized(dtype: str, exponent: int) -> None:
-    """All bytes one way; to the nearest value, ties to even bytes, saturated, the other way."""
+    """All bytes are dequantized; values are quantized to the nearest, ties to even, saturated."""
     shape, scale = [256], {"qtype": "per_tensor", "scales": [0.5]}
     graph = op(0, "Dequantize", [tensor(0, shape, dtype)], [tensor(1, shape)], **scale)
     element = deconv_ir.load(as_bytes(graph)).inputs["0"].element_type
@@ -328,7 +328,7 @@ def test_four_bits_are_dequantized(dtype: str, least: int, most: int) -> None:
 
 
 def test_scalars_of_the_host_are_inputs_like_others() -> None:
-    """`host_scalar` says where the value is, not what it means."""
+    """`host_scalar` only states where the value is stored."""
     scalar = tensor(1, [], property_type="host_scalar")
     graph = op(0, "Multiply", [tensor(0, [3]), scalar], [tensor(2, [3])], auto_broadcast="numpy")
     (found,) = run(graph, arrays=[np.float32([1, 2, 3]), np.float32(0.5)])

@@ -1,4 +1,4 @@
-"""Convolutions, their gradients and pooling of oneDNN Graph, by loops in f64."""
+"""Convolutions, their gradients and pooling of oneDNN Graph, against loops in f64."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_convolution_with_bias(groups: int, layout: str) -> None:
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("layout", ["NCX", "NXC"])
 def test_gradients_are_the_adjoints_of_conv_transpose(groups: int, layout: str) -> None:
-    """<dy, f(x, w)> is linear in x and in w: its gradients, by the definition of f."""
+    """<dy, f(x, w)> is linear in x and in w, so gradients follow from the definition of f."""
     x, w, dy = floats(2, 4, 3, 4), floats(4, 6 // groups, 3, 2), floats(2, 6, 6, 8)
     settings = windows([2, 2], [1, 0], [0, 1], [1, 2], groups=groups, data_format=layout)
     turned = layout == "NXC"
@@ -222,7 +222,7 @@ def test_pooling(layout: str) -> None:
 def test_negative_pads_cut_data_off(
     kind: str, begin: Any, end: Any, layout: str, tmp_path: Path
 ) -> None:
-    """As public files have them; an IR of the graph has none."""
+    """Public files contain them; an IR of the graph does not have negative pads."""
     x, weights = floats(2, 3, 8, 9), floats(4, 3, 3, 2)
     turn = last if layout == "NXC" else np.asarray
     kernel, strides = weights.shape[2:], [2, 1]
@@ -265,7 +265,7 @@ def test_negative_pads_cut_data_off(
 def test_negative_pads_extend_transposed_convolutions(
     kind: str, begin: Any, end: Any, tmp_path: Path
 ) -> None:
-    """With zeros, where nothing reaches; an IR of the graph says so with Pad or output_padding."""
+    """The output is extended by zeros, which an IR of the graph states by Pad or output_padding."""
     x, weights = floats(2, 4, 5), floats(4, 3, 2)
     extents = [2 * 4 + 2 - begin[0] - end[0]]
     wanted = scatter(x.astype(float), weights, [2], begin, extents)
@@ -284,7 +284,7 @@ def test_negative_pads_extend_transposed_convolutions(
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_filter_without_spatial_axes_is_refused(rank: int, groups: int) -> None:
-    """In the layout OIX too, where nothing is permuted."""
+    """The error is the same in layout OIX, where nothing is permuted."""
     attributes = windows([1], [0], [0], weights_format="OIX", groups=groups)
     inputs = [tensor(0, [1, 2, 5]), tensor(1, [2] * rank)]
     graph = op(0, "Convolution", inputs, [tensor(2, [1, 2, 5])], **attributes)

@@ -1,9 +1,9 @@
-"""AvgPool where `ceil` lets a window reach beyond the padding: the only case that is disputed.
+"""AvgPool if `ceil` lets a window extend beyond the padding, the only disputed case.
 
-The document does not say by what such a window's sum is divided; it refers to ONNX's
-AveragePool, which counts what is within the padding, as torch does.  OpenVINO's CPU plugin
-(2026.4, measured: `openvino` below) divides by the whole window wherever there is any
-padding, and as ONNX does where there is none.
+The document does not state the divisor of such a window's sum; it refers to ONNX's AveragePool,
+which counts the elements within the padding, as torch does.  OpenVINO's CPU plugin (2026.4,
+measured: `openvino` below) divides by the whole window if there is any padding, and like ONNX
+otherwise.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ TABLE = [
     ("6", "4", "4", "0", "1", [2.5, 11 / 3], [2.5, 2.75]),
     ("6", "4", "4", "0", "0", [2.5, 5.5], [2.5, 5.5]),
     ("5", "2", "4", "0", "0", [1.5, 5.0], [1.5, 5.0]),
-    # The last window begins behind the data: the mean of nothing, as in OpenVINO.
+    # The last window begins behind the data: the mean of no elements is NaN, as in OpenVINO.
     ("4", "1", "2", "0", "0", [1.0, 3.0, NAN], [1.0, 3.0, NAN]),
     ("9", "2", "9", "0", "0", [1.5, NAN], [1.5, NAN]),
-    # Padding on one axis decides for the other, too.
+    # Padding on one axis affects the divisor for the other axis, too.
     ("3,3", "2,2", "2,2", "0,0", "1,0", [3.0, 4.5, 3.75, 4.5], [3.0, 2.25, 3.75, 2.25]),
     ("3,3", "2,2", "2,2", "1,0", "0,0", [0.75, 1.5, 6.0, 7.5], [0.75, 0.75, 6.0, 3.75]),
 ]
@@ -109,7 +109,7 @@ def test_nothing_is_told_where_they_agree_or_nothing_is_known(
 
 
 def test_a_kernel_of_any_extent_takes_no_longer(tmp_path: Path) -> None:
-    """It was walked over element by element; pads as wide let it stand on the data."""
+    """The kernel was once iterated over element by element; equally wide pads let it fit."""
     far = 2**40
     for kind, pads in (("AvgPool", str(far)), ("MaxPool", str(far))):
         attributes = {"kernel": str(2 * far), "strides": str(far), "exclude-pad": "true"}

@@ -1,4 +1,4 @@
-"""MaxPool and AvgPool against SciPy, and values worked by hand."""
+"""MaxPool and AvgPool against SciPy, and against values worked by hand."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_pool(run, kind: str, attributes, expected) -> None:
 
 
 def test_a_pool_hands_nan_on(run) -> None:
-    """Semantics, 'Numbers': NaN propagates as IEEE arithmetic says."""
+    """Semantics, 'Numbers': NaN propagates as in IEEE arithmetic."""
     data = np.array([[[1.0, math.nan, 3.0, 4.0]]], np.float32)
     found, where = run("MaxPool-8", data, kernel="2", strides="2")
     assert math.isnan(found[0, 0, 0])
@@ -59,7 +59,7 @@ def test_a_pool_hands_nan_on(run) -> None:
 
 
 def test_adaptive_pools_of_many_positions_pool_each_window_once(run) -> None:
-    """Two elements have three different windows, however many positions are asked for."""
+    """Two elements have three different windows, whatever the number of positions."""
     data = np.array([[[1.0, 3.0]]], np.float32)
     found = run("AdaptiveAvgPool-8", data, [100_001])
     assert found[0, 0, [0, 50_000, 100_000]].tolist() == [1, 2, 3]

@@ -13,7 +13,7 @@ from deconv_ir.ops.quantization.fake_convert import FakeConvert
 
 
 def every_number(exponent: int, fraction: int, bias: int, largest: float) -> list[float]:
-    """All finite numbers that are not negative, in order: their index is their code."""
+    """Return all finite numbers that are not negative, in order: their index is their code."""
     found = []
     for code in range(1 << (exponent + fraction)):
         power, rest = code >> fraction, code & ((1 << fraction) - 1)
@@ -29,7 +29,7 @@ NUMBERS = {
 
 
 def nearest(value: float, numbers: list[float]) -> float:
-    """The nearest number; of two, the one with an even code; beyond the last one, that."""
+    """Return the nearest number, on ties the one with an even code, at most the largest."""
     size = abs(value)
     at = bisect.bisect_left(numbers, size)
     if at == len(numbers):

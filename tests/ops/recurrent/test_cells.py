@@ -1,4 +1,4 @@
-"""Recurrent cells are their formulas, sequences are cells over time."""
+"""Recurrent cells follow their formulas, and sequences apply cells over time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_lstm_cell_is_its_formula(run) -> None:
     hidden, state = run("LSTMCell-4", x, h0, c0, w, r, b, hidden_size="4")
     np.testing.assert_allclose(state, cell, atol=1e-5)
     np.testing.assert_allclose(hidden, sigmoid(o) * np.tanh(cell), atol=1e-5)
-    # Gates f, i, c, o put in the order i, o, f, c.
+    # Weights for gates f, i, c, o are reordered to i, o, f, c.
     moved = [np.concatenate([np.split(m, 4)[k] for k in (1, 3, 0, 2)]) for m in (w, r, b)]
     again, _ = run("LSTMCell", x, h0, c0, *moved, hidden_size="4", weights_format="iofc")
     np.testing.assert_allclose(again, hidden, atol=1e-6)
@@ -37,7 +37,7 @@ def test_lstm_cell_is_its_formula(run) -> None:
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_a_sequence_is_its_cell_over_time(run, direction: str) -> None:
-    """Shorter sequences end early: later outputs are 0, and the state is that of their end."""
+    """Shorter sequences end early: later outputs are 0, and the state is the one at their end."""
     n, t, i, h = 2, 4, 3, 2
     lengths = [4, 2]
     ways = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}[direction]

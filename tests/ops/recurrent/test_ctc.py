@@ -1,4 +1,4 @@
-"""The decoders against itertools: groups of equal classes, without the blank one."""
+"""CTC decoders against itertools: merge groups of equal classes, then drop blanks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_there_is_a_class(kind: type) -> None:
 
 
 def loss(scores: np.ndarray, target: list[int], blank: int, merge: bool) -> float:
-    """Add up the probabilities of all paths that are decoded as the target."""
+    """Sum the probabilities of all paths that decode to the target."""
     probabilities = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
     steps, classes = scores.shape
     total = 0.0
@@ -94,7 +94,7 @@ def test_loss(collapse: bool, unique: bool, merge: bool, blank: int | None) -> N
 
 
 def test_loss_of_nothing() -> None:
-    """Without a step, no label is certain and any other is impossible."""
+    """Without time steps, an empty target has probability 1, and any other 0."""
     logits, none = np.zeros((1, 2, 3), np.float32), np.array([0])
     (found,) = CTCLoss().execute([logits, none, np.array([[1, 1]]), none], Context())
     assert found.tolist() == [0]

@@ -1,4 +1,4 @@
-"""An LSTM over time is its cell, moment by moment: however it is run, in both versions."""
+"""An LSTM over time applies its cell step by step, in both versions and every way to run it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def inputs_of(time: int, directions: int) -> list[np.ndarray]:
-    """X, both states, W, R and B."""
+    """Return X, both states, W, R and B."""
     shapes: list[tuple[int, ...]] = [(BATCH, time, INPUTS)]
     shapes += [(BATCH, directions, HIDDEN)] * 2
     shapes += [(directions, 4 * HIDDEN, *rest) for rest in ((INPUTS,), (HIDDEN,), ())]
@@ -32,7 +32,7 @@ def inputs_of(time: int, directions: int) -> list[np.ndarray]:
 def by_cell(
     run: Any, kind: str, inputs: list[np.ndarray], direction: str, lengths: list[int], **how: str
 ) -> list[np.ndarray]:
-    """The outputs of a sequence, one call of the cell a moment."""
+    """Compute the outputs of a sequence, with one call of the cell per step."""
     x, h0, c0, w, r, b = inputs
     ways, time = DIRECTIONS[direction], x.shape[1]
     expected, last = np.zeros((BATCH, len(ways), time, HIDDEN), np.float32), [h0.copy(), c0.copy()]
@@ -65,7 +65,7 @@ def check(found: Any, expected: list[np.ndarray]) -> None:
 def test_an_lstm_over_time_is_its_cell(
     run: Any, version: int, direction: str, time: int, attributes: dict[str, str]
 ) -> None:
-    """LSTMSequence-1 and -5: the cell, whose formula is checked elsewhere, moment by moment."""
+    """LSTMSequence-1 and -5 apply the cell, whose formula is tested elsewhere, step by step."""
     inputs = inputs_of(time, len(DIRECTIONS[direction]))
     expected = by_cell(run, "LSTMCell-4", inputs, direction, [time] * BATCH, **attributes)
     found = run(
@@ -100,7 +100,7 @@ def test_what_the_first_version_has_beside(
 def test_constant_weights_are_arranged_once_and_time_is_cut(
     run: Any, version: int, direction: str, lengths: list[int], tmp_path: Path
 ) -> None:
-    """With as little memory as can be, the gates are computed for 16 moments at a time."""
+    """With the smallest scratchpad, the gates are computed for 16 steps at a time."""
     x, h0, c0, w, r, b = inputs = inputs_of(50, len(DIRECTIONS[direction]))
     ir = IR()
     given = [

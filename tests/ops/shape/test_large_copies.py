@@ -1,4 +1,4 @@
-"""Copies that are large enough to be compiled, beside sums of indices worked by hand."""
+"""Copies that are large enough for the compiled kernel, against index sums worked by hand."""
 
 from __future__ import annotations
 

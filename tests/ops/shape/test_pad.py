@@ -1,4 +1,4 @@
-"""Pads of every mode, also negative ones, beside numpy.pad and a cut."""
+"""Pads of every mode, including negative ones, against numpy.pad and slices."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from deconv_ir.operations import Context, find_operation
 from deconv_ir.ops.shape.pad import PadValues
 
 _BEYOND = {PadValues.REFLECT: -1, PadValues.SYMMETRIC: 0}
-"""By how much a pad may be longer than the axis."""
+"""The number of elements by which a pad may exceed the axis."""
 
 
 @pytest.mark.parametrize("mode", PadValues)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_pads(mode: PadValues, seed: int) -> None:
-    """Into an array that is given, which a plan reuses, and into one of its own."""
+    """Results go into an array that a plan reuses, or into a new one."""
     rng = np.random.default_rng(seed)
     shape = tuple(map(int, rng.integers(1, 6, rng.integers(1, 5))))
     low = [-extent // 2 if seed % 2 else 0 for extent in shape]

@@ -1,1 +1,1 @@
-"""Single operations, as tables of cases: how OpenVINO builds them, and with which inputs."""
+"""Tables of cases for single operations: how OpenVINO builds them, and their inputs."""

@@ -1,4 +1,4 @@
-"""Short words for the tables of cases."""
+"""Short names for the tables of cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ o = _Opsets()
 
 
 def node(kind: str, version: int, inputs: Any, **attributes: Any) -> Any:
-    """Make an operation by type and opset, where the opset's function lacks something."""
+    """Make an operation by type and opset, if the opset's function lacks a feature."""
     from openvino.utils.node_factory import NodeFactory
 
     return NodeFactory(f"opset{version}").create(kind, list(inputs), attributes)

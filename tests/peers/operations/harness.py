@@ -1,4 +1,4 @@
-"""One operation in OpenVINO and here: outputs, and shapes of dynamic inputs."""
+"""Compare one operation in OpenVINO and here: outputs, and shapes for dynamic inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ov = pytest.importorskip(
 
 core = ov.Core()
 BF16 = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-"""Whether the CPU plugin computes in bf16 on this processor: with AVX-512."""
+"""Whether the CPU plugin computes in bf16 on this processor, as it does with AVX-512."""
 
 TOLERANCES = {"f32": 2e-5, "f64": 2e-5, "f16": 2e-3, "bf16": 2e-2}
 """Largest error, relative to the largest element of the output."""
@@ -30,7 +30,7 @@ TOLERANCES = {"f32": 2e-5, "f64": 2e-5, "f16": 2e-3, "bf16": 2e-2}
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """An input given at run time."""
+    """An input that is fed to each run."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -68,11 +68,11 @@ class Case:
     build : callable
         Takes the nodes of the inputs, returns the node of the operation.
     fault : str
-        What is wrong with OpenVINO's CPU plugin here, in a few words: the
-        outputs are compared with its reference implementation instead.
+        The fault of OpenVINO's CPU plugin, in a few words; the outputs are then compared with
+        those of its reference implementation.
     lenient : str
-        What OpenVINO lets pass in static inference, or says without knowing:
-        its static results do not judge.
+        An error that OpenVINO's static inference accepts, or a dim that it guesses; its static
+        results then do not count.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Case:
         return [i for i in self.inputs if isinstance(i, Parameter)]
 
     def model(self, shapes: Sequence[str] | None = None) -> Any:
-        """Build the model; `shapes` in place of the parameters' own."""
+        """Build the model, with `shapes` in place of the parameters' own."""
         nodes, parameters = [], []
         given = iter(shapes or [])
         for item in self.inputs:
@@ -124,7 +124,7 @@ def _tensor(array: np.ndarray) -> Any:
 
 
 def compare_outputs(case: Case, folder: Path, seed: int = 0) -> None:
-    """Run it on both sides with the same arrays."""
+    """Run the operation on both sides with the same arrays."""
     rng = np.random.default_rng(seed)
     arrays = {f"in{i}": p.array(rng) for i, p in enumerate(case.parameters())}
     path = case.save(folder)
@@ -146,7 +146,7 @@ def compare_outputs(case: Case, folder: Path, seed: int = 0) -> None:
 
 def _evaluate(model: Any, inputs: list[Any]) -> list[np.ndarray]:
     """Run a model with OpenVINO's reference implementations."""
-    # The evaluation gives tensors the shapes that depend on the inputs.
+    # The evaluation sets the shapes of outputs that depend on input values.
     outputs = []
     for output in model.outputs:
         shape = output.partial_shape
@@ -157,7 +157,7 @@ def _evaluate(model: Any, inputs: list[Any]) -> list[np.ndarray]:
 
 
 def compare(mine: np.ndarray, expected: np.ndarray, tolerance: float | None = None) -> None:
-    """Integers are equal; floats are close, NaN and infinities in the same places."""
+    """Require equal integers, and close floats with NaN and infinities in the same places."""
     if mine.dtype.kind in "iub":
         np.testing.assert_array_equal(mine, expected)
         return
@@ -173,7 +173,7 @@ def compare(mine: np.ndarray, expected: np.ndarray, tolerance: float | None = No
 
 
 def partial_shapes(case: Case, seed: int) -> list[str] | None:
-    """Make some dims of the parameters dynamic; None where there is nothing to change."""
+    """Make some dims of the parameters dynamic; return None if none can be changed."""
     rng = np.random.default_rng([seed, 7])
     shapes, changed = [], False
     for parameter in case.parameters():
@@ -197,10 +197,10 @@ def partial_shapes(case: Case, seed: int) -> list[str] | None:
 
 
 def their_shape(partial: Any) -> Any:
-    """Read OpenVINO's notation of a shape."""
+    """Parse OpenVINO's notation of a shape."""
     text = str(partial)
     shape = parse_shape(text)
-    # Where OpenVINO divides "no bound" it prints the quotient.
+    # OpenVINO sometimes divides its number for "no bound", and prints the quotient.
     return shape and tuple(
         Interval(d.min, None) if isinstance(d, Interval) and (d.max or 0) > 2**50 else d
         for d in shape
@@ -208,10 +208,10 @@ def their_shape(partial: Any) -> Any:
 
 
 def compare_shapes(case: Case, folder: Path, seed: int) -> str | None:
-    """Infer with some dims dynamic; return what is wrong, None if nothing.
+    """Infer with some dims dynamic; return a description of the error, or None.
 
-    What is inferred must allow every static result, and say no less than
-    OpenVINO does, unless what OpenVINO says excludes a static result.
+    The inferred shape must allow every static result, and be at least as specific as OpenVINO's,
+    unless that excludes a static result.
     """
     shapes = partial_shapes(case, seed)
     if shapes is None:
@@ -244,7 +244,7 @@ def compare_shapes(case: Case, folder: Path, seed: int) -> str | None:
 
 
 def within(a: Shape, b: Shape) -> bool:
-    """Whether a shape says no less than another."""
+    """Return whether a shape is at least as specific as another."""
     if b is None:
         return True
     if a is None or len(a) != len(b):
@@ -257,7 +257,7 @@ def within(a: Shape, b: Shape) -> bool:
 
 
 def static_results(case: Case, shapes: Sequence[str], seed: int) -> list[list[Shape]]:
-    """Let OpenVINO infer for static shapes that the partial ones allow."""
+    """Infer with OpenVINO for static shapes that the partial ones allow."""
     rng = np.random.default_rng([seed, 11])
     found = []
     for attempt in range(24):

@@ -1,4 +1,4 @@
-"""Operations that move elements, and those that compute shapes."""
+"""Operations that move elements, and operations that compute shapes."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def shapes():
 
 
 def chains():
-    """Shapes computed in the graph, ending in a Reshape or a Broadcast."""
+    """Yield shapes computed in the graph that end in a Reshape or a Broadcast."""
 
     def const(values):
         return o[1].constant(np.array(values, np.int64))

@@ -77,7 +77,7 @@ def poolings():
                             x, s, *h, e, *t
                         ),
                         (f32(1, 2, 8, 9),),
-                        # With pads, it divides by the whole window, torch and ONNX do not.
+                        # With pads, OpenVINO divides by the whole window, unlike torch and ONNX.
                         semantics="openvino",
                     )
             for version, d in ((8, [1, 1]), (14, [1, 1]), (14, [2, 1])):
@@ -195,8 +195,8 @@ def interpolations():
         scales = [sizes[0] / 6, sizes[1] / 7]
         for where in COORDINATES:
             if sizes == [6, 7] and where == "tf_half_pixel_for_nn":
-                # OpenVINO drops an Interpolate that leaves the shape as it is; by the
-                # document this one moves the picture by half an element.
+                # OpenVINO drops an Interpolate that keeps the shape; by the document this one
+                # shifts the picture by half an element.
                 continue
             for mode in ("linear", "linear_onnx", "cubic"):
                 for by in ("sizes", "scales"):

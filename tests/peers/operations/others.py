@@ -54,7 +54,7 @@ def samples():
 
 
 def draws():
-    """OpenVINO draws other numbers: one class is all but certain, in each draw."""
+    """OpenVINO draws other random numbers, so one class is almost certain in each draw."""
     weights = np.array([[1e-4, 1, 1e-8], [1, 1e-8, 1e-4]])
     for again, logarithms, kind in itertools.product((True, False), (True, False), ("i32", "i64")):
         for count in (i64(2), s64(1)):

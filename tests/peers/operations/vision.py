@@ -53,7 +53,7 @@ def suppression():
                 c(0.2),
             ),
             semantics="openvino",
-            dynamic=version > 3,  # the rows that OpenVINO infers are fewer than those it gives
+            dynamic=version > 3,  # OpenVINO infers fewer rows than it returns
         )
     for version, kind, sigma in itertools.product((5, 9), ("i32", "i64"), (0.0, 0.4)):
         yield Case(
@@ -110,7 +110,7 @@ def multiclass():
             "nms_top_k": 6,
         }
         given = (f32(2, 9, 4, values=boxes(2, 9)), f32(2, 3, 9, low=0, high=1))
-        # Within an image, the CPU plugin's MatrixNms knows the order by score alone.
+        # Within an image, the CPU plugin's MatrixNms only supports the order by score.
         decays = ("linear", "gaussian") if across or order == "score" else ()
         for decay, normalized in itertools.product(decays, (True, False)):
             yield Case(
@@ -348,7 +348,7 @@ def matrices():
             f"fake_convert-{kind}-{wide}-shift",
             lambda x, s, z, k=kind: o[13].fake_convert(x, s, z, k),
             (f32(3, 40, low=-wide, high=wide), c([[0.5], [1.0], [3.0]]), c([[0.25], [0.0], [1.0]])),
-            tolerance=0.02,  # OpenVINO rounds to f16 on the way
+            tolerance=0.02,  # OpenVINO rounds intermediate results to f16
         )
 
 
@@ -442,7 +442,7 @@ def decoders():
 
 
 def binary():
-    """The filter's bits are stored as converters of binary networks did: from the lowest."""
+    """Store the filter's bits as converters of binary networks did, from the lowest bit."""
     rng = np.random.default_rng(0)
     for pad_value, channels, attributes in [
         (0.0, 8, ([1, 1], [1, 1], [1, 1], [1, 1])), (1.0, 16, ([2, 1], [1, 0], [2, 1], [1, 1])),
