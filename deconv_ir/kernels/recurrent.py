@@ -12,7 +12,7 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, current_machine, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
@@ -111,11 +111,12 @@ def recur(
     other = states[1] if packed.inner is None else packed.inner
     steps = np.empty((batch, directions, time, h), np.float32)
     flags = sum(1 << d for d in range(directions) if backwards(d))
-    isa = INSTRUCTION_SETS.index(instruction_set())
+    isa = instruction_set()
     projected = np.empty((directions, at_once, batch, packed.gates * width), np.float32)
     module.recur(
-        isa, packed.inner is not None, np.ascontiguousarray(x), packed.w, packed.r, packed.b,
-        other, hidden, steps, projected, flags, get_threads(),
+        INSTRUCTION_SETS.index(isa), packed.inner is not None, np.ascontiguousarray(x), packed.w,
+        packed.r, packed.b, other, hidden, steps, projected, flags, get_threads(),
+        current_machine().multiply_adds(isa),
     )  # fmt: skip
     last = [hidden[0], *states[1:]]
     return [steps, *(state[:, :, :h].swapaxes(0, 1) for state in last)]

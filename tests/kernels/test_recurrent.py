@@ -115,10 +115,10 @@ def test_c_refuses_what_does_not_fit() -> None:
     shapes = [(1, 3, 2), (1, 1, 2, 4, 16), (1, 1, 5, 4, 16), (1, 1, 4, 16), (1, 1, 16),
               (2, 1, 1, 16), (1, 1, 3, 5), (1, 3, 1, 64)]  # fmt: skip
     good = [np.zeros(shape, np.float32) for shape in shapes]
-    module.recur(0, False, *good, 0, 1)
+    module.recur(0, False, *good, 0, 1, 2.0)
     for i, array in enumerate(good):
         for bad in (array[..., :-1].copy(), array.astype(np.float64), array[0]):
             with pytest.raises(ValueError, match="fit"):
-                module.recur(0, False, *good[:i], bad, *good[i + 1 :], 0, 1)
+                module.recur(0, False, *good[:i], bad, *good[i + 1 :], 0, 1, 2.0)
     with pytest.raises(ValueError, match="fit"):
-        module.recur(9, False, *good, 0, 1)
+        module.recur(9, False, *good, 0, 1, 2.0)

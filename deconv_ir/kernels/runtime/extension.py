@@ -6,7 +6,7 @@ import functools
 import importlib
 from types import ModuleType
 
-_INTERFACE = 30
+_INTERFACE = 31
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 

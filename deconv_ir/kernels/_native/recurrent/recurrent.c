@@ -11,9 +11,11 @@
 
 #include <string.h>
 
-/* Multiply-adds that are worth a thread of their own; of a moment, after which threads wait for
- * each other. */
+/* Multiply-adds that are worth a thread of their own. */
 #define LEAST_SHARED ((int64_t)1 << 18)
+/* Cycles of the multiply-adds of a moment from which on threads share it: after each moment they
+ * wait for each other. */
+#define SHARED_MOMENT 8192
 
 struct recurrence {
     const struct recurrent_functions *functions;
@@ -29,6 +31,7 @@ struct recurrence {
     int64_t at_once, backwards; /* moments; a bit for each direction */
     int64_t begin, end, moment; /* moments of projected; the one that all threads are at */
     int64_t shares;             /* of the blocks, one a thread */
+    double multiply_adds;       /* that a core begins in a cycle */
 };
 
 static int64_t place_of(const struct recurrence *r, int64_t d, int64_t moment) {
@@ -120,6 +123,7 @@ static void do_share(void *context, int64_t job, void *scratch) {
 static int run(struct recurrence *r, int64_t threads) {
     const int64_t state = r->directions * r->batch * r->blocks * RECURRENT_UNITS;
     const int64_t jobs = r->directions * r->blocks, work = state * r->gates * r->units;
+    const int is_shared = threads > 1 && (double)work >= SHARED_MOMENT * r->multiply_adds;
     int failed = 0;
     r->shares = least(jobs, threads);
     for (r->begin = 0; r->begin < r->time && !failed; r->begin = r->end) {
@@ -129,7 +133,7 @@ static int run(struct recurrence *r, int64_t threads) {
         failed = parallel_run(project_block, r, jobs,
                               most(1, least(threads, all / LEAST_SHARED)), 0);
         r->moment = r->begin;
-        if (!failed && (threads == 1 || work < LEAST_SHARED))
+        if (!failed && !is_shared)
             failed = parallel_run(do_direction, r, r->directions,
                                   work * count < LEAST_SHARED ? 1 : threads, 0);
         else
@@ -175,21 +179,26 @@ static int fill_in(struct recurrence *r, const Py_buffer *b, int is_gru) {
 }
 
 /* recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards,
- * threads): the arrays of struct recurrence, in f32 and contiguous. */
+ * threads, vectors of multiply-adds a cycle): the arrays of struct recurrence, in f32 and
+ * contiguous. */
 PyObject *module_recur(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, is_gru, failed = -1;
     long long backwards, threads;
+    double vectors;
     PyObject *given[ARRAYS];
-    if (!PyArg_ParseTuple(arguments, "ipOOOOOOOOLL", &isa, &is_gru, &given[X], &given[W],
+    if (!PyArg_ParseTuple(arguments, "ipOOOOOOOOLLd", &isa, &is_gru, &given[X], &given[W],
                           &given[R], &given[BIAS], &given[EXTRA], &given[HIDDEN], &given[STEPS],
-                          &given[PROJECTED], &backwards, &threads))
+                          &given[PROJECTED], &backwards, &threads, &vectors))
         return NULL;
     Py_buffer buffers[ARRAYS] = {0};
     struct recurrence r = {.backwards = backwards};
     const unsigned written = 1 << HIDDEN | 1 << STEPS | 1 << PROJECTED | !is_gru << EXTRA;
     int good = take_arrays(given, ARRAYS, written, buffers) && isa_available(isa);
-    if (good) r.functions = BY_ISA(isa, functions_recurrent) + is_gru;
+    if (good) {
+        r.functions = BY_ISA(isa, functions_recurrent) + is_gru;
+        r.multiply_adds = vectors * microkernels_for((enum isa)isa, ACC_F32)->lanes;
+    }
     if (good && fill_in(&r, buffers, is_gru)) {
         begin_unlocked();
         failed = run(&r, most(1, least(threads, MOST_THREADS)));
