@@ -1,4 +1,4 @@
-"""Options with few values, which users give by name."""
+"""Options whose values users give by name."""
 
 from __future__ import annotations
 
