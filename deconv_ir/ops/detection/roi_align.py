@@ -50,7 +50,7 @@ class _Regions(Operation, abc.ABC):
     spatial_scale: float = attribute(number(minimum=0))
 
     numbers: ClassVar[int] = 4
-    """Numbers that a region has."""
+    """Number of values of a region."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs[:2], _INPUTS, "float")
@@ -124,7 +124,7 @@ class ROIAlign3(_Regions):
 
 
 def _neighbours(places: Array, extent: int) -> tuple[Any, Any, Any]:
-    """Return the elements before and after places, and the weight of the second."""
+    """Return the elements before and after each position, and the weight of the latter."""
     places = np.clip(places, 0, extent - 1)
     low = places.astype(np.int64)
     return low, np.minimum(low + 1, extent - 1), places - low
