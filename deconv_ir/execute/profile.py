@@ -30,9 +30,10 @@ class LayerTime(NamedTuple):
     operations : int or None
         Arithmetic operations, a multiply-add counted as two; None: not counted.
     within : str
-        The layer and its body that the layer is in, as ``loop/body``; empty: in none.
+        The layer and body that contain the layer, as ``loop/body``; empty: the main graph.
     bytes : int or None
-        Of its inputs and outputs, each once: what it reads and writes at least; None: not known.
+        Bytes of its inputs and outputs, each counted once: the minimum memory traffic; None: not
+        known.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Profile:
     Attributes
     ----------
     layers : list of LayerTime
-        In the order in which they ran, of all runs that it was given to.
+        All layers in the order of execution, for all runs with this profile.
 
     Examples
     --------
@@ -84,17 +85,17 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Time of all layers together, in seconds; those of bodies are in that of their layer."""
+        """Total time of all layers, in seconds; layers of bodies are included in their layer."""
         return sum(row.seconds for row in self.layers if not row.within)
 
     def start(self) -> None:
-        """Count the time from now on, unless a run has started before."""
+        """Start the clock, unless a run has started before."""
         with self._lock:
             if self._origin is None:
                 self._origin = perf_counter()
 
     def add(self, row: LayerTime, began: float) -> None:
-        """Add the time of a layer that began at `began`, as `time.perf_counter` counts."""
+        """Add the time of a layer that began at `began`, in seconds of `time.perf_counter`."""
         self.start()
         with self._lock:
             assert self._origin is not None, "it has started"
@@ -131,13 +132,13 @@ class Profile:
 
 
 def record(profile: Profile, plan: Plan) -> Observer:
-    """Return the observer to which a run reports its steps."""
+    """Return the observer that receives the steps of a run."""
     profile.start()
     return _Recorder(profile, plan)
 
 
 class _Recorder(NamedTuple):
-    """Takes the times of the steps of one plan."""
+    """Records the times of the steps of one plan."""
 
     profile: Profile
     plan: Plan
