@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """One layer of a plan.
+    """A layer of a plan.
 
     Attributes
     ----------

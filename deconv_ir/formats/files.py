@@ -62,7 +62,7 @@ def read_input(
     error_type: type[DeconvError] = DeconvError,
     hint: str | None = None,
 ) -> bytes:
-    """Return the bytes of a file that a user named; messages call it `what`.
+    """Return the bytes of a file that a user named; `what` is its name in messages.
 
     The error, of `error_type`, has the rule ``io`` or ``oversize``.
     """
@@ -106,7 +106,7 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
         folder = os.path.realpath(path.parent)
-        # A name such as /dev/stdout stands for a file that the caller has opened.
+        # A name such as /dev/stdout refers to a file that the caller has opened.
         if not stat.S_ISREG(mode) or folder == "/dev" or folder.startswith("/proc/"):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
     # The name is chosen before the file is created, so that cleanup finds it

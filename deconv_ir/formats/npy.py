@@ -93,7 +93,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     header = io.BytesIO(len(text).to_bytes(len(length), "little") + text)
     reader = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     try:
-        # Where this fails, NumPy would tokenize the text, which can take seconds.
+        # If this fails, NumPy would tokenize the text, which can take seconds.
         ast.literal_eval(text.decode("latin1"))
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
         raise InputError("not a .npy file: its header is not a literal", file=name) from error
@@ -117,7 +117,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
 
 
 def _read_exactly(stream: io.BufferedIOBase | BinaryIO, size: int, name: str) -> bytearray:
-    """Read `size` bytes; memory grows with the file, not with what the header promises."""
+    """Read `size` bytes; memory grows with the file, not with the size in the header."""
     data = bytearray()
     while len(data) < size:
         chunk = stream.read(min(max(_CHUNK, len(data)), size - len(data)))

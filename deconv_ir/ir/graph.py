@@ -190,7 +190,7 @@ Source = tuple[int, int]
 
 
 class Topology(NamedTuple):
-    """How the layers of a graph are connected, by index.
+    """The connections of the layers of a graph, by index.
 
     Attributes
     ----------

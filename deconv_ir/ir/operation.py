@@ -88,7 +88,7 @@ class Kernel(abc.ABC):
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> Sequence[Any]:
-        """Compute the outputs, the first into `out` where the operation `accepts_out`."""
+        """Compute the outputs, the first into `out` if the operation `accepts_out`."""
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         """Plan runs with these shapes; see `Operation.bind`.  Cheap: no weights are packed."""
@@ -410,7 +410,7 @@ class Operation(Record):
         raise UnsupportedError(f"{type(self).__name__} cannot be executed")
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
-        """Return the result of `execute` as a lazy tensor; None where that is not possible."""
+        """Return the result of `execute` as a lazy tensor; None if that is not possible."""
         return None
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:

@@ -40,8 +40,8 @@ class ScratchpadBudget(NamedTuple):
     Attributes
     ----------
     scratch_bytes : int
-        Bytes for temporary arrays of all threads; exceeded only where the work
-        cannot be cut into parts that are small enough.
+        Bytes for temporary arrays of all threads; exceeded only if the work cannot be divided into
+        small enough parts.
     winograd_bytes : int
         The scratchpad for which the kernel chooses between Winograd and direct sums;
         0: direct sums.

@@ -26,7 +26,7 @@ from deconv_ir.suggestions import nearest, one_edit_apart
 
 
 def check_document(document: Document, semantics: Semantics = Semantics.SPEC) -> list[Judgement]:
-    """Judge every layer, and every oneDNN Graph file, of a document, in its order."""
+    """Check every layer, and every oneDNN Graph file, of a document, in order."""
     found = [_Check(document, example, semantics).judge() for example in scan(document)]
     if isinstance(document, Notebook):
         return [_in_file(judgement, document) for judgement in found]
@@ -114,7 +114,7 @@ class _Check:
         return [f for f in self.findings if f.severity is Severity.ERROR]
 
     def wrong(self, computed: tuple[Shape, ...] = ()) -> Judgement:
-        """Judge the example wrong; mention `fix` if it can correct the dims."""
+        """Return the verdict "wrong", mentioning `fix` if it can correct the dims."""
         reason = "; ".join(f.message for f in self.errors)
         judgement = self.done(Verdict.WRONG, reason, computed)
         edits, _ = corrections(judgement, self.document)

@@ -42,7 +42,7 @@ def find_graphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def judge_graphs(document: Document, semantics: Semantics) -> list[Judgement]:
-    """Judge every oneDNN Graph file of a document, in its order."""
+    """Check every oneDNN Graph file of a document, in order."""
     return [_judge(document, start, end, semantics) for start, end in find_graphs(document.text)]
 
 

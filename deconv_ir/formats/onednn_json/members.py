@@ -205,7 +205,7 @@ class Members:
     def shape(self, node: Node) -> Shape:
         """Return the dims of a tensor; -1 and the least integer stand for unknown.
 
-        The library writes one least integer, too, where not even the rank is known.
+        The library also writes a single least integer for an unknown rank.
         """
         dims = self.integers(node, "shape")
         if dims is None or dims == (_UNKNOWN,):

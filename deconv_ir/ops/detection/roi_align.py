@@ -25,7 +25,7 @@ _EXAMPLE = (
 
 
 class Pooling(enum.Enum):
-    """How the samples of a bin are combined."""
+    """The function that combines the samples of a bin."""
 
     AVG = "avg"
     MAX = "max"
@@ -142,7 +142,7 @@ def _weights(low: Any, high: Any, part: Any, extent: int) -> Any:
 
 
 def _greatest(data: Array, rows: tuple[Any, Any, Any], columns: tuple[Any, Any, Any]) -> Array:
-    """Return the greatest sample of each bin."""
+    """Return the maximum sample of each bin."""
     bins = len(rows[0]), len(columns[0])
     across = _points(*columns, data.shape[2])
     output = np.empty((len(data), *bins), data.dtype)

@@ -37,7 +37,7 @@ class _Softmax(TakesOut):
         return along_axes(self, boxes, (axis,), inputs, outputs)
 
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
-        """Subtract the greatest element along the axis first; narrow floats are widened."""
+        """Subtract the maximum along the axis first; narrow floats are widened."""
         from deconv_ir.kernels.normalization import softmax
 
         (data,) = inputs

@@ -71,7 +71,7 @@ class BiasAdd(Composite):
 
 
 class Accumulation(enum.Enum):
-    """The precision that oneDNN may sum in; sums are in f32 here, whatever is allowed."""
+    """The precision in which oneDNN may sum; here, sums are always in f32."""
 
     STRICT = "strict"
     RELAXED = "relaxed"

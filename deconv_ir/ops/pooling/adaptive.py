@@ -71,7 +71,7 @@ class _AdaptivePool(Operation):
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box, target = boxes[0], known_integers(inputs[1])
-        # Positions of the greatest elements are relative to the whole data.
+        # Positions of the maxima are relative to the whole data.
         if box is None or target is None or any(boxes[1:]):
             return super().tile(boxes, inputs, outputs, context)
         spans, windows = list(box[:2]), []
@@ -176,7 +176,7 @@ class AdaptiveMaxPool(_AdaptivePool):
         return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
 
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
-        """Return the greatest elements, and their positions."""
+        """Return the maxima and their positions."""
         wide = widen(data)
         places = np.arange(int(np.prod(wide.shape[2:]))).reshape(wide.shape[2:])
         different, used = self.windows(windows)

@@ -32,7 +32,7 @@ class _MaxPool(Pooling):
     """The greatest element under a window; NaN if one is."""
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
-        """Return a function that computes the greatest elements."""
+        """Return a function that computes the maxima."""
         windows, wide = self.windows(shape[2:]), working_dtype(dtype)
         largest, _ = self.sliding(
             slide(np.maximum, lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes),
@@ -68,7 +68,7 @@ class MaxPool1(_MaxPool):
 
 
 class _MaxPoolWithIndices(_MaxPool):
-    """MaxPool with a second output: the positions of the greatest elements."""
+    """MaxPool with a second output: the positions of the maxima."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
     index_element_type: ElementType = attribute(result_type(), I64)
@@ -103,7 +103,7 @@ class _MaxPoolWithIndices(_MaxPool):
         return 8 * data + (8 + 1 + 3 * 8) * result
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Compute the greatest elements, and their positions.
+        """Compute the maxima and their positions.
 
         An index is relative to the data, flattened from `axis` on; among equal elements, the first
         one is chosen.

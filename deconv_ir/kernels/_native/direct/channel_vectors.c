@@ -20,12 +20,12 @@
 /* The gathered data of one tile, in scratch. */
 struct gathered {
     float *weights, *bias;
-    int32_t *places; /* [row][column] of the data that the tile sees: vectors of a plane */
+    int32_t *places; /* [row][column] of the data that the tile reads: vectors of a plane */
     struct stretch rows, columns; /* of the data */
     int64_t first_channel, channels;
 };
 
-/* The stretch of an axis that a tile sees, where all positions modulo the stride are read. */
+/* The stretch of an axis that a tile reads, if all positions modulo the stride are read. */
 static struct stretch seen_along(const struct context *c, const struct tile *tile, int axis) {
     const struct axis *a = &c->plan->axes[axis];
     const int64_t first = tile->first[axis] + a->low;

@@ -165,8 +165,8 @@ static int append(Packer *self, struct filter filter) {
     return fits ? 0 : OUT_OF_MEMORY;
 }
 
-/* add(kernel, descriptor, offset): add a filter to be read from a file and packed; False if no
- * thread can be started. */
+/* add(kernel, descriptor, offset): add a filter to be read from a file and packed; False if that is
+ * not possible, as without threads. */
 static PyObject *packer_add(PyObject *object, PyObject *arguments) {
     Packer *self = (Packer *)object;
     PyObject *layer;

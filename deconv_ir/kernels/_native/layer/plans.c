@@ -42,7 +42,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
                          self->k.packing.subs[1].count * self->k.packing.subs[2].count;
     if (!may_use_winograd(self)) return 1;
-    /* With few channels, the transforms never pay. */
+    /* With few channels, the transforms are never faster. */
     if (!forced && least(layer->channels_in, rows) < WINO_FEWEST_CHANNELS) return 1;
     /* With one position of data, Winograd saves no products. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;

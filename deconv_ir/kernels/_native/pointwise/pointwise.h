@@ -85,7 +85,7 @@ struct pointwise_arrays {
     int dims;
     int64_t shape[MOST_DIMS], count; /* of the output, which is contiguous */
     const char *inputs[MOST_INPUTS];
-    int64_t steps[MOST_INPUTS][MOST_DIMS]; /* elements; 0 where an input is broadcast */
+    int64_t steps[MOST_INPUTS][MOST_DIMS]; /* elements; 0 if an input is broadcast */
     char *out;
 };
 

@@ -1,5 +1,5 @@
-/* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32.  Some queries
- * are computed at once, whose weights stay in cache as [key][query]: no sums across lanes.
+/* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32.  The weights
+ * of the queries that are computed at once stay in cache as [key][query]: no sums across lanes.
  *
  * The GEMMs of a job: the scores, then the results.
  *   M  keys; then queries

@@ -27,7 +27,7 @@ struct product {
     const float *packed; /* b, or NULL */
     const float *bias;   /* initial value of the sums of each row; or NULL */
     const struct epilogue *finish; /* of complete sums, or NULL */
-    float *out, scale; /* scale: factor of the rows of a */
+    float *out, scale; /* scale: factor of a */
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
     int64_t m, n, k, step, vectors, panels; /* step: from one row of `out` to the next */
@@ -38,7 +38,7 @@ struct product {
     int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
 };
 
-/* Where a thread packs: `a`, `b` and a vector a term. */
+/* The buffers of a thread: packed `a` and `b`, and a vector per term. */
 struct pack_places {
     float *a, *b, *gathered;
 };

@@ -16,7 +16,7 @@ struct taps {
 struct vector_taps {
     int64_t count, outputs;
     int64_t *first;  /* the element from which lanes count; -1: lanes count from the row's first,
-                        and lie further apart than a vector holds */
+                        and are further apart than a vector holds */
     int32_t *lanes;
     float *weight;   /* NULL: one tap of weight 1 */
 };
