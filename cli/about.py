@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def describe_fallback() -> str:
-    """Say that NumPy computes, where the compiled kernel was not built; else an empty text."""
+    """Return a note that the compiled kernel was not built, or an empty text if it was."""
     from deconv_ir.kernels.runtime.extension import compiled_module
 
     if compiled_module() is not None:

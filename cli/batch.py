@@ -18,7 +18,7 @@ def run_batch(
 ) -> list[dict[str, Array]]:
     """Stack the arrays of several files, run the model once, and divide its outputs.
 
-    `ranks` has the rank of each input in the model, where it is known.
+    `ranks` has the rank of each input in the model, if it is known.
     """
     import numpy as np
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 _RETRIES = 2
-"""How often a task whose worker dies is tried again."""
+"""Number of retries of a task whose worker dies."""
 _SILENT = logging.CRITICAL + 1
 
 
@@ -51,9 +51,9 @@ def worker_threads(request: Request) -> int | None:
 
 @contextlib.contextmanager
 def connect(request: Request) -> Iterator[Any]:
-    """Yield a client of the cluster that the options name, or of one with N local workers."""
+    """Yield a client of the cluster named by the options, or of a new one with N local workers."""
     distributed = import_dask("distributed")
-    # Its messages about workers and connections that end are not the user's concern.
+    # Dask's messages about ending workers and connections are not for the user.
     import_dask().config.set({"logging.distributed": "critical"})
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(_SILENT)
@@ -81,7 +81,7 @@ def connect(request: Request) -> Iterator[Any]:
 
 
 def tile_budget(client: Any) -> int:
-    """Return the bytes that a tile may take on any worker, by default."""
+    """Return the default memory of a tile on any worker, in bytes."""
     threads = client.nthreads()
     on_host: Counter[str | None] = Counter()
     for address, count in threads.items():
@@ -96,22 +96,22 @@ def tile_budget(client: Any) -> int:
 
 @contextlib.contextmanager
 def _started_workers(distributed: Any, count: int) -> Iterator[Any]:
-    """Yield a cluster of local processes, which only this one ends.
+    """Yield a cluster of local processes, which only this process ends.
 
-    A Ctrl-C of the terminal reaches the processes of a group all at once.  Here it waits until
-    the workers have started: the threads that start them, and they, inherit that it is blocked.
+    Ctrl-C in a terminal reaches all processes of a group.  The signal is blocked until the workers
+    have started: the starting threads and the workers inherit the mask.
     """
-    resource_tracker.ensure_running()  # it would unblock the signal
+    resource_tracker.ensure_running()  # its start would unblock the signal
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with distributed.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",  # by default, a port that another cluster may have
+            dashboard_address="127.0.0.1:0",  # the default port may be in use by another cluster
             scheduler_kwargs={"dashboard": False},
             silence_logs=_SILENT,
         ) as cluster:
-            # One that has waited comes here, and the cluster is closed.
+            # A pending signal is delivered here, and the cluster is closed.
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             yield cluster
     finally:
@@ -119,7 +119,7 @@ def _started_workers(distributed: Any, count: int) -> Iterator[Any]:
 
 
 def send_model(client: Any, model: Model, request: Request) -> Any:
-    """Return a future of the model: by path and digest where it is a file, else by its bytes."""
+    """Return a future of the model: by path and digest if it is a file, else by its bytes."""
     given: Any = model
     if request.model != STREAM and request.layer is None and not request.op_attrs:
         plain = not (request.in_shapes or request.op_kind or request.mb or request.dt)
@@ -134,19 +134,19 @@ def send_model(client: Any, model: Model, request: Request) -> Any:
             paths = [None if p is None else os.path.realpath(p) for p in (request.model, weights)]
             assert paths[0] is not None, "the model is a file"
             given = ModelFile.of(paths[0], paths[1], options)
-    # A task, so that a worker that takes the place of another can make it again.
+    # A task, so that a replacement worker can run it again.
     return client.submit(RemoteModel, given, pure=False, retries=_RETRIES)
 
 
 def submit(client: Any, function: Any, *arguments: Any) -> Any:
-    """Submit a task that is tried again if its worker dies."""
+    """Submit a task that is retried if its worker dies."""
     return client.submit(function, *arguments, pure=False, retries=_RETRIES)
 
 
 def completed(client: Any, futures: Any, *, in_order: bool = False) -> Iterator[Any]:
-    """Yield futures as they complete; those that are left are cancelled when this ends early.
+    """Yield futures as they complete; the remaining ones are cancelled if this ends early.
 
-    In order: as they were submitted, each to be waited for.
+    With `in_order`, in the order of submission.
     """
     distributed = import_dask("distributed")
     pending = list(futures)
@@ -154,7 +154,7 @@ def completed(client: Any, futures: Any, *, in_order: bool = False) -> Iterator[
         for future in pending if in_order else distributed.as_completed(pending):
             raise_again()
             yield future
-            # A result that is fetched is not computed again, whatever its worker does.
+            # A fetched result is not computed again, even if its worker dies.
             future.release()
     except BaseException:
         # Without a connection, no scheduler can be notified.
@@ -169,7 +169,7 @@ def result_of(future: Any) -> Any:
     Raises
     ------
     ResourceError
-        The workers died that tried it.
+        The workers that ran the task died.
     Mistake
         The cluster cannot be reached, or its workers lack a package.
     """

@@ -1,4 +1,4 @@
-"""Exit codes, messages and signals: how all commands run and end."""
+"""Exit codes, messages and signals, shared by all commands."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ EXIT_MISTAKE = 2
 EXIT_INTERRUPTED = 130
 
 STREAM = "-"
-"""The argument that stands for standard input or output."""
+"""The argument for standard input or output."""
 FROM_STDIN = "<stdin>"
 """Name of standard input in messages."""
 
 _MAX_LINE = 4 * MAX_MESSAGE
-"""Longest line of an error: place, layer, message and hint are bounded by themselves."""
+"""Maximum length of an error's line; location, layer, message and hint are bounded separately."""
 
 
 _OPTIONS = {
@@ -45,11 +45,11 @@ _OPTIONS = {
     "semantics='spec' or 'openvino' chooses": "--semantics spec|openvino chooses",
     "weights names another file": "--weights FILE names another file",
 }
-"""A hint of the library -> the option of a command that does the same."""
+"""A hint of the library -> the equivalent option of a command."""
 
 
 class Terminated(BaseException):
-    """The system asked us to end: clean up, then go."""
+    """The process was asked to terminate: clean up, then exit."""
 
 
 _received: list[int] = []
@@ -58,7 +58,7 @@ _received: list[int] = []
 
 def _terminate(number: int, frame: Any) -> NoReturn:
     _received.append(number)
-    # One is enough: cleaning up must not be cut short by the next.
+    # Later signals are ignored: they must not interrupt the clean-up.
     for again in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(again, signal.SIG_IGN)
     if number == signal.SIGINT:
@@ -67,20 +67,20 @@ def _terminate(number: int, frame: Any) -> NoReturn:
 
 
 def raise_again() -> None:
-    """Raise the exception of a signal that came, if a library or a finalizer has dropped it."""
+    """Raise the exception of a received signal, if a library or a finalizer has dropped it."""
     if _received:
         raise KeyboardInterrupt if _received[0] == signal.SIGINT else Terminated(_received[0])
 
 
 def _report_unraisable(unraisable: Any) -> None:
-    # Where a finalizer drops the exception of a signal, `raise_again` will raise it.
+    # If a finalizer drops the exception of a signal, `raise_again` will raise it.
     if not (_received and isinstance(unraisable.exc_value, KeyboardInterrupt | Terminated)):
         sys.__unraisablehook__(unraisable)
 
 
 @contextlib.contextmanager
 def _caught_signals() -> Iterator[None]:
-    """Turn the signals that end a process into exceptions, so that temporary files go."""
+    """Turn terminating signals into exceptions, so that temporary files are removed."""
     old: dict[int, Any] = {}
     report, sys.unraisablehook = sys.unraisablehook, _report_unraisable
     _received.clear()
@@ -92,7 +92,7 @@ def _caught_signals() -> Iterator[None]:
                 old[number] = handler
                 signal.signal(number, _terminate)
     except ValueError:
-        pass  # not in the main thread, which alone handles signals
+        pass  # not in the main thread, the only one that handles signals
     try:
         yield
     finally:
@@ -112,14 +112,14 @@ class Mistake(click.ClickException):
 
 
 def report_error(error: str | Exception) -> None:
-    """Print an error as all commands do: ``error: FILE:LINE: layer 'NAME' (TYPE, id N): ...``."""
+    """Print an error in the common form: ``error: FILE:LINE: layer 'NAME' (TYPE, id N): ...``."""
     if isinstance(error, DeconvError):
         error = as_line(error)
     _report("error", "red", str(error))
 
 
 def option_for(hint: str | None) -> str | None:
-    """Return a hint as a command gives it."""
+    """Return a hint in a command's form."""
     return hint if hint is None else _OPTIONS.get(hint, hint)
 
 
@@ -143,7 +143,7 @@ def note(message: str) -> None:
 
 
 def counted(things: Sized | int, word: str) -> str:
-    """Write a number with the word for what it counts."""
+    """Write a number with its noun, in the singular or plural."""
     number = things if isinstance(things, int) else len(things)
     return f"{number} {word}" + ("" if number == 1 else "s")
 
@@ -171,7 +171,7 @@ def _report(kind: str, colour: str, message: str) -> None:
 
 
 def _usage_message(error: click.ClickException) -> str:
-    """Return a click error in the form of our own messages."""
+    """Return a click error in the form of all messages."""
     if isinstance(error, click.NoSuchOption):
         message = f"no such option: {error.option_name}"
         if error.possibilities:
@@ -198,7 +198,7 @@ def run_command(command: click.Command) -> NoReturn:
                 prog_name=command.name, standalone_mode=False, color=colour_wanted()
             )
             if sys.stdout is not None:
-                sys.stdout.flush()  # while an error can still be reported
+                sys.stdout.flush()  # now, while an error can still be reported
     except click.exceptions.Exit as done:
         code = done.exit_code
     except (Mistake, click.exceptions.NoArgsIsHelpError) as error:
@@ -220,21 +220,21 @@ def run_command(command: click.Command) -> NoReturn:
     except Terminated as error:
         code = 128 + int(error.args[0])
     except (BrokenPipeError, SystemExit) as error:
-        # The reader of our output has closed the pipe.  click exits
-        # on its own then, and on nothing else but a request for completion.
+        # The reader of the output has closed the pipe.  click exits by itself in this case, and for
+        # a completion request.
         if isinstance(error, SystemExit) and error.code != 1:
             raise
         _drop_output()
         code = EXIT_OK
     except OSError as error:
-        # An error of a file names it; without a name, it is standard output.
+        # Errors of files have a name; without a name, it is standard output.
         _drop_output()
         where = "cannot write to standard output" if error.filename is None else error.filename
         report_error(f"{where}: {error.strerror or error}")
         code = EXIT_MISTAKE
     except Exception:
-        # Within the initialisation of an extension module, an interruption
-        # comes out as any other error.
+        # During the initialisation of an extension module, an interruption may appear as any other
+        # error.
         if not _received:
             raise
         code = 128 + _received[0]
@@ -242,7 +242,7 @@ def run_command(command: click.Command) -> NoReturn:
 
 
 def run_and_leave(command: click.Command) -> NoReturn:
-    """Run a command, and end the process without taking the interpreter apart."""
+    """Run a command, and end the process without finalizing the interpreter."""
     try:
         run_command(command)
     except SystemExit as done:
@@ -255,32 +255,32 @@ def run_and_leave(command: click.Command) -> NoReturn:
 
 def run_model_command(command: click.Command) -> NoReturn:
     """Run a command that may run a model, and end the process."""
-    # The kernels have threads of their own.  Those of NumPy's BLAS would take a
-    # third of its import to start, and spin beside ours after each product.
+    # The kernels have their own threads.  Those of NumPy's BLAS would take a third of its import to
+    # start, and spin concurrently after each product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     run_and_leave(command)
 
 
 def standard_input() -> BinaryIO:
-    """Return it, for bytes."""
+    """Return standard input as a binary stream."""
     if sys.stdin is None:
         raise Mistake("standard input is closed")
     return sys.stdin.buffer
 
 
 def read_standard_input(limit: int) -> bytes:
-    """Return it; of more than `limit` bytes one more, so that it is rejected as too large."""
+    """Return the bytes of standard input, at most `limit` + 1, so that larger input is rejected."""
     return standard_input().read(limit + 1)
 
 
 def require_absent(path: Path, force: bool) -> None:
-    """Require that a file is not there, or may be overwritten."""
+    """Require that a file does not exist, or may be overwritten."""
     if path.exists() and not force:
         raise Mistake(f"{path} already exists (use --force to overwrite)")
 
 
 def _occupy_standard_streams() -> None:
-    """Open closed standard streams, so that no file of ours takes their numbers."""
+    """Open closed standard streams, so that no other file gets their descriptors."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(descriptor)

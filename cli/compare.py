@@ -23,8 +23,8 @@ _BLOCK = 1 << 16
 class Comparison(NamedTuple):
     """The errors of an output against its reference.
 
-    Where the reference is 0, the relative error of an element out of tolerance is infinite,
-    and that of an element within is 0.
+    For a reference of 0, the relative error of an element out of tolerance is infinite, and that of
+    an element within tolerance is 0.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
 def compare_files(
     outputs: Mapping[str, Array], references: Mapping[str, str | Path], rtol: float, atol: float
 ) -> tuple[Comparison, ...]:
-    """Compare outputs with their references, which are files by the names of outputs."""
+    """Compare outputs with their references, files by the names of outputs."""
     found = []
     for name, path in references.items():
         actual, expected = outputs[name], read_array(str(path), name)
@@ -62,7 +62,7 @@ def compare_files(
 
 
 def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float) -> Comparison:
-    """Compare an output with a reference; NaN agrees with NaN, infinity with itself."""
+    """Compare an output with a reference; NaN equals NaN, and infinity equals itself."""
     import numpy as np
 
     if actual.shape != expected.shape:
@@ -73,14 +73,14 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
     if actual.size == 0:
         return Comparison(name, True, 0.0, 0.0, None, 0, 0, "empty")
     largest, relative, position, outside, start = -1.0, 0.0, 0, 0, 0
-    # Blocks in the order of the elements, whatever the layout: without copies of the arrays.
+    # Blocks in the order of the elements, for any layout, without copies of the arrays.
     blocks = np.nditer(
         [actual, expected], ["external_loop", "buffered"], order="C", buffersize=_BLOCK
     )
     for a, b in blocks:
         error, scale = _errors(a, b)
         with np.errstate(all="ignore"):
-            # An infinite reference makes an infinite tolerance; only itself agrees with it.
+            # An infinite reference gives an infinite tolerance, but must be equal.
             allowed = np.where(np.isfinite(scale), atol + rtol * scale, 0.0)
             off = error > allowed
             ratio = np.divide(
@@ -113,7 +113,7 @@ def _errors(actual: Array, expected: Array) -> tuple[Array, Array]:
         actual.dtype.kind,
         expected.dtype.kind,
     } <= set("iub"):
-        # Integers of 64 bits do not fit a float.
+        # Integers of 64 bits are not exact as floats.
         a, b = actual.astype(object), expected.astype(object)
         return abs(a - b).astype(np.float64), abs(b).astype(np.float64)
     a, b = actual.astype(np.float64), expected.astype(np.float64)

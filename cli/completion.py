@@ -48,7 +48,7 @@ def complete_rule(
 def complete_rules(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete the last of several rules with commas between, or a family of them."""
+    """Complete the last of several rules separated by commas, or a family."""
     from deconv_ir.linter.rule import FAMILIES
 
     before, comma, last = incomplete.rpartition(",")
@@ -62,7 +62,7 @@ def complete_rules(
 def _items(named: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    # A shell reads one line for each: names that no line can hold are left out.
+    # A shell reads one line for each name: names with line ends are left out.
     return [
         CompletionItem(name, help=text)
         for name, text in dict(named).items()

@@ -1,4 +1,4 @@
-"""deconv-cut: a part of a model as an IR of its own."""
+"""deconv-cut: a part of a model as a separate IR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""deconv-diff: where two models differ, in structure and in what they compute."""
+"""deconv-diff: differences of two models, in structure and in computed tensors."""
 
 from __future__ import annotations
 
@@ -201,12 +201,12 @@ def _bisect(request: DiffRequest) -> ModelDifference:
 
 
 class Dumps(Mapping[str, Any]):
-    """The .npy files of a folder by their names, read when they are asked for.
+    """The .npy files of a folder by their names, read on demand.
 
     Raises
     ------
     Mistake
-        There is no such folder, or it has no .npy file.
+        The folder does not exist, or has no .npy file.
     """
 
     def __init__(self, folder: str) -> None:

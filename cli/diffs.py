@@ -1,4 +1,4 @@
-"""Changes of --fix and --diff, as `patch` reads them."""
+"""Changes of --fix and --diff, in the format of `patch`."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def unified_diff(before: str, after: str, name: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    # str.splitlines would split at more than a diff does.
+    # str.splitlines also splits at characters that are not line ends in a diff.
     return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -1,4 +1,4 @@
-"""The commands as one: ``python -m deconv_ir run|lint|diff|cut|show|spec``."""
+"""All commands in one: ``python -m deconv_ir run|lint|diff|cut|show|spec``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
-    """Imports the command that is asked for."""
+    """Imports the requested command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -48,5 +48,5 @@ def command() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command that is named."""
+    """Run the named command."""
     run_model_command(command)

@@ -1,4 +1,4 @@
-"""Files that a command reads are never overwritten by those that it writes."""
+"""Protection of the files that a command reads from being overwritten by it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _Identity = tuple[int, int] | str
 class Guard:
     """The files of one run: those that it reads, and those that it is about to write.
 
-    Files are the same when device and inode are: through links, other spellings
-    and file systems that ignore case.
+    Files are compared by device and inode, which covers links, other spellings and file systems
+    that ignore case.
     """
 
     def __init__(self, read: Iterable[tuple[str, str | os.PathLike[str]]] = ()) -> None:
@@ -32,7 +32,7 @@ class Guard:
             self.add(what, path)
 
     def add(self, what: str, path: str | os.PathLike[str]) -> None:
-        """Protect a file, described as ``the model``; one that does not exist needs nothing."""
+        """Protect a file, with a description such as ``the model``; a missing file is ignored."""
         identity = _identity(path)
         if isinstance(identity, tuple):
             self._read.setdefault(identity, what)
@@ -71,5 +71,5 @@ def _identity(path: str | os.PathLike[str]) -> _Identity | None:
         found = Path(path).stat()
     except (OSError, ValueError):
         return os.path.realpath(path)
-    # Anything may be written to a device, and nothing is where a folder is.
+    # Devices may be written to, and folders cannot be overwritten by files.
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None

@@ -1,4 +1,4 @@
-"""Which array goes to which input."""
+"""Assignment of arrays to inputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAGIC = frozenset("*?[")
 
 
 def stands_for_many(text: str) -> bool:
-    """Whether an option, ``[NAME=]PATH``, stands for many files."""
+    """Whether an option, ``[NAME=]PATH``, refers to many files."""
     if SEVERAL in text:
         return True
     path = text.partition("=")[2] if "=" in text and not Path(text).exists() else text
@@ -41,9 +41,9 @@ def gather_inputs(
     shapes: Mapping[str, Shape],
     besides: Container[str] = (),
 ) -> dict[str, Array]:
-    """Read the arrays of --input, `given`, and make those that --random-inputs asks for.
+    """Read the arrays of --input, `given`, and make those requested by --random-inputs.
 
-    `shapes` are those of `shapes.input_shapes`; inputs `besides` come from elsewhere.
+    `shapes` is the result of `shapes.input_shapes`; inputs in `besides` are given otherwise.
     """
     names = [name for name in model.inputs if name not in besides]
     paths = pair("--input", given, names)
@@ -77,7 +77,7 @@ def _read_input(path: str, name: str, port: Port, shape: Shape) -> Array:
         array = read_array(path, name)
     except DeconvError as error:
         raise error.locate(file=path) from error
-    # An array that the model itself does not take is reported by the model.
+    # An array for an unknown input is reported by the model.
     if compatible(array.shape, port.shape) and not compatible(array.shape, shape):
         raise Mistake(
             f"{path}: {SHAPE_OPTION} gives input {name!r} the shape {format_shape(shape)}, "
@@ -94,9 +94,9 @@ def read_array(path: str, name: str) -> Array:
 
 
 def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Match ``[NAME=]FILE`` options with names; those without a name go in order.
+    """Match ``[NAME=]FILE`` options with names; those without a name are assigned in order.
 
-    A .npz file without a name stands for each of its arrays.
+    A .npz file without a name provides each of its arrays.
     """
     pairs: dict[str, str] = {}
     unnamed: list[str] = []
@@ -104,7 +104,7 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
         name, equals, _ = text.partition("=")
         matches = [n for n in names if text.startswith(f"{n}=")]
         if matches:
-            # A name may hold '=' itself: the longest that fits is meant.
+            # A name may contain '=': the longest match is used.
             name = max(matches, key=len)
             if name in pairs:
                 raise Mistake(f"{option} {name!r} is given twice")
@@ -144,5 +144,5 @@ def _unknown(option: str, name: str, names: Sequence[str]) -> Mistake:
 
 
 def _stored_names(path: str) -> list[str]:
-    """Return the names of the arrays in a .npz file; none of any other file."""
+    """Return the names of the arrays in a .npz file; empty for other files."""
     return npz.names(path) if path.endswith(npz.SUFFIX) and Path(path).exists() else []

@@ -1,4 +1,4 @@
-"""deconv-lint: find what is wrong with IRs and oneDNN Graph files."""
+"""deconv-lint: find mistakes in IRs and oneDNN Graph files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ zsh_source or fish_source for those shells.
 SERVER = "server"
 """The argument that starts the language server."""
 PRUNE_AT = 256
-"""Runs over more files also remove old entries of the cache."""
+"""Minimum number of files of runs that also remove old entries of the cache."""
 
 
 @click.command("deconv-lint", cls=Command, epilog=EPILOG, context_settings=CONTEXT)
@@ -161,7 +161,7 @@ def _serve(request: LintRequest) -> int:
 
 
 def _protect(files: list[str], settings: Settings, request: LintRequest) -> None:
-    """Require that the report and the baseline overwrite nothing that is checked."""
+    """Require that the report and the baseline do not overwrite a checked file."""
     from deconv_ir.formats.openvino_xml.weights import weights_beside
 
     from .guard import Guard
@@ -224,7 +224,7 @@ def _check_stdin(settings: Settings, request: LintRequest) -> Result:
 
 
 def _cache_folder(files: list[str], folder: str | None) -> str | None:
-    """Return the folder of the cache; one small file is checked faster than looked up."""
+    """Return the folder of the cache; None for one small file, which is faster without it."""
     if folder is not None or len(files) < 2:
         return folder
     from deconv_ir.linter.cache import default_folder

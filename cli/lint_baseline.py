@@ -1,4 +1,4 @@
-"""Sorting findings into known and new ones."""
+"""Separation of known and new findings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 def apply(
     file: str, results: list[Result], settings: Settings, *, update: bool
 ) -> tuple[list[Result], int]:
-    """Take the findings that a baseline knows out of the results; also return their number.
+    """Remove the findings of a baseline from the results; also return their number.
 
-    With `update`, the findings of the files that were checked are written to the baseline
-    first.
+    With `update`, the findings of the checked files are written to the baseline first.
     """
     stated = settings.config(results[0].file if results else "")
     path, root = Path(file), Path(stated.folder) if stated.file else None

@@ -1,4 +1,4 @@
-"""Fixing files in place, or showing the changes."""
+"""Fixes of files in place, or a diff of the changes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def fix_files(
     files: list[str], settings: Settings, request: LintRequest
 ) -> tuple[list[Result], int, bool]:
-    """Fix files one after the other; with --diff, print a diff and write nothing.
+    """Fix files one after the other; with --diff, print a diff instead.
 
-    Return the findings that are left in each file, the number of those that were fixed, and
-    whether any file changed, or would.
+    Return the remaining findings of each file, the number of fixed ones, and whether any file
+    changed, or would change.
     """
     limits = request.limits
     results = []

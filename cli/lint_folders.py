@@ -1,4 +1,4 @@
-"""The files below a folder, ignored ones left out."""
+"""The files below a folder, without ignored ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SNIFFED_BYTES = 64 << 10
-"""How much of a .json file is read to tell whether it is a oneDNN Graph file."""
+"""Bytes of a .json file that are read to detect a oneDNN Graph file."""
 _GRAPH = re.compile(r'"graph"\s*:\s*\[')
 _MEMBERS = re.compile(r'"(?:engine_kind|fpmath_mode|input_ports|output_ports)"\s*:')
 _OPERATION = re.compile(r'"kind"\s*:\s*"[^{}]*"(?:attrs|inputs)"\s*:')
@@ -26,9 +26,9 @@ IGNORE_FILES = (".gitignore", ".ignore")
 
 
 def walk(folder: str) -> Iterator[str]:
-    """Iterate over the models in a folder and below it, passing over ignored files.
+    """Iterate over the models in a folder and below it, skipping ignored files.
 
-    They are .xml files, and those .json files that look like a oneDNN Graph file.
+    Models are .xml files, and .json files that look like oneDNN Graph files.
     """
     specs = list(_specs_above(Path(folder).absolute()))
     yield from _walk(folder, Path(folder).absolute(), specs)
@@ -44,7 +44,7 @@ def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -
         return
     for entry in entries:
         path = entry.name if shown == os.curdir else os.path.join(shown, entry.name)
-        # Links to folders are not followed: they may lead in circles.
+        # Links to folders are not followed: they may form cycles.
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in ALWAYS_SKIPPED and not _is_ignored(
                 absolute / entry.name, specs, is_folder=True
@@ -60,7 +60,7 @@ def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -
 
 
 def _is_graph(path: Path) -> bool:
-    """Whether a .json file is a oneDNN Graph file, by the members that it begins with."""
+    """Whether a .json file is a oneDNN Graph file, by its first members."""
     try:
         with open_regular(path) as stream:
             start = stream.read(SNIFFED_BYTES)
@@ -77,7 +77,7 @@ def looks_like_graph(text: str) -> bool:
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a file; a link that leads in circles is reported when it is read."""
+    """Whether an entry is a file; a cyclic link is reported when it is read."""
     try:
         return entry.is_file()
     except OSError:
@@ -85,7 +85,7 @@ def _may_be_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _specs_above(folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:
-    """Iterate over the ignore files above a folder, up to the repository it is in."""
+    """Iterate over the ignore files above a folder, up to the root of its repository."""
     above = []
     for parent in folder.parents:
         above.append(parent)
@@ -115,7 +115,7 @@ def _spec(folder: Path) -> GitIgnoreSpec | None:
 
 
 def _is_ignored(path: Path, specs: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
-    """Whether the last ignore file that has a pattern for a path ignores it."""
+    """Whether a path is ignored by the last ignore file with a pattern for it."""
     verdict = False
     for folder, spec in specs:
         name = path.relative_to(folder).as_posix() + ("/" if is_folder else "")

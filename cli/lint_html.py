@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def require_one(files: Sequence[str]) -> None:
-    """Require a single file to show, whose text can be read again."""
+    """Require a single file whose text can be read again."""
     if len(files) != 1:
         raise Mistake(f"--html shows a single model, found {len(files)}")
     if files[0] == STREAM:

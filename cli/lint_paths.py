@@ -1,4 +1,4 @@
-"""Resolves the paths and patterns of the command line."""
+"""Resolution of the paths and patterns of the command line."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ WEIGHTS = ".bin"
 
 
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
-    """Return each file once, in order, and whether the user named it (not a folder of it).
+    """Return each file once, in order, and whether the user named it (rather than its folder).
 
-    A .bin means the .xml next to it, and nothing if there is none: a pre-commit hook
-    is given all files that changed.
+    A .bin refers to the .xml next to it, if any: a pre-commit hook gets all changed files.
     """
     found: dict[str, bool] = {}
     paths = list(paths)
     for path in paths:
         if len(paths) > 1 and path != STREAM and not os.path.lexists(path) and not _has_wild(path):
-            found[path] = True  # a finding says that it cannot be read
+            found[path] = True  # a finding reports that it cannot be read
             continue
         for match in _matches(path):
             if match != STREAM and os.path.isdir(match):
@@ -36,12 +35,12 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
                 if os.path.exists(model := match[: -len(WEIGHTS)] + ".xml"):
                     found[model] = True
             else:
-                found[match] = True  # if it is not a regular file, the reader says so
+                found[match] = True  # the reader reports files that are not regular
     return list(found.items())
 
 
 def is_other_xml(result: Result) -> bool:
-    """Whether a file that was checked is XML of another kind."""
+    """Whether a checked file is XML of another kind."""
     return [f.rule for f in result.findings] == ["wrong-root"]
 
 

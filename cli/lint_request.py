@@ -92,10 +92,10 @@ class LintRequest(Options):
     cache_dir: str | None = option("DIR", "Directory of the cache.", type=FILE)
     quiet: bool = flag("Print findings only: no summary, no progress.", "-q", "--quiet")
     _stdio = given(click.option("--stdio", is_flag=True, hidden=True, expose_value=False))
-    """Editors add it."""
+    """An option that editors add."""
 
     def require_consistent(self) -> None:
-        """Require that no two options contradict each other."""
+        """Require that options do not contradict each other."""
         if self.fix and self.diff:
             raise Mistake("--fix and --diff cannot be combined")
         if self.unsafe_fixes and not (self.fix or self.diff):

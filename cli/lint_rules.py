@@ -82,7 +82,7 @@ def explain_rule(word: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Take the marks of reStructuredText out."""
+    """Remove the markup of reStructuredText."""
     return text.replace("``", "").replace("`", "")
 
 

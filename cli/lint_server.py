@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .lint_request import LintRequest
 
 DELAY_SECONDS = 0.2
-"""How long the text must rest before it is checked: less than a pause in typing."""
+"""Delay after the last change before the text is checked: less than a pause in typing."""
 
 _ENCODING = re.compile(r"""\s*<\?xml[^<>]*?(\sencoding\s*=\s*["'][\w.:-]+["'])""")
 _LEVELS = {
@@ -55,7 +55,7 @@ _FIX_ALL = f"{lsp.CodeActionKind.SourceFixAll.value}.deconv-lint"
 
 
 class Checked(NamedTuple):
-    """One version of a text, and what was found in it."""
+    """One version of a text, and its findings."""
 
     text: str
     diagnostics: list[lsp.Diagnostic]
@@ -130,14 +130,14 @@ class Linter:
         return checked
 
     def arguments(self, uri: str, text: str) -> tuple[bytes, str, Any, str | None]:
-        """Return what `check_bytes` takes: bytes, name, options and the .bin."""
+        """Return the arguments of `check_bytes`: bytes, name, options and the .bin."""
         path = to_fs_path(uri) if uri.startswith("file:") else None
         # Settings are read again: they may have changed.
         options = Settings(self.request).options(path or "")
         return _encoded(text), path or uri, options, path and weights_beside(path)
 
     def context(self, uri: str, text: str) -> LintContext | None:
-        """Return the graph of a text with its shapes; None where it cannot be read."""
+        """Return the graph of a text with its shapes; None if it cannot be read."""
         known = self.contexts.get(uri)
         if known is None or known[0] != text:
             data, name, options, weights = self.arguments(uri, text)
@@ -146,10 +146,10 @@ class Linter:
         return known[1] if known[1].document.graph is not None else None
 
     def fix_all(self, uri: str, text: str) -> str:
-        """Return the text with all safe fixes made."""
+        """Return the text with all safe fixes applied."""
         data, name, options, weights = self.arguments(uri, text)
         fixed, _, _ = fix_bytes(data, name, options, weights, self.limits)
-        head = text.find("?>") + 2  # no fix is before it, where the encoding may be blank
+        head = text.find("?>") + 2  # no fix precedes it, but its encoding may be blank
         return text[:head] + fixed.decode()[head:] if fixed != data else text
 
 
@@ -184,7 +184,7 @@ def _diagnostic(finding: Finding, positions: Positions, page: str | None) -> lsp
 def _actions(
     uri: str, checked: Checked, asked: lsp.Range, codec: PositionCodec
 ) -> list[lsp.CodeAction]:
-    """Return the quick fixes of the findings that a range touches."""
+    """Return the quick fixes of the findings that overlap a range."""
     positions = Positions(checked.text, codec)
     actions = []
     for index, fix in checked.fixes:
@@ -299,6 +299,6 @@ def make_server(request: LintRequest) -> LanguageServer:
 
 
 def serve(request: LintRequest) -> None:
-    """Serve an editor over standard input and output until it says goodbye."""
+    """Serve an editor over standard input and output until it disconnects."""
     gc.enable()
     make_server(request).start_io()

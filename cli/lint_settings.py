@@ -1,4 +1,4 @@
-"""Combines options and settings files into the options for each file."""
+"""Combination of command line and settings files into the options for each file."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Settings:
                 found = self._choose(config)
                 silent = select_rules(ignored)
             except DeconvError as error:
-                self._choose(Config())  # where the command line is at fault, it has no file
+                self._choose(Config())  # mistakes on the command line are reported without a file
                 raise error.locate(file=config.file) from None
             found = found.replace(rules=found.rules - silent, hidden=found.hidden - silent)
             self._options[config, ignored] = found
         return found
 
     def effective(self, config: Config) -> Config:
-        """Return settings with those of the command line in their place."""
+        """Return settings, overridden by those of the command line."""
         return config.replace(
             select=self.select or config.select or (),
             ignore=(*(config.ignore or ()), *self.ignore),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def list_files(files: list[str]) -> str:
-    """List files, one a line."""
+    """List files, one per line."""
     return "".join(f"{file}\n" for file in files)
 
 
@@ -38,7 +38,7 @@ def list_settings(files: list[str], settings: Settings, format_: str) -> str:
 
 
 def _values(config: Config) -> dict[str, Any]:
-    """Return the settings by name, in the form that files have; None where nothing is set."""
+    """Return the settings by name, in the form of settings files; None if not set."""
     values = {}
     for setting in SETTINGS:
         value = getattr(config, setting.name.replace("-", "_"))
@@ -47,7 +47,7 @@ def _values(config: Config) -> dict[str, Any]:
 
 
 def _as_toml(group: dict[str, Any]) -> str:
-    """Write settings as a settings file would have them, with the rest in comments."""
+    """Write settings in the form of a settings file, with the rest in comments."""
     files = group["files"]
     more = f", and {len(files) - 1} more" if len(files) > 1 else ""
     lines = [

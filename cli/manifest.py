@@ -1,4 +1,4 @@
-"""The record of a batch run: how each output in a folder was computed, for --resume."""
+"""The record of a batch run, with the origin of each output in a folder, for --resume."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = ".deconv-run.json"
 FORMAT = 1
 _MAX_BYTES = 1 << 28
 _PAUSE = 1.0
-"""Seconds between two writes while a run goes on."""
+"""Seconds between two writes during a run."""
 
 CHANGE_NO_RESULT = frozenset(
     {"model", "weights", "inputs", "output", "expect", "rtol", "atol", "force", "resume"}
@@ -37,10 +37,9 @@ CHANGE_NO_RESULT = frozenset(
     | {"as_json", "save_xml", "save_onednn", "workers", "scheduler", "scheduler_file"}
     | {"verbose", "quiet", "strict"}
 )
-"""Options by which no result can differ, or that are recorded in another way.
+"""Options that do not affect results, or that are recorded otherwise.
 
-Every other one counts: an option that is added makes results be computed again
-until it is listed here.
+All other options count: results are computed again with a new option until it is listed here.
 """
 
 
@@ -52,7 +51,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp | None:
-        """Return the stamp of a file; None where it cannot be read."""
+        """Return the stamp of a file; None if it cannot be read."""
         try:
             found = path.stat()
         except OSError:
@@ -61,11 +60,11 @@ class Stamp(NamedTuple):
 
 
 Stamped = Mapping[str, tuple[Path, Stamp | None]]
-"""Name of an input -> its file, and the stamp that it had when it was read."""
+"""Name of an input -> its file, and its stamp at the time of reading."""
 
 
 def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> dict[str, Any]:
-    """Describe what all results of a run depend on: model, options, shared inputs."""
+    """Describe the common dependencies of all results of a run: model, options, shared inputs."""
     weights = model.weights_file
     return {
         "version": __version__,
@@ -84,14 +83,14 @@ def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> 
 
 
 class Manifest:
-    """How the outputs in one folder were computed, by `run`, which `describe_run` returns.
+    """The record of the outputs in one folder; `run` is the result of `describe_run`.
 
     Several processes may write to one folder: each adds its outputs to those of the others.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self.folder = folder
-        # As JSON gives it back, so that the two compare equal.
+        # Converted through JSON, so that both compare equal.
         self._run: dict[str, Any] = json.loads(json.dumps(run))
         text = json.dumps(self._run, sort_keys=True)
         self._id = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -100,7 +99,7 @@ class Manifest:
         self._next = 0.0
 
     def why_stale(self, inputs: Stamped, targets: Mapping[str, Path]) -> str | None:
-        """Return why recorded outputs are not those of this run; None: they are."""
+        """Return the reason why recorded outputs are not those of this run; None if they are."""
         given = json.loads(json.dumps(self._stamped(inputs)))
         for target in targets.values():
             entry = self._files.get(self._key(target))
@@ -122,7 +121,7 @@ class Manifest:
         if time.monotonic() >= self._next:
             began = time.monotonic()
             self.save()
-            # A long record takes longer to write: it gets a twentieth of the time.
+            # A long record takes longer to write: limit writing to a twentieth of the time.
             self._next = time.monotonic() + max(_PAUSE, 20 * (time.monotonic() - began))
 
     def save(self) -> None:
@@ -174,7 +173,7 @@ class Manifest:
         return os.path.relpath(target, self.folder)
 
     def _read(self, *, quiet: bool) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Read runs and files; of a record that is damaged, nothing."""
+        """Read runs and files; a damaged record is treated as empty."""
         path = self.folder / NAME
         try:
             found = json.loads(read_regular(path, _MAX_BYTES))
@@ -197,11 +196,11 @@ class Manifest:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other processes from reading before this one has written."""
+        """Lock the record, so that other processes do not read it before this one has written."""
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with contextlib.suppress(ImportError, OSError):  # some network file systems cannot
+            with contextlib.suppress(ImportError, OSError):  # not on some network file systems
                 import fcntl
 
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -219,7 +218,7 @@ def _digest_file(path: str) -> str | None:
 
 
 def _digest_graph(model: Model) -> str:
-    """Digest a model that came through a pipe: its bytes are gone."""
+    """Return the digest of a model from a pipe, whose bytes are no longer available."""
     import pickle
 
     return hashlib.sha256(pickle.dumps((model.graph.layers, model.graph.edges))).hexdigest()

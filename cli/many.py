@@ -64,18 +64,18 @@ class Item(NamedTuple):
     """One run."""
 
     number: int
-    files: dict[str, Path]  # input that many files are given for -> the file of this run
-    targets: dict[str, Path]  # output -> file to write; empty where outputs are only compared
+    files: dict[str, Path]  # input with many files -> the file of this run
+    targets: dict[str, Path]  # output -> file to write; empty if outputs are only compared
     # Output -> file to compare with.
     references: dict[str, Path] = {}  # noqa: RUF012 - never changed
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """The name of the item in messages."""
         return ", ".join(map(str, self.files.values()))
 
     def stamped(self) -> Stamped:
-        """Return the files with their stamps of this moment."""
+        """Return the files with their current stamps."""
         return {name: (path, Stamp.of(path)) for name, path in self.files.items()}
 
 
@@ -89,11 +89,11 @@ class Outcome(NamedTuple):
 
 
 class StopError(Exception):
-    """A file failed, and --fail-fast is given."""
+    """Raised if a file failed and --fail-fast is given."""
 
 
 def run_many(model: Model, request: Request) -> int:
-    """Run the model on every file, go on after bad ones, and report; return the exit code."""
+    """Run the model on every file, continue after failures, and report; return the exit code."""
     started = time.perf_counter()
     given = pair("--input", request.inputs, list(model.inputs))
     many = {name: text for name, text in given.items() if stands_for_many(text)}
@@ -136,7 +136,7 @@ def run_many(model: Model, request: Request) -> int:
 
 
 def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) -> list[Item]:
-    """Find the files, in order, their references, and where the outputs of each go."""
+    """Find the files, in order, their references, and the paths of their outputs."""
     folder = _output_folder(request, show(next(iter(many.values()))))
     found = {name: find("--input", text) for name, text in many.items()}
     if len({len(files) for files in found.values()}) > 1:
@@ -171,7 +171,7 @@ def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) ->
 
 
 def _output_folder(request: Request, shown: str) -> Path | None:
-    """Return the folder of the outputs; None where they are only compared."""
+    """Return the folder of the outputs; None if they are only compared."""
     output = request.output
     if output is None and request.expect:
         if request.resume:
@@ -192,7 +192,7 @@ def _output_folder(request: Request, shown: str) -> Path | None:
 def _protect(
     model: Model, request: Request, items: Sequence[Item], fixed: Mapping[str, str]
 ) -> None:
-    """Require that no output overwrites the model, its weights, an input or a reference."""
+    """Require that outputs do not overwrite the model, its weights, an input or a reference."""
     read = [(f"input {name!r}", Path(file)) for name, file in fixed.items()]
     for item in items:
         read += [(f"the input {path}", path) for path in item.files.values()]
@@ -330,7 +330,7 @@ class _Runner:
                 try:
                     written = result_of(future)
                 except (DeconvError, MemoryError, OSError) as error:
-                    if isinstance(error, DeconvError):  # as the user has named it
+                    if isinstance(error, DeconvError):  # with the user's name for it
                         named = {os.path.realpath(path): str(path) for path in item.files.values()}
                         error.file = named.get(error.file or "", error.file)
                     self._fail([item], error)
@@ -345,7 +345,7 @@ class _Runner:
     def _recording(
         self, tasks: Mapping[Any, tuple[Item, Stamped]], since: int | None
     ) -> Iterator[None]:
-        """Record what workers have written when a run is interrupted before they can say so."""
+        """Record the files that workers have written but not reported when a run is interrupted."""
         try:
             yield
         finally:
@@ -358,7 +358,7 @@ class _Runner:
                         self.manifest.add(inputs, target, stamp)
 
     def _skip(self, item: Item) -> None:
-        """Leave the outputs as they are, but compare them."""
+        """Keep the outputs, but compare them."""
         try:
             outputs = {name: npy.read(str(item.targets[name])) for name in item.references}
         except (DeconvError, MemoryError) as error:
@@ -369,7 +369,7 @@ class _Runner:
     def _run_some(self, pending: Sequence[Item]) -> None:
         groups: dict[Any, list[tuple[Item, Stamped, dict[str, Array]]]] = {}
         for item in pending:
-            stamps = item.stamped()  # before reading: a later change must not pass
+            stamps = item.stamped()  # before reading, so that a later change is detected
             try:
                 arrays = {name: read_array(str(path), name) for name, path in item.files.items()}
             except (DeconvError, MemoryError) as error:
@@ -396,7 +396,7 @@ class _Runner:
                 self.manifest.add(inputs, target, Stamp(*written))
 
     def _finish(self, item: Item, outputs: Mapping[str, Array], status: str) -> None:
-        """Compare the outputs of an item that came through."""
+        """Compare the outputs of a successful item."""
         request = self.request
         try:
             comparisons = compare_files(outputs, item.references, request.rtol, request.atol)
@@ -446,7 +446,7 @@ class _Runner:
 
 
 _STATUSES = ("done", "differs", "skipped", "failed", "not run")
-"""The order of the summary, whatever the order in which workers end."""
+"""The order of the summary, which does not depend on the order in which workers end."""
 
 
 def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def open_model(request: Request) -> Model:
-    """Load the model, or the one layer of it that is asked for."""
-    # NumPy's import is most of the start; nothing before this needs it.
+    """Load the model, or its requested layer."""
+    # NumPy's import is most of the start-up time; it is not needed before.
     from deconv_ir.loading import load
 
     given: str | bytes = request.model
@@ -47,7 +47,7 @@ def model_name(model: Model) -> str:
 
 
 def report_findings(findings: Sequence[Finding], strict: bool) -> None:
-    """Warn of findings; with `strict`, declared dims that are wrong are mistakes."""
+    """Warn of findings; with `strict`, wrong declared dims are errors."""
     wrong = [f for f in findings if f.rule.startswith("declared-")]
     if strict and wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""

@@ -35,12 +35,12 @@ def convert(request: Request) -> int:
 
 
 def physical(model: Model, results: Mapping[str, Array]) -> dict[str, Array]:
-    """Lay results out as the strides of their tensors say; one without strides is dense.
+    """Lay out results by the strides of their tensors; a tensor without strides is dense.
 
     Raises
     ------
     DeconvError
-        Strides do not describe a layout, or what they span does not fit into memory.
+        Strides do not describe a valid layout, or their span does not fit into memory.
     """
     from deconv_ir.errors import InputError
     from deconv_ir.execute.memory import require_memory

@@ -1,4 +1,4 @@
-"""Options: their declaration in records, those that several commands have, types of values."""
+"""Options: declaration in records, options shared by several commands, types of values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _show_help(context: click.Context, parameter: click.Parameter, value: bool) 
 
 
 class Command(click.Command):
-    """A command whose --help is not looked up in the user's language, which takes click longer."""
+    """A command whose --help is not translated, which makes click faster."""
 
     help_option = click.Option(
         ["-h", "--help"],
@@ -58,10 +58,10 @@ OF_A_DOCUMENT = ("document_bytes",)
 
 
 class FileName(click.types.StringParamType):
-    """A path, completed as one by shells.
+    """A path, for shell completion.
 
-    `click.Path` does more, and looks its name up in the user's language: five
-    options of that type take longer than reading a small model.
+    `click.Path` also translates its name: five options of that type take longer than reading a
+    small model.
     """
 
     name = "path"
@@ -69,7 +69,7 @@ class FileName(click.types.StringParamType):
     def shell_complete(
         self, context: click.Context, parameter: click.Parameter, incomplete: str
     ) -> list[Any]:
-        """Leave it to the shell."""
+        """Leave the completion to the shell."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
@@ -89,7 +89,7 @@ def parse_size(text: str) -> int:
 
 
 class Option(Field):
-    """A field of `Options`; `decorator` takes its name, and returns what adds it to a command."""
+    """A field of `Options`; `decorator` maps its name to a decorator for commands."""
 
     __slots__ = ("decorator",)
 
@@ -101,8 +101,8 @@ class Option(Field):
 class Options(Record):
     """The options of a command, in the order of its help; those of a base come first.
 
-    Each is a field that `option`, `flag` or `given` declares; of one that only prints something
-    the name begins with an underscore.
+    Each option is a field that `option`, `flag` or `given` declares; the names of options that only
+    print something begin with an underscore.
     """
 
     declared: ClassVar[list[tuple[str, Option]]] = []
@@ -117,7 +117,7 @@ class Options(Record):
 
     @classmethod
     def add_to(cls, command: _Command) -> _Command:
-        """Add the options to a command, which takes them by the names of the fields."""
+        """Add the options to a command, as parameters with the names of the fields."""
         for name, found in reversed(cls.declared):
             command = found.decorator(name)(command)
         return command
@@ -144,7 +144,7 @@ def option(metavar: str | None, text: str | None, *names: str, **details: Any) -
 
 
 def completer(name: str) -> Callable[..., Any]:
-    """Return a function of `completion`, which is imported when a shell asks for it."""
+    """Return a function of `completion`, which is imported when a shell requests it."""
 
     def complete(*arguments: Any) -> Any:
         from . import completion
@@ -160,7 +160,7 @@ def flag(text: str, *names: str) -> Any:
 
 
 def given(decorator: Callable[[Any], Any]) -> Any:
-    """Declare an option that several commands have, by its decorator."""
+    """Declare an option shared by several commands, by its decorator."""
     return Option(lambda field: decorator)
 
 
@@ -170,7 +170,7 @@ def argument(metavar: str, **details: Any) -> Any:
 
 
 def semantics() -> Any:
-    """Declare --semantics; deconv-lint, whose settings may name one, has its own."""
+    """Declare --semantics; deconv-lint, whose settings may also set it, has a separate one."""
     return option(
         None,
         "Rules to follow where the documents and the OpenVINO runtime differ.",
@@ -186,7 +186,7 @@ def weights_beside() -> Any:
 
 
 def severity(text: str) -> Any:
-    """Declare --severity; deconv-lint, whose settings may name one, has its own."""
+    """Declare --severity; deconv-lint, whose settings may also set it, has a separate one."""
     choice = click.Choice(SEVERITIES)
     return option(None, text, type=choice, default="warning", show_default=True)
 
@@ -197,7 +197,7 @@ def input_arrays(text: str) -> Any:
 
 
 def random_inputs(numbers: str = "") -> Any:
-    """Declare --random-inputs; its help may name the numbers that are drawn."""
+    """Declare --random-inputs; its help may mention the distribution."""
     return option(
         "[SEED]",
         f"Seeded random arrays for the inputs that are not given{numbers}. Without SEED: 0.",

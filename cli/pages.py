@@ -1,4 +1,4 @@
-"""Pages of models: reading what they show, writing them, and the progress in between."""
+"""Pages of models: reading models, writing pages, and showing progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
 
 
 def write(data: bytes, target: str) -> None:
-    """Write a page, which appears whole or not at all."""
+    """Write a page atomically."""
     if target == STREAM:
         click.echo(data, nl=False)
         return
@@ -36,7 +36,7 @@ def write(data: bytes, target: str) -> None:
 
 
 def progress() -> Progress | None:
-    """Return what shows the steps on a terminal; None where standard error is none."""
+    """Return a function that shows the steps; None if standard error is not a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
 

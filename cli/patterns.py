@@ -1,4 +1,4 @@
-"""Options that stand for many files: patterns, folders, and paths that a shell has expanded."""
+"""Options for many files: patterns, folders, and paths that a shell has expanded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .targets import file_names
 
 
 def find(option: str, text: str) -> dict[Path, Path]:
-    """Find the files that a path, or several, stand for, in order of the paths.
+    """Find the files of one or several paths, in order of the paths.
 
     The key of each is unique: its path without suffix below the folder that is
     searched.
@@ -49,7 +49,7 @@ def _searched_folder(pattern: str) -> Path:
 
 
 def show(text: str) -> str:
-    """Return an option as messages quote it."""
+    """Return an option in the form quoted in messages."""
     paths = text.split(SEVERAL)
     return text if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
@@ -59,8 +59,8 @@ def pair_references(
 ) -> list[dict[str, Path]]:
     """Find the references of each run, by name: ``refs/a.npy`` is that of ``frames/a.npy``.
 
-    Of a model with several outputs, the reference of output ``y`` is called
-    ``refs/a.y.npy``, as --output names it, unless the option says ``y=refs/``.
+    For a model with several outputs, the reference of output ``y`` is ``refs/a.y.npy``, the name
+    that --output uses, unless the option is ``y=refs/``.
 
     `expect` are values of --expect, `stems` the keys of `find` for the inputs of the runs.
     """
@@ -85,7 +85,7 @@ def pair_references(
 
 
 def name_references(expect: Sequence[str], outputs: Sequence[str]) -> list[str]:
-    """Replace patterns and folders of one run by ``NAME=FILE``: files are called as the outputs."""
+    """Replace patterns and folders of one run by ``NAME=FILE``: files have the names of outputs."""
     labels = dict(zip(outputs, file_names(Path(), outputs), strict=True))
     named: list[str] = []
     for text in expect:
@@ -105,12 +105,12 @@ def name_references(expect: Sequence[str], outputs: Sequence[str]) -> list[str]:
 
 
 def _split(text: str, outputs: Sequence[str]) -> tuple[str | None, str]:
-    """Take the name of an output, where there is one, from a value of --expect."""
+    """Split the name of an output, if any, from a value of --expect."""
     name = max((o for o in outputs if text.startswith(f"{o}=")), key=len, default=None)
     if name is not None:
         return name, text[len(name) + 1 :]
     if "=" in text:
-        pair("--expect", [text], outputs)  # says which names there are
+        pair("--expect", [text], outputs)  # its error lists the names
     return None, text
 
 

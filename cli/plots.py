@@ -42,7 +42,7 @@ def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
     tensors = [t for t in found.tensors if t.relative < float("inf")]
     places = range(len(tensors))
     figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
-    # A logarithm has no place for no error: there the line is broken.
+    # A logarithmic axis cannot show an error of 0: there the line is broken.
     largest = [t.relative or math.nan for t in tensors]
     rms = [t.rms / t.scale if t.rms and t.scale else math.nan for t in tensors]
     axes.plot(places, largest, ".-", label="largest error", lw=1, ms=3)

@@ -30,7 +30,7 @@ def start_profile(request: Request) -> Profile | None:
 
 
 def write_trace(profile: Profile | None, request: Request) -> None:
-    """Write a profile as a Chrome trace to the file of --profile, if it names one."""
+    """Write a profile as a Chrome trace to the file of --profile, if given."""
     if profile is None or not request.profile:
         return
     import json

@@ -44,7 +44,7 @@ OPTIONAL_VALUES: dict[str, Callable[[str], bool]] = {
 FILE_OPTIONS = ("--input", "--expect")
 ARRAY_SUFFIXES = (".npy", ".npz")
 SEVERAL = "\0"
-"""Joins the paths of one option, as in ``--input a.npy b.npy``; no argument can hold it."""
+"""Joins the paths of one option, as in ``--input a.npy b.npy``; arguments cannot contain it."""
 
 OPTION_NAMES = {"output_layers": "output-layer"}
 """Fields whose option has another name."""
@@ -58,7 +58,7 @@ INFO_HINT = "cannot be combined with --info, which is about the whole model"
 
 
 def cast_mode(value: str | bool) -> Cast:
-    """Read --cast: `True` for the option alone, ``wrap`` for that value."""
+    """Parse --cast: `True` for the option without a value, ``wrap`` for that value."""
     if value is False or value == "wrap":
         return value
     if value:
@@ -67,7 +67,7 @@ def cast_mode(value: str | bool) -> Cast:
 
 
 def batch_size(value: str) -> int:
-    """Read --batch: how many files a batch holds; 0, for the option alone: all of them."""
+    """Parse --batch: number of files of a batch; 0, for the option without a value: all files."""
     if value and (not value.isdecimal() or int(value) < 1):
         raise click.BadParameter(f"{value!r} is not a positive integer")
     return int(value or 0)
@@ -252,19 +252,19 @@ class Request(Options):
 
     @property
     def wanted(self) -> list[str] | None:
-        """Names of the tensors asked for; None: the outputs of the model."""
+        """Names of the requested tensors; None: the outputs of the model."""
         names = [*([self.until] if self.until is not None else []), *self.output_layers]
         return list(dict.fromkeys(names)) or None
 
     def alternatives(self) -> list[Request]:
-        """Return a request for each combination of alternative overrides, which commas separate.
+        """Return a request for each combination of alternative overrides, separated by commas.
 
         Raises
         ------
         Mistake
-            There are several, and each would write outputs to the same place.
+            Several requests would write outputs to the same place.
         InputError
-            One does not have its form.
+            An override has invalid syntax.
         """
         values = [[text.strip() for text in getattr(self, name).split(",")] for name in OVERRIDES]
         found = [
@@ -273,7 +273,7 @@ class Request(Options):
         ]
         if len(found) > 1:
             for one in found:
-                one.overrides()  # mistakes in any are reported before the first runs
+                one.overrides()  # mistakes in any request are reported before the first run
             if not (self.no_output or self.info or self.explain_plan):
                 raise Mistake(
                     f"{len(found)} alternatives would write to the same files "
@@ -286,12 +286,12 @@ class Request(Options):
         return found
 
     def overrides(self) -> Overrides | None:
-        """Return the changes to a oneDNN Graph file that are asked for; None where there are none.
+        """Return the requested changes to a oneDNN Graph file; None without any.
 
         Raises
         ------
         InputError
-            An option does not have its form.
+            An option has invalid syntax.
         """
         given = {name: getattr(self, name) for name in OVERRIDES}
         if not any(given.values()):
@@ -304,7 +304,7 @@ class Request(Options):
         return Overrides(**given, mb=int(mb))
 
     def require_consistent(self) -> None:
-        """Require that no two options contradict each other."""
+        """Require that options do not contradict each other."""
         if self.output == STREAM and self.as_json:
             raise Mistake("--output - and --json both write to standard output (use one of them)")
         if self.model == STREAM and any(i.rpartition("=")[2] == STREAM for i in self.inputs):
@@ -332,12 +332,12 @@ class Request(Options):
 class RunCommand(Command):
     """A command with options whose value may be left out, also before an argument.
 
-    click takes whatever follows such an option for its value: the model, in
-    ``deconv-run --profile model.xml``.  Here only what looks like one is taken.
+    click uses any argument after such an option as its value: the model, in ``deconv-run --profile
+    model.xml``.  Here, only an argument that looks like a value is used.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Join these options with their values, or with nothing."""
+        """Join these options with their values, or with an empty value."""
         joined: list[str] = []
         rest = list(args)
         while rest:
@@ -351,13 +351,13 @@ class RunCommand(Command):
             if word in FILE_OPTIONS and rest:
                 word = f"{word}={rest.pop(0)}"
             if word.partition("=")[0] in FILE_OPTIONS:
-                # A shell makes several words of a pattern that is not quoted.
+                # A shell expands an unquoted pattern to several words.
                 while rest and rest[0].endswith(ARRAY_SUFFIXES) and rest[0][0] != "-":
                     word += SEVERAL + rest.pop(0)
             joined.append(word)
         if ctx.resilient_parsing and joined and joined[-1].startswith("--"):
-            # A shell asks for the value of the last option; without any, click would not
-            # look at the arguments, and the model stands there.
+            # A shell requests the value of the last option; without a value, click would not look
+            # at the arguments, which include the model.
             joined.append("")
         try:
             return super().parse_args(ctx, joined)

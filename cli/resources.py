@@ -17,7 +17,7 @@ _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 _SMALLEST = 32 << 10
 _LARGEST = 2 << 20
-# Pages of fewer bytes of tensors are mapped within a fraction of a millisecond.
+# Pages of smaller tensors are mapped within a fraction of a millisecond.
 _LEAST_REUSED = 1 << 20
 
 
@@ -42,11 +42,11 @@ def limit_threads(threads: int | None) -> Iterator[None]:
 
 
 def hand_back(plan: Plan | None = None) -> None:
-    """Let large arrays go back to the system when they die, as a plan counts on.
+    """Return the memory of freed large arrays to the system, as a plan assumes.
 
     The library keeps the memory of large results, and the C library, for each thread, that of
-    arrays smaller than the largest one freed.  A process that runs a model once needs none of it
-    beyond the largest tensors of the plan.
+    arrays smaller than the largest one freed.  A process that runs a model once does not need this
+    memory, except for the largest tensors of the plan.
     """
     from deconv_ir.kernels import reuse_within
 
@@ -61,7 +61,7 @@ def hand_back(plan: Plan | None = None) -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library
         return
-    # The system clears pages before it gives them out again: large models keep more of them.
+    # The system clears pages before it reuses them: large models keep more of them.
     for option, share in ((_M_MMAP_THRESHOLD, 64), (_M_TRIM_THRESHOLD, 16)):
         mallopt(option, min(_LARGEST, max(_SMALLEST, bound_bytes // share)))
     mallopt(_M_TOP_PAD, 1 << 14)

@@ -67,7 +67,7 @@ def _run_one(request: Request) -> int:
 
     started = time.perf_counter()
     model = open_model(request)
-    # The modules and the graph stay: the collector need not look through them again and again.
+    # The modules and the graph stay alive: the collector need not scan them repeatedly.
     gc.freeze()
     gc.enable()
     if request.info:

@@ -1,4 +1,4 @@
-"""The option --shape: shapes of a model's inputs, as a person writes them."""
+"""The option --shape: shapes of a model's inputs in text form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTION = "--shape"
 
 
 def parse_named_shape(text: str) -> tuple[str, Shape]:
-    """Read ``NAME=1,3,64,64``; the name is empty where none is given."""
+    """Parse ``NAME=1,3,64,64``; the name is empty if it is not given."""
     name, _, dims = text.rpartition("=")
     try:
         return name, parse_shape(dims)
@@ -30,7 +30,7 @@ def parse_named_shape(text: str) -> tuple[str, Shape]:
 def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
     """Return the shape of each input: declared, and narrowed by --shape (``NAME=SHAPE``).
 
-    The name may be left out where there is one input.
+    The name may be left out if the model has one input.
     """
     shapes = {name: port.shape for name, port in model.inputs.items()}
     known = ", ".join(map(repr, shapes)) or "none"
@@ -55,7 +55,7 @@ def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
 
 
 def drawn_shape(name: str, shape: Shape) -> tuple[int, ...]:
-    """Return the shape of a random array; a warning says which unknown dims are made up."""
+    """Return the shape of a random array, with a warning about unknown dims that were chosen."""
     if shape is None:
         raise Mistake(
             f"input {name!r} has a dynamic rank: --random-inputs needs a shape "

@@ -83,7 +83,7 @@ def command(**options: Any) -> int:
 
 
 def _picture(linted: LintedFile, form: str) -> bytes:
-    """Draw the graph alone."""
+    """Draw only the graph."""
     from deconv_ir.drawing.sketch import draw, svg_of
 
     sketch = linted.sketch
@@ -99,7 +99,7 @@ def _picture(linted: LintedFile, form: str) -> bytes:
 
 
 def _form_of(output: str | None) -> str:
-    """Choose the format by the ending of the output."""
+    """Choose the format by the suffix of the output."""
     ending = "" if output is None else Path(output).suffix[1:].lower()
     return ending if ending in FORMATS else "html"
 

@@ -83,7 +83,7 @@ class ShowRequest(Options):
         return bool(asked) or self.random_inputs is not None
 
     def read_too(self) -> Iterator[str]:
-        """Iterate over the arrays that are read besides the model, and the other model."""
+        """Iterate over the other files that are read: arrays, and the second model."""
         for text in (*self.inputs, *self.other_inputs):
             yield from (text, text.rpartition("=")[2])
         if self.against is not None:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def run_model(
     data: bytes, weights: str | None, linted: LintedFile, request: ShowRequest
 ) -> tuple[LintedFile, dict[str, Any]]:
-    """Run a model as a request asks; return it with the shapes of the run, and what came of it.
+    """Run a model for a request; return it with the shapes of the run, and the results.
 
-    A model that cannot be loaded or run is shown without: a warning says why.
+    A model that cannot be loaded or run is shown without results, with a warning.
     """
     from .inputs import gather_inputs
     from .shapes import input_shapes

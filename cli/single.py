@@ -95,7 +95,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
 def _run(
     bound: BoundModel, request: Request, profile: Profile | None
 ) -> tuple[dict[str, Array], Latency | None, Plan]:
-    """Run the model once, or as often as --repeat says; return the plan for its threads too."""
+    """Run the model once, or --repeat times; also return the plan for its threads."""
     from .resources import hand_back, limit_threads
 
     def run(counts: bool = True) -> dict[str, Array]:
@@ -112,7 +112,7 @@ def _run(
 
 
 def explain(model: Model, request: Request) -> int:
-    """Print the plan, for the arrays that are given, else for the shapes."""
+    """Print the plan for the given arrays, or else for the shapes."""
     from .tables import print_plan
 
     shapes = input_shapes(model, request.shapes)

@@ -61,7 +61,7 @@ SPEC = Tool(
 
 
 def expand(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the documents that the user named; a folder stands for those in it."""
+    """Yield the documents that the user named; a folder provides the documents in it."""
     for path in paths:
         if path != STREAM and Path(path).is_dir():
             for folder, folders, files in os.walk(path):
@@ -85,7 +85,7 @@ def _open(path: str, limits: Limits) -> Document:
 
 
 def check_documents(request: CheckRequest) -> tuple[int, str]:
-    """Check documents, also after one that is broken; return exit code and report."""
+    """Check documents, continuing after invalid ones; return exit code and report."""
     checked: list[tuple[Document, list[Judgement]]] = []
     broken = False
     for path in expand(request.documents):
@@ -119,7 +119,7 @@ _RANKS = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
-    """Put a document's findings together as the formats take them."""
+    """Collect a document's findings for the formats."""
     findings = [f for j in judgements for f in j.findings] or (
         [] if judgements else [no_examples(document)]
     )
@@ -138,7 +138,7 @@ def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
 
 
 def _record(document: Document, judgement: Judgement) -> dict[str, Any]:
-    """Return an example as JSON holds it."""
+    """Return an example as a JSON object."""
     example = judgement.example
     return {
         "file": document.name,
@@ -160,7 +160,7 @@ def _summary(checked: Sequence[tuple[Document, Sequence[Judgement]]]) -> str:
 def _lines_of(
     checked: tuple[Document, Sequence[Judgement]], result: Result, request: CheckRequest
 ) -> Iterator[str]:
-    """Yield a line for each right example, and each finding."""
+    """Yield a line for each correct example, and each finding."""
     document, judgements = checked
     for judgement in judgements:
         if judgement.verdict is Verdict.RIGHT and not request.quiet:
@@ -176,7 +176,7 @@ def _lines_of(
 
 
 def fix_documents(request: FixRequest) -> int:
-    """Fix documents in place, or show how, and return the exit code."""
+    """Fix documents in place, or show the changes, and return the exit code."""
     code = EXIT_OK
     for path in expand(request.documents):
         try:

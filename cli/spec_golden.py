@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def generate_files(request: GenerateRequest) -> int:
-    """Make a golden directory; nothing is written before all of it is made."""
+    """Make a golden directory; files are written after all of them are made."""
     from deconv_ir.spec_examples.generate import PageFormat, generate
     from deconv_ir.spec_examples.specfile import read_spec
 
@@ -37,7 +37,7 @@ def generate_files(request: GenerateRequest) -> int:
 
 
 def _write(files: Mapping[str, bytes], root: Path) -> None:
-    """Write files, each whole or not at all; the manifest, which has their hashes, last."""
+    """Write files atomically; the manifest, which has their hashes, is last."""
     for name in sorted(files, key=lambda n: (n == "manifest.json", n)):
         path = root / name
         with output_errors(path, "the file"):

@@ -1,4 +1,4 @@
-"""The options of the deconv-spec commands, a record each."""
+"""The options of the deconv-spec commands, one record for each."""
 
 from __future__ import annotations
 

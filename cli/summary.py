@@ -1,4 +1,4 @@
-"""The summary of a run, for a person and for a machine."""
+"""The summary of a run, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 16
-"""Elements that are reduced together, which bounds the temporary arrays."""
+"""Elements that are reduced together, to bound the temporary arrays."""
 
 
 class Summary(NamedTuple):
-    """A run, as it is reported."""
+    """The facts of a run that are reported."""
 
     model: Model
     inputs: Mapping[str, Array]
@@ -52,8 +52,8 @@ class Summary(NamedTuple):
 def print_summary(summary: Summary, request: Request) -> None:
     """Print inputs, outputs, comparisons, times and memory.
 
-    For a person on standard error, the paths of outputs on standard output;
-    as JSON, all of it on standard output.
+    Text is printed on standard error, and the paths of outputs on standard output; JSON is printed
+    on standard output.
     """
     if request.as_json:
         _print_json(summary, request)
@@ -120,7 +120,7 @@ def _describe(array: Array) -> str:
 
 
 def statistics(array: Array) -> dict[str, float]:
-    """Compute smallest, largest and mean; how many NaN, where there are any."""
+    """Compute minimum, maximum and mean, and the number of NaN, if any."""
     import numpy as np
 
     if array.size == 0 or array.dtype.kind == "b":
@@ -139,7 +139,7 @@ def statistics(array: Array) -> dict[str, float]:
             "mean": float(np.sum(sums) / flat.size),
         }
         if np.isnan(numbers["mean"]):
-            # A NaN is the only value that is not itself.
+            # Only a NaN is not equal to itself.
             numbers["nan"] = float(sum((block != block).sum() for block in blocks))
     return numbers
 
@@ -202,7 +202,7 @@ def _print_json(summary: Summary, request: Request) -> None:
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Return comparisons as JSON holds them."""
+    """Return comparisons as JSON objects."""
     return [
         {
             "name": c.name,
@@ -218,5 +218,5 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
 
 
 def _number(value: float) -> float | str:
-    """JSON has no infinity and no NaN; they are written as text."""
+    """Return a number for JSON, which has no infinity and no NaN: these are text."""
     return value if value - value == 0 else str(value)

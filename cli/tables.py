@@ -1,4 +1,4 @@
-"""Tables: a profile, a plan, the operations there are."""
+"""Tables: a profile, a plan, the available operations."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def profile_rows(profile: Profile, limits: MachineLimits) -> list[dict[str, Any]
 
 
 def _inner_name(within: str, layer: str) -> str:
-    """Name a layer, after the body that it is in."""
+    """Return the name of a layer, prefixed by its body."""
     return f"{within}: {layer}" if within else layer
 
 
 def print_profile(profile: Profile, threads: int | None) -> None:
-    """Print the layers on standard error, the slowest first; `threads` are those of the runs."""
+    """Print the layers on standard error, slowest first; `threads` is the number of the runs."""
     with limit_threads(threads):
         limits = measure_limits()
     rows = sorted(profile_rows(profile, limits), key=lambda row: -row["seconds"])

@@ -1,4 +1,4 @@
-"""Where arrays go."""
+"""The destinations of arrays."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def output_targets(
     option: str, names: Sequence[str], where: str, force: bool, guard: Guard
 ) -> dict[str, Path | None]:
-    """Return where each array goes, before anything is computed.
+    """Return the destination of each array, before any computation.
 
-    `where` is a file, a directory (one that ends with ``/`` is made), ``-``, or empty for the
-    current directory; the result is empty where it is the null device.  All arrays of a .npz
-    file have the same path; that of standard output is None.
+    `where` is a file, a directory (created if it ends with ``/``), ``-``, or empty for the current
+    directory; the result is empty for the null device.  All arrays of a .npz file have the same
+    path; the path of standard output is None.
     """
     if where == os.devnull:
         return {}
@@ -72,7 +72,7 @@ def output_targets(
 
 
 def write_arrays(arrays: Mapping[str, Array], targets: Mapping[str, Path | None]) -> None:
-    """Write arrays where `output_targets` says, each file whole or not at all."""
+    """Write arrays to the destinations of `output_targets`, each file atomically."""
     archives: dict[Path, dict[str, Array]] = {}
     for name, target in targets.items():
         if target is None:
@@ -89,7 +89,7 @@ def write_arrays(arrays: Mapping[str, Array], targets: Mapping[str, Path | None]
 
 
 def file_names(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Make file names of output names: safe characters, no two alike."""
+    """Make file names of output names: safe characters, all distinct."""
     paths: list[Path] = []
     for name in names:
         safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:150].lstrip(".")

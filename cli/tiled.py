@@ -1,4 +1,4 @@
-"""A run in tiles: arrays that are read and written a box at a time."""
+"""A run in tiles: arrays that are read and written box by box."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ NOT_IN_TILES = (
 
 
 def run_tiled(model: Model, request: Request) -> int:
-    """Compute the output tile by tile; it appears under its name when it is complete."""
+    """Compute the output tile by tile; it gets its final name when it is complete."""
     request.require_none_of(NOT_IN_TILES, "cannot be combined with --tile")
     assert request.tile is not None, "the caller has seen it"
     given = pair("--input", request.inputs, list(model.inputs))
@@ -102,7 +102,7 @@ def run_tiled(model: Model, request: Request) -> int:
 
 
 def _require_apart(target: Path, name: str, path: str) -> None:
-    """Require that a store which is written is not one that is read, nor within it or around it."""
+    """Require that the written store is not a read one, nor inside or around it."""
     written, read = (Path(os.path.realpath(p)) for p in (target, path))
     if written == read or written in read.parents or read in written.parents:
         raise Mistake(
@@ -131,9 +131,9 @@ def _beside(target: Path, suffix: str) -> Path:
 
 
 def _given_tile(run: TiledRun, request: Request) -> tuple[int, ...] | None:
-    """Return the tile that was asked for, required to be computable before anything is read.
+    """Return the requested tile, after checking that it can be computed.
 
-    None: it is to be chosen.
+    None: the tile is chosen automatically.
     """
     assert request.tile is not None, "the caller has seen it"
     try:
@@ -152,7 +152,7 @@ def _given_tile(run: TiledRun, request: Request) -> tuple[int, ...] | None:
 
 
 def _recorded(found: Any, run: TiledRun, budget: int) -> tuple[int, ...]:
-    """Return a tile of an interrupted run, whatever memory there was; else choose one."""
+    """Return the tile of an interrupted run, regardless of memory; otherwise choose one."""
     good = isinstance(found, list) and len(found) == len(run.shape)
     if good and all(isinstance(extent, int) and extent > 0 for extent in found):
         return tuple(found)
@@ -160,7 +160,7 @@ def _recorded(found: Any, run: TiledRun, budget: int) -> tuple[int, ...]:
 
 
 class _Passes:
-    """The tiles of first passes; sums are added in the order of those of an interrupted run."""
+    """The tiles of first passes; sums have the same order as in an interrupted run."""
 
     def __init__(self, budget: int, earlier: Mapping[str, Any]) -> None:
         found = earlier.get("passes")
@@ -176,7 +176,7 @@ class _Passes:
 
 
 def _require_fresh(partial: Path, request: Request) -> None:
-    """Require that what an interrupted run has left is to be continued or replaced."""
+    """Require that a partial result of an interrupted run is to be continued or replaced."""
     if partial.exists() and not (request.force or request.resume):
         raise Mistake(
             f"{partial} is left of an interrupted run "
@@ -185,7 +185,7 @@ def _require_fresh(partial: Path, request: Request) -> None:
 
 
 def _budget(request: Request, client: Any) -> int:
-    """Return the bytes that a tile may take, in any of the processes."""
+    """Return the bytes that a tile may use in any process."""
     if request.memory_limit is None:
         return default_budget() if client is None else tile_budget(client)
     import psutil
@@ -211,7 +211,7 @@ class _Here:
     ) -> Iterator[int]:
         """Compute tiles; yield the number of each."""
         stream = Stream(job.run_, self._inputs, open_volume(str(job.partial), "r+"))
-        if kernel_info().available:  # NumPy takes more than is counted
+        if kernel_info().available:  # NumPy uses more memory than is counted
             set_memory_pool_limit(spare_bytes(job.run_, job.grid.tile, self._budget))
         for number, box in left.items():
             stream.compute(box)
@@ -220,7 +220,7 @@ class _Here:
 
 
 class _OnCluster:
-    """Has tiles computed on a cluster, whose workers read, write and record them themselves."""
+    """Computes tiles on a cluster, whose workers read, write and record them themselves."""
 
     def __init__(
         self, client: Any, model: Model, request: Request, inputs: Mapping[str, Volume]
@@ -237,7 +237,7 @@ class _OnCluster:
         files, all_boxes = self._files("", Journal(Path(), {})), list(boxes)
         arguments = self._remote, files, self._send(results), layer
         tasks = [submit(self._client, measure_box, *arguments, box) for box in all_boxes]
-        # In order: sums depend on it.
+        # In order, since sums depend on the order.
         found = completed(self._client, tasks, in_order=True)
         yield from zip(all_boxes, map(result_of, found), strict=True)
 
@@ -261,7 +261,7 @@ class _OnCluster:
 
 
 class _Job:
-    """A result that grows next to its name, and the journal of its tiles."""
+    """A partial result next to its final path, and the journal of its tiles."""
 
     def __init__(
         self,
@@ -288,7 +288,7 @@ class _Job:
         self.journal = Journal(_beside(target, ".partial.tiles"), header)
 
     def run(self, place: _Here | _OnCluster, results: Sequence[Precomputed]) -> int:
-        """Compute what is missing."""
+        """Compute the missing tiles."""
         began = time.perf_counter()
         done = self._begin()
         skipped = len(done)
@@ -304,7 +304,7 @@ class _Job:
         return EXIT_OK
 
     def _begin(self) -> set[int]:
-        """Create the partial result, or take up that of an interrupted run."""
+        """Create the partial result, or continue that of an interrupted run."""
         earlier = self.journal.read() if self.partial.exists() else None
         if earlier is not None and self.request.resume:
             header, done = earlier
@@ -353,7 +353,7 @@ class _Job:
 
 
 def _stamp(path: str) -> list[Any]:
-    """Return what tells one version of an array from another: for a store, its metadata's."""
+    """Return the stamp of a version of an array; for a store, that of its metadata."""
     file = Path(path)
     if file.is_dir():
         file = next((file / n for n in ("zarr.json", ".zarray") if (file / n).exists()), file)

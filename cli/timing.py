@@ -1,4 +1,4 @@
-"""How long a model takes when it is run again and again: --repeat and --warmup."""
+"""The times of repeated runs of a model: --repeat and --warmup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Latency(NamedTuple):
     """Times of repeated runs, in seconds."""
 
     warmup: int  # runs that are not counted
-    repeat: int  # runs that are
+    repeat: int  # runs that are counted
     median: float
     p90: float  # interpolated, as numpy.percentile does
     mean: float
@@ -48,7 +48,7 @@ def repeat_run(
     repeat: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[_Results, Latency]:
-    """Run a model `warmup` + `repeat` times; the argument of `run` is whether the run counts."""
+    """Run a model `warmup` + `repeat` times; the argument of `run` is whether it is counted."""
     for _ in range(warmup):
         run(False)
     seconds = []

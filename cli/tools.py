@@ -1,4 +1,4 @@
-"""Other tools that run an IR: OpenVINO, and any command."""
+"""Other tools that run an IR: OpenVINO, or any command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CommandTool:
     Raises
     ------
     Mistake
-        The command does not say where model, inputs and outputs go.
+        The command lacks placeholders for model, inputs or outputs.
     """
 
     def __init__(self, command: str) -> None:
@@ -38,12 +38,12 @@ class CommandTool:
             raise Mistake(f"--command {command}: {missing[0]} is missing")
 
     def __call__(self, model: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Run it.
+        """Run the command.
 
         Raises
         ------
         Mistake
-            It cannot be started, fails, or writes no outputs.
+            The command cannot be started, fails, or writes no outputs.
         """
         inputs, outputs = model.with_name("inputs.npz"), model.with_name("outputs.npz")
         npz.write(arrays, inputs)

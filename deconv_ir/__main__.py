@@ -1,6 +1,6 @@
-"""``python -m deconv_ir``: the commands as one."""
+"""``python -m deconv_ir``: all commands in one."""
 
 import importlib
 
-# The folder of the package is `cli`; type checkers see it by that name.
+# The package is in the folder `cli`; type checkers know it by that name.
 importlib.import_module("deconv_cli.start").group()

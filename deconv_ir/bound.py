@@ -1,4 +1,4 @@
-"""A model with its inputs fixed: what a run finds, takes and computes."""
+"""A model with fixed inputs: findings, plan and results of a run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BoundModel:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Declared dims that the shapes contradict, and layers that the two semantics differ in.
+        """Declared dims that contradict the shapes, and layers for which the two semantics differ.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class BoundModel:
         Raises
         ------
         ShapeError, UnsupportedError, ResourceError
-            As of `Model.run`.
+            As in `Model.run`.
         """
         key = tuple(self._infos.values())
         return self._executor().plan(key, lambda: self._infer(self._infos).outputs)
@@ -78,13 +78,13 @@ class BoundModel:
     def run(self, *, profile: Profile | None = None, once: bool = False) -> dict[str, Array]:
         """Compute the outputs; see `Model.run`.
 
-        With `once`, the packed weights of each layer are freed when it has run: for a process
-        that runs the model one time.  A further run reads them again.
+        With `once`, the packed weights of each layer are freed after it has run, for a process that
+        runs the model a single time.  Another run reads them again.
 
         Raises
         ------
         InputError
-            It is bound to shapes.
+            The model is bound to shapes.
         """
         return dict(zip(self._names, self.compute(profile, once=once), strict=True))
 
@@ -95,9 +95,10 @@ class BoundModel:
         *,
         once: bool = False,
     ) -> list[Array]:
-        """Compute all tensors that the executor is asked for; see `run`.
+        """Compute all tensors that were requested from the executor; see `run`.
 
-        `variables` are the values of those of bodies, which are replaced once all is computed.
+        `variables` are the values of the bodies' variables, which are replaced at the end of the
+        run.
         """
         if self._arrays is None:
             raise InputError("the model is bound to shapes; bind arrays to run it")

@@ -1,8 +1,8 @@
-"""The errors that the library raises on purpose.
+"""The errors that the library raises deliberately.
 
-A message is one line: where (file, line, layer), what was expected, what was
-found, and a hint where there is one.  The parts are fields too, so that the
-linter and the commands can present them in their own way.
+A message is one line: the location (file, line, layer), the expected and the actual value, and a
+hint, if any.  The parts are also fields, so that the linter and the commands can format them
+differently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MAX_NAME = 200
 
 
 def extra_hint(extra: str) -> str:
-    """Return the hint of an error that a package of an extra is not installed."""
+    """Return the hint of an error for a missing package of an extra."""
     return f"pip install '.[{extra}]' in a checkout of deconv-ir"
 
 
@@ -22,7 +22,7 @@ def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
     """Return a text that may hold parts of a hostile file as one line of bounded length.
 
     Control characters, which could move a terminal's cursor or break a log,
-    are written as escapes; of a text that is too long, the middle is left out.
+    are written as escapes; the middle of a text that is too long is left out.
     """
     if len(text) > limit:
         tail = limit // 4
@@ -33,12 +33,12 @@ def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
 
 
 class DeconvError(Exception):
-    """The root of every error that this package raises on purpose.
+    """The base class of all errors that this package raises deliberately.
 
     Parameters
     ----------
     message : str
-        What is wrong, without its location.
+        The message of the error, without its location.
     file : str, optional
         Path of the file at fault.
     line, column : int, optional
@@ -52,9 +52,9 @@ class DeconvError(Exception):
     hint : str, optional
         What the user can do about it.
     rule : str, optional
-        Stable name of the kind of mistake; the linter files findings under it.
+        Stable name of the kind of mistake, which the linter uses for its findings.
     location : optional
-        The part of the graph or of the text at fault, where the linter puts its caret.
+        The part of the graph or of the text at fault, which the linter marks with a caret.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class DeconvError(Exception):
 
 
 class IRError(DeconvError):
-    """The IR file is not well formed, or its graph does not hold together.
+    """The IR file is not well formed, or its graph is inconsistent.
 
     Examples
     --------
@@ -245,7 +245,7 @@ class ResourceError(DeconvError):
 
 
 class OutputError(DeconvError):
-    """A result cannot be written where the user asked for it.
+    """A result cannot be written to the requested path.
 
     Examples
     --------

@@ -51,7 +51,7 @@ def conv_transpose(
     x : array, [N, C_IN, X...]
         One or more spatial axes.
     filter : array, [C_IN, C_OUT / groups, K...]
-        Of the element type of `x`.
+        Array with the element type of `x`.
     bias : array, [C_OUT], optional
         Added to every output element.
     strides, dilations : int or sequence of int
@@ -65,7 +65,7 @@ def conv_transpose(
     output_shape : sequence of int, optional
         Spatial extents of the output; the pads follow from it.
     semantics : Semantics or str
-        ``spec`` or ``openvino``; they differ with `output_shape` only.
+        ``spec`` or ``openvino``; they differ only with `output_shape`.
     accuracy : Accuracy or str
         ``fast``, or ``direct``: direct sums, without Winograd.
 
@@ -137,7 +137,7 @@ def conv_transpose(
 
 
 class _Operation(GroupConvolutionBackpropData):
-    """Its inputs have the names of the function's arguments, for messages."""
+    """The operation; its inputs have the names of the function's arguments, for messages."""
 
     inputs = ("x", "filter", "output_shape")
 
@@ -179,7 +179,7 @@ def _grouped(groups: object, shape: tuple[int, ...]) -> tuple[int, ...]:
         )
     try:
         count = index(groups)  # type: ignore[arg-type]
-    except Exception:  # of whatever class it has
+    except Exception:  # of any class
         raise InputError(f"groups must be a whole number, found {_shown(groups)}") from None
     if count < 1 or shape[0] % count:
         raise InputError(f"groups={count} must be positive and divide the {shape[0]} channels")
@@ -199,7 +199,7 @@ def _pad_mode(auto_pad: object) -> PadMode:
 
 
 def _per_axis(name: str, value: Any, spatial: int | None, minimum: int) -> tuple[int, ...]:
-    """Return one value for each spatial axis; `spatial` None: one number does not stand for all."""
+    """Return one value for each spatial axis; with `spatial` None, a single number is an error."""
     try:
         if isinstance(value, str | bytes | Mapping | Set):
             raise TypeError
@@ -209,7 +209,7 @@ def _per_axis(name: str, value: Any, spatial: int | None, minimum: int) -> tuple
             raise TypeError
         else:
             values = (index(value),) * spatial
-    except Exception:  # of an iterable: any kind
+    except Exception:  # an iterable can raise any error
         what = "a sequence of whole numbers" if spatial is None else "whole numbers"
         raise InputError(f"{name} must be {what}, found {_shown(value)}") from None
     if any(not minimum <= v <= MAX_INTEGER for v in values):
@@ -218,8 +218,8 @@ def _per_axis(name: str, value: Any, spatial: int | None, minimum: int) -> tuple
 
 
 def _shown(value: object) -> str:
-    """Return a value of any kind as a message shows it."""
+    """Return the text of a value of any kind for a message."""
     try:
         return one_line(repr(value), _VALUE_SHOWN)
-    except Exception:  # of whatever class it has
+    except Exception:  # of any class
         return f"an object of type {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Bounds on what is read from files that may come from anywhere."""
+"""Bounds on the sizes of files from untrusted sources."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from deconv_ir.ir.record import Record, field
 
 
 class Limits(Record):
-    """Sizes beyond which a file is refused.
+    """Sizes above which a file is rejected.
 
     Attributes
     ----------
     xml_bytes : int
         Bytes of an IR's XML.
     tags : int
-        Tags of the XML; start tags, end tags and comments count alike.
+        Tags of the XML, including start tags, end tags and comments.
     layers : int
         Layers of a network.
     rank : int
         Dims of a port.
     problems : int
-        Mistakes in one file; after that many, the rest of the file is not read.
+        Mistakes in one file; after this number, the rest of the file is not read.
     document_bytes : int
         Bytes of a document with examples.
 

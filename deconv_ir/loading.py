@@ -1,4 +1,4 @@
-"""Reads a model from files, and writes it."""
+"""Reading a model from files, and writing it."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def load(
         The .bin file, or its contents; by default the file next to the .xml.
         Only the constants in use are read into memory.
     semantics : Semantics or str
-        ``spec``, or ``openvino``: the rule that decides where the two differ.
+        ``spec`` or ``openvino``: the rule for cases in which the two differ.
     strict : bool
-        Raise an error for declared dims that differ from the computed ones.
+        Whether declared dims that differ from the computed ones are an error.
     warn : bool
-        Warn of findings (`IRWarning`).
+        Whether to emit a warning (`IRWarning`) for each finding.
     limits : Limits
-        Sizes beyond which the file is refused.
+        Sizes above which the file is rejected.
     scratch_bytes : int
         Bound on a kernel's temporary memory, in bytes.
     memory_limit : int, optional
-        Bytes that a run may take; by default the memory available when it starts.
+        Bytes that a run may use; by default the memory available when it starts.
     accuracy : Accuracy or str
         ``fast``, or ``direct``: convolutions are summed directly, without
         Winograd.  ``docs/numerics.md`` states the error bounds of both.
@@ -70,7 +70,7 @@ def load(
     Raises
     ------
     IRError
-        The file is not an IR, or its graph does not hold together.
+        The file is not an IR, or its graph is inconsistent.
     AttributeValueError
         An attribute is missing, of the wrong form or out of range.
     WeightsError
@@ -119,10 +119,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : Model
-        Layers, attributes and constants are written as they were read; those of a oneDNN
-        Graph file as layers of opsets.
+        Layers, attributes and constants are written unchanged; those of a oneDNN Graph file are
+        converted to layers of opsets.
     path : path-like
-        The .xml file; weights go to the same name with .bin.
+        The .xml file; weights are written to the same name with .bin.
 
     Raises
     ------

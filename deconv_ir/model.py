@@ -64,7 +64,7 @@ class Model(Tileable):
     semantics : Semantics
         As given to `load`.
     memory_limit : int or None
-        Bytes that a run may take; as given to `load`.
+        Bytes that a run may use; as given to `load`.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Model(Tileable):
         self._executors: LRUCache[Hashable, Executor] = LRUCache(_EXECUTORS_KEPT)
         self._inferences: LRUCache[Hashable, Inference] = LRUCache(_INFERENCES_KEPT)
         if not inference.findings:
-            # Arrays of the declared shapes have the same; findings about Parameters are not theirs.
+            # Arrays of the declared shapes have the same findings, except those about Parameters.
             declared = ((i, inference.outputs[i][0]) for i in self._parameters)
             self._inferences.get(tuple(declared), lambda: inference)
 
@@ -122,7 +122,7 @@ class Model(Tileable):
         return f"<Model {name} ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
 
     def _repr_html_(self) -> str:
-        """Draw the network; notebooks ask for this."""
+        """Draw the network, for notebooks."""
         from deconv_ir.drawing.notebook import notebook_html
 
         return notebook_html(self.graph, self.context, repr(self))
@@ -155,13 +155,13 @@ class Model(Tileable):
         Returns
         -------
         dict
-            Output name -> shape; dims are int, or `Interval` where they depend on
-            values that are not known; None for a dynamic rank.
+            Output name -> shape; dims are int, or `Interval` if they depend on unknown values; None
+            for a dynamic rank.
 
         Raises
         ------
         InputError
-            There is no such input, or it does not take that shape.
+            An input does not exist, or does not accept that shape.
         ShapeError
             The shapes do not fit a layer.
 
@@ -187,24 +187,23 @@ class Model(Tileable):
         outputs: str | Sequence[str] | None = None,
         cast: Cast = False,
     ) -> BoundModel:
-        """Bind arrays or shapes to the inputs, to ask for findings and a plan, and to run.
+        """Bind arrays or shapes to the inputs, to get findings and a plan, and to run.
 
         Arrays that fit are not copied.
 
         Parameters
         ----------
         inputs : mapping, iterable or array, optional
-            As of `run`.
+            As in `run`.
         shapes : mapping, optional
-            In place of `inputs`, input name -> shape; inputs left out have the shape
-            of the model.
+            Instead of `inputs`: input name -> shape; inputs left out have the shape of the model.
         outputs, cast
-            As of `run`.
+            As in `run`.
 
         Raises
         ------
         IRError
-            There is no tensor or layer of that name.
+            No tensor or layer has that name.
         InputError
             An array or a shape does not fit the model.
 
@@ -252,14 +251,13 @@ class Model(Tileable):
         Parameters
         ----------
         inputs : mapping, iterable or array
-            Arrays by tensor name or layer name, or in the order of `inputs`; a bare
-            array is the input of a model that has one.  Anything that NumPy or DLPack
-            can convert to an array is accepted.
+            Arrays by tensor name or layer name, or in the order of `inputs`; a bare array is the
+            only input.  Anything that NumPy or DLPack can convert to an array is accepted.
         outputs : str or sequence of str, optional
-            Tensors to compute in place of the model's outputs, by tensor name,
+            Tensors to compute instead of the model's outputs, by tensor name,
             layer name or layer id; only the layers that they need are run.
         cast : bool or "wrap"
-            Convert arrays of another element type where every value fits:
+            Convert arrays of another element type if every value fits:
             exactly for integers and booleans, up to rounding for floats.
             ``wrap`` converts values that do not fit as well: integers modulo
             2^bits, fractions towards zero, floats that are too large to infinity.
@@ -267,7 +265,7 @@ class Model(Tileable):
             Records the time of each layer.
         state : State, optional
             Values of the model's variables, which the run reads and writes.  Without it, the
-            variables have their first values, and the new ones are dropped.
+            variables start with their initial values, and new values are dropped.
 
         Returns
         -------
@@ -277,13 +275,13 @@ class Model(Tileable):
         Raises
         ------
         IRError
-            There is no tensor or layer of that name.
+            No tensor or layer has that name.
         InputError
             An array is missing, unknown, or does not fit.
         ShapeError
             The actual shapes do not fit a layer.
         UnsupportedError
-            Layers that are needed have no implementation, or an input takes strings.
+            Needed layers have no implementation, or an input is of strings.
         ResourceError
             The run does not fit into memory.
 
@@ -311,7 +309,7 @@ class Model(Tileable):
         arrays: dict[int, Array],
         profile: Profile | None,
     ) -> dict[str, Array]:
-        """Run with the values of variables, and put the new ones in their place."""
+        """Run with the values of variables, and store the new ones."""
         variables = self._variables
         known, read = variables.known(values), variables.read(values)
         infos = {i: _arrays().describe(a) for i, a in arrays.items()}
@@ -347,12 +345,12 @@ class Model(Tileable):
         Parameters
         ----------
         outputs : str or sequence of str, optional
-            As of `run`.
+            As in `run`.
 
         Raises
         ------
         IRError
-            There is no tensor or layer of that name.
+            No tensor or layer has that name.
 
         Examples
         --------
@@ -363,19 +361,19 @@ class Model(Tileable):
         return list(self._wanted(outputs))
 
     def require_runnable(self, outputs: str | Sequence[str] | None = None) -> None:
-        """Raise an error unless every layer that is needed has an implementation.
+        """Raise an error unless every needed layer has an implementation.
 
         Parameters
         ----------
         outputs : str or sequence of str, optional
-            As of `run`.
+            As in `run`.
 
         Raises
         ------
         IRError
-            There is no tensor or layer of that name.
+            No tensor or layer has that name.
         UnsupportedError
-            Names all layers without an implementation, or an input that takes strings.
+            Layers without an implementation (all are named), or an input of strings.
         """
         self._given.require_arrays()
         wanted = list(self._wanted(outputs).values())
@@ -387,13 +385,12 @@ class Model(Tileable):
         Parameters
         ----------
         shapes : mapping, optional
-            Input name -> shape; inputs left out have the smallest shape that
-            the model takes.
+            Input name -> shape; inputs left out have the smallest shape that the model accepts.
 
         Raises
         ------
         ResourceError
-            They do not fit.
+            The arrays do not fit.
         """
         needed = 0
         for info in self._given.infos(shapes).values():
@@ -403,7 +400,7 @@ class Model(Tileable):
         require_memory(needed, self.memory_limit, file=self.graph.file)
 
     def _wanted(self, outputs: str | Sequence[str] | None) -> dict[str, Source]:
-        """Find the tensors asked for, by the names under which they are returned."""
+        """Find the requested tensors, by the names under which they are returned."""
         wanted = {}
         for name, index in zip(self.outputs, self._results, strict=True):
             source = self.graph.topology.sources[index][0]
@@ -422,7 +419,7 @@ class Model(Tileable):
 
     @functools.cached_property
     def _computed(self) -> Graph:
-        """The graph, with sums of integers where oneDNN operations take dequantized tensors."""
+        """The graph, with integer sums for oneDNN operations on dequantized tensors."""
         if not self.graph.of_type("Dequantize"):
             return self.graph
         from deconv_ir.ops.onednn.integer import on_integers
@@ -430,10 +427,9 @@ class Model(Tileable):
         return on_integers(self.graph)
 
     def layer(self, name: str) -> Model:
-        """Return a model of one layer alone.
+        """Return a model of a single layer.
 
-        Its inputs are those of the layer that are not constant; constants of the
-        network stay constant.
+        Its inputs are the non-constant inputs of the layer; constants of the network stay constant.
 
         Parameters
         ----------
@@ -443,7 +439,7 @@ class Model(Tileable):
         Raises
         ------
         IRError
-            There is no such layer.
+            The layer does not exist.
 
         Examples
         --------
@@ -469,7 +465,7 @@ class Model(Tileable):
         return self._inferences.get(tuple(infos.items()), lambda: self._infer_from(infos, graph))
 
     def _infer_from(self, infos: Mapping[int, TensorInfo], graph: Graph | None = None) -> Inference:
-        """Infer; the hint of a shape error has the shapes on the path from the input."""
+        """Infer; the hint of a shape error lists the shapes on the path from the input."""
         graph = graph or self.graph
         try:
             return infer(graph, self.context, infos)
@@ -481,7 +477,7 @@ class Model(Tileable):
 
 @functools.cache
 def _arrays() -> Any:
-    # Loads NumPy; to find a module again at each run takes longer than a small layer.
+    # Loads NumPy; looking a module up at each run would take longer than a small layer.
     from deconv_ir.arrays import fitting as arrays
 
     return arrays

@@ -1,4 +1,4 @@
-"""The values of a model's variables, from one run to the next."""
+"""The values of a model's variables, kept between runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from deconv_ir.ir.dtypes import Array
 class State:
     """The values of a model's variables, which `Model.run` reads and writes.
 
-    A variable without a value has that of its first run.  A state serves one run at a time;
-    threads that run a model have one each.
+    A variable without a value has its initial value.  A state can be used by one run at a time;
+    each thread that runs a model needs its own.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class State:
         return MappingProxyType(self._values)
 
     def reset(self, *names: str) -> None:
-        """Forget the values of some variables; without names, of all.
+        """Drop the values of some variables; without names, of all.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class State:
 
     @contextmanager
     def taken(self) -> Iterator[dict[str, Array]]:
-        """Hold the values for a run, which may change them."""
+        """Lock the values for a run, which may change them."""
         if not self._running.acquire(blocking=False):
             raise InputError("the state is in use by another run; each thread needs its own")
         try:

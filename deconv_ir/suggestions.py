@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
-# Between one edit in a word of three letters and words that merely share most of their letters.
+# Between the similarity of one edit in three letters, and that of words with mostly equal letters.
 SIMILARITY = 0.75
 
 
@@ -23,7 +23,7 @@ def _nearest(word: str, known: frozenset[str]) -> str | None:
     folded = {k.lower(): k for k in sorted(known)}
     wanted = word.lower()
     found = get_close_matches(wanted, folded, 3, SIMILARITY)
-    # Letters that changed places are the likelier slip: 'tahn' is 'tanh', not 'tan'.
+    # Swapped letters are the more likely mistake: 'tahn' is 'tanh', not 'tan'.
     best = max(found, key=lambda k: sorted(k) == sorted(wanted), default=None)
     return None if best is None else f"did you mean {folded[best]!r}?"
 

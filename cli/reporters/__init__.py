@@ -1,4 +1,4 @@
-"""Ways to write findings down: one file each, imported when it is asked for."""
+"""Formats of findings: one file each, imported on demand."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class Run(Record):
 
 
 def from_here(file: str) -> str:
-    """Return a path relative to the working directory where the file is below it.
+    """Return a path relative to the working directory if the file is below it.
 
-    Services that show findings beside the code know no other paths.
+    Services that show findings beside the code only know relative paths.
     """
     relative = os.path.relpath(file)
     return file if relative.startswith(os.pardir + os.sep) else relative
@@ -89,7 +89,7 @@ def render(name: str, run: Run) -> str:
 
 
 def write(text: str, name: str, output: str | None) -> None:
-    """Print a report, or write it to a file, which appears whole or not at all."""
+    """Print a report, or write it to a file atomically."""
     if output is None or output in _STANDARD_OUTPUT:
         click.echo(text, nl=False)
         return
@@ -98,7 +98,7 @@ def write(text: str, name: str, output: str | None) -> None:
     from deconv_ir.formats.files import output_errors, replace_file
 
     path = Path(output)
-    # A device or a pipe takes the bytes as they come.
+    # Devices and pipes cannot be replaced atomically.
     direct = path.exists() and not path.is_file() and not path.is_dir()
     opened = path.open("wb") if direct else replace_file(path)
     with output_errors(output, "the report"), opened as stream:

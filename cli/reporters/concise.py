@@ -1,4 +1,4 @@
-"""One line for each finding, as grep and editors read it."""
+"""One line for each finding, in the format of grep and editors."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from deconv_ir import Culprit, Difference, ModelDifference, TensorDifference
 
 _LISTED = 5
-"""Layers with the same difference that are listed."""
+"""Maximum number of listed layers with the same difference."""
 _AROUND = 4
-"""Tensors before and after the first that differs that are listed."""
+"""Number of listed tensors before and after the first one that differs."""
 
 
 def print_text(found: ModelDifference, *, verbose: bool, rtol: float) -> None:
@@ -173,7 +173,7 @@ def print_json(found: ModelDifference) -> None:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: such a figure is None."""
+    """Return a figure for JSON, which has no infinity: None in that case."""
     return {
         name: None if isinstance(value, float) and value - value != 0 else value
         for name, value in values.items()

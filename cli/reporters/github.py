@@ -1,4 +1,4 @@
-"""Annotations on the lines of a pull request, as GitHub Actions reads them."""
+"""Annotations on the lines of a pull request, in the format of GitHub Actions."""
 
 from __future__ import annotations
 

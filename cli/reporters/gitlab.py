@@ -1,4 +1,4 @@
-"""Code Quality reports, as GitLab reads them.
+"""Code Quality reports in the format of GitLab.
 
 Source: GitLab documentation, "Code Quality", section "Code Quality report format".
 """

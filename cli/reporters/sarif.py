@@ -28,7 +28,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def render(run: Run) -> str:
-    """Write one SARIF run; it describes those rules that found something."""
+    """Write one SARIF run; it describes the rules with findings."""
     codes = sorted({finding.code for finding in run.findings})
     results = [
         _result(finding, codes.index(finding.code), result.lines, run.tool.name)
@@ -84,7 +84,7 @@ def rule_uri(page: str, code: str) -> str:
 
 
 def rules_page() -> str | None:
-    """Return the address of docs/rules.md in the repository that pip installed this from.
+    """Return the address of docs/rules.md in the repository from which pip installed the package.
 
     Source: Python packaging user guide, "Recording the Direct URL Origin of installed
     distributions" (direct_url.json).
@@ -134,9 +134,9 @@ def _result(finding: Finding, index: int, lines: Mapping[int, str], tool: str) -
 
 
 def _uri(file: str) -> str:
-    """Return a relative reference where that is possible, as code scanning wants it."""
+    """Return a relative reference if possible, as code scanning requires."""
     path = Path(from_here(file))
     if path.is_absolute():
         return path.as_uri()
-    # A colon in the first part would look like a scheme.
+    # A colon in the first segment would look like a scheme.
     return quote(path.as_posix()).replace(":", "%3A")

@@ -46,7 +46,7 @@ def show(finding: Finding, result: Result) -> str:
 
 
 def _excerpt(finding: Finding, text: str, colour: str) -> list[str]:
-    """Show the line, with carets under the part at fault."""
+    """Return the line, with carets under the part at fault."""
     text = text.replace("\t", " ")
     indent = len(text) - len(text.lstrip())
     column = (finding.column or 1) - 1
@@ -59,7 +59,7 @@ def _excerpt(finding: Finding, text: str, colour: str) -> list[str]:
     gutter = " " * len(number)
     lines = [f" {number} | {one_line(shown)}"]
     if finding.column is not None and column - start <= len(shown):
-        # Escapes are longer than the characters that they stand for.
+        # Escapes are longer than their characters.
         indent = len(one_line(shown[: column - start]))
         width = max(1, len(one_line(shown[column - start : end - start])))
         carets = click.style("^" * width, fg=colour, bold=True)

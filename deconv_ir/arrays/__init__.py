@@ -1,1 +1,1 @@
-"""Arrays that users give and get: accepted, converted, matched with a model's inputs."""
+"""Arrays of users: accepted, converted, and matched with a model's inputs."""

@@ -14,11 +14,11 @@ from deconv_ir.errors import InputError
 from deconv_ir.ir.dtypes import Array, ElementType, float_resolution
 
 Cast = bool | Literal["wrap"]
-"""How arrays of another element type are converted: never, if every value fits, or
-always (``wrap``: integers modulo 2^bits, floats to infinity)."""
+"""Conversion of arrays of another element type: never, if every value fits, or always (``wrap``:
+integers modulo 2^bits, floats to infinity)."""
 
 _CHUNK = 1 << 18
-"""Elements that are compared at once, which bounds the temporary arrays."""
+"""Elements that are compared at once, to bound the temporary arrays."""
 
 
 def convert(array: Array, wanted: ElementType, *, name: str, wrap: bool) -> Array:
@@ -59,7 +59,7 @@ def _convert(part: Array, wanted: ElementType, wrap: bool) -> tuple[Array, Array
     least = -(1 << (wanted.bits - 1)) if signed else 0
     most = (1 << (wanted.bits - signed)) - 1
     if numbers.dtype.kind == "f":
-        # 2^bits is exact as a float, 2^bits - 1 may not be.
+        # 2^bits is exact as a float; 2^bits - 1 may not be.
         fits = (numbers >= least) & (numbers < float(most + 1)) & (numbers == np.trunc(numbers))
     else:
         fits = (numbers >= least) & (numbers <= most)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 VALUE_LIMIT = 64
-# Up to this many arrays, comparing all pairs is faster than sorting their spans.
+# Up to this number of arrays, comparing all pairs is faster than sorting their spans.
 _FEW = 8
 _DRAWN_AT_ONCE = 1 << 16
 """Elements of a block of random values."""
@@ -34,9 +34,9 @@ _DRAWN_AT_ONCE = 1 << 16
 def fit(
     given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: Cast
 ) -> Array:
-    """Return an array in the form that a model's input `name` takes; see `casting.convert`.
+    """Return an array in the form of a model's input `name`; see `casting.convert`.
 
-    An `element_type` of None takes any.
+    An `element_type` of None accepts any type.
     """
     array = foreign.as_array(given, f"input {name!r}")
     if not compatible(array.shape, shape):
@@ -81,7 +81,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
-    """Return results, copied where they share memory with each other, an input or the model."""
+    """Return results, copied if they share memory with each other, an input or the model."""
     if len(results) + len(given) <= _FEW:
         kept: list[Array] = []
         for result in results:
@@ -100,7 +100,7 @@ def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
 def _without_overlap(arrays: Sequence[Array]) -> set[int]:
     """Return the indices of arrays that overlap no array before them.
 
-    Of a run of overlapping arrays, only the first is returned.
+    Only the first of several overlapping arrays is returned.
     """
     spans = sorted((*byte_bounds(array), number) for number, array in enumerate(arrays))
     found: set[int] = set()
@@ -128,12 +128,12 @@ def describe(array: Array) -> TensorInfo:
 
 
 def is_extension(dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy itself lacks this type (bf16, f8 and so on)."""
+    """Whether NumPy does not support this type (bf16, f8 and so on)."""
     return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
 
 
 def to_storable(array: Array) -> Array:
-    """Return an array as it is written to a .npy file."""
+    """Return an array in its stored form for a .npy file."""
     if is_extension(array.dtype):
         return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")
     return array

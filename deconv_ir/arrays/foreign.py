@@ -1,8 +1,7 @@
 """Converts arrays of other libraries (``__array__``, DLPack) to NumPy arrays.
 
-NumPy has no bfloat16, so it refuses a DLPack tensor of it (PyTorch's, for
-one).  The elements are taken as 16-bit integers, without a copy, and shown as
-`ml_dtypes.bfloat16`.
+NumPy has no bfloat16, so it rejects a DLPack tensor of that type (such as PyTorch's).  The elements
+are read as 16-bit integers, without a copy, and viewed as `ml_dtypes.bfloat16`.
 
 Source: DLPack 1.0, ``dlpack.h`` (DLTensor, DLDataTypeCode) and the Python specification.
 """
@@ -58,7 +57,7 @@ def is_array(given: object) -> bool:
 
 
 def as_array(given: Any, name: str) -> Array:
-    """Convert a caller's object, which messages call `name`, to an array."""
+    """Convert a caller's object, named `name` in messages, to an array."""
     if type(given) is np.ndarray:
         return given
     has_dlpack = hasattr(type(given), "__dlpack__") and not isinstance(given, np.ndarray)
@@ -71,12 +70,12 @@ def as_array(given: Any, name: str) -> Array:
             if not has_dlpack:
                 raise
             found = _from_dlpack(given)
-            if found.dtype != BF16.numpy():  # NumPy had another reason
+            if found.dtype != BF16.numpy():  # NumPy failed for another reason
                 raise
             return found
     except MemoryError:
         raise
-    except Exception as error:  # of another library: any kind
+    except Exception as error:  # code of another library can raise any error
         raise InputError(
             f"{name}: cannot convert {type(given).__name__} to an array: {one_line(str(error))}",
             rule="input-type",

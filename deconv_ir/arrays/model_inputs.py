@@ -189,7 +189,7 @@ def _dim(given: Any) -> Dim:
 
 @functools.cache
 def _fitting() -> Any:
-    # Imported once: looking a module up at each run takes longer than a small layer.
+    # Imported once: looking a module up at each run would take longer than a small layer.
     from deconv_ir.arrays import fitting
 
     return fitting

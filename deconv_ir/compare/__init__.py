@@ -1,1 +1,1 @@
-"""Two models, compared: structure, weights, and the tensors that they compute."""
+"""Comparison of two models: structure, weights, and computed tensors."""

@@ -1,4 +1,4 @@
-"""Finds the first layer that another tool computes differently, from final outputs alone."""
+"""Search for the first layer that another tool computes differently, using only final outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deconv_ir.model import Inputs
 
 Runner = Callable[[Path, Mapping[str, Any]], Mapping[str, Any]]
-"""Path of an IR and arrays by input name in, arrays by output name out."""
+"""A function from the path of an IR and arrays by input name to arrays by output name."""
 
 
 def bisect(
@@ -45,16 +45,16 @@ def bisect(
     run : callable
         Runs an IR (path, arrays by input name), and returns the arrays by output name.
     inputs : mapping, iterable or array
-        As of `Model.run`.
+        As in `Model.run`.
     rtol, atol : float
-        As of `diff`.
+        As in `diff`.
     progress : callable, optional
         Called with one line per run.
 
     Returns
     -------
     ModelDifference
-        Its `tensors` are those at the cuts that decided.
+        Its `tensors` are those at the decisive cuts.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class _Search:
         self.rank = {index: place for place, index in enumerate(self.order)}
 
     def run(self) -> tuple[tuple[TensorDifference, ...], Any]:
-        """Halve the layers until the first that differs is left."""
+        """Halve the layers until the first one that differs remains."""
         last = len(self.order) - 1
         at_end = self._compare(last)
         if all(found.within for found in at_end.values()):
@@ -120,13 +120,13 @@ class _Search:
             else:
                 high, decided = middle, found
         wrong = [(source, tensor) for source, tensor in decided.items() if not tensor.within]
-        # The tensors before agree, so that the one that does not is of the last layer.
+        # Earlier tensors agree, so the one that does not belongs to the last layer.
         source, tensor = max(wrong, key=lambda pair: self.rank.get(pair[0][0], -1))
         culprit = describe_culprit(self.network, self.infos, source[0], tensor)
         return tuple(decided.values()), culprit
 
     def _live(self, place: int) -> list[Source]:
-        """Return the tensors that exist after a layer, and are still needed there."""
+        """Return the tensors that exist after a layer and are still needed."""
         behind = set(self.order[: place + 1])
         live = dict.fromkeys(result for result in self.results if result[0] in behind)
         for index in behind:

@@ -27,11 +27,11 @@ class Culprit(NamedTuple):
     inputs : tuple of str
         Name, type and shape of its inputs in this run.
     formulas : tuple of str
-        How the dims of its output are computed.
+        Formulas of the dims of its output.
     pads : str
-        What the two semantics make of its pads; empty where it has none.
+        Its pads by the two semantics; empty if it has no pads.
     differences : tuple of Difference
-        How its attributes, its inputs or its weights differ between the two models.
+        Differences of its attributes, inputs or weights between the two models.
 
     Examples
     --------
@@ -61,10 +61,10 @@ def describe_culprit(
     tensor: TensorDifference,
     differences: Sequence[Difference] = (),
 ) -> Culprit:
-    """Collect what a reader wants to know of the layer of the first model where an error begins.
+    """Collect the facts about the layer of the first model in which an error begins.
 
-    `infos` has what is known of each output of each layer in this run, `tensor` is the output
-    of the layer, and `differences` are those in the structure of the whole models.
+    `infos` has the infos of all outputs of all layers in this run, `tensor` is the output of the
+    layer, and `differences` are the structural ones of the whole models.
     """
     layer, context = network.layer(index), network.context
     row = [s for s in network.graph.topology.sources[index] if s is not None]

@@ -1,4 +1,4 @@
-"""Cuts a part out of a model: an IR of its own, with only the weights that it uses."""
+"""Extraction of a part of a model as a separate IR, with only the weights that it uses."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def cut(
     ----------
     model : Model or path-like
     output : path-like
-        The .xml file; the weights go to the same name with .bin.  The part of a oneDNN
-        Graph file, given as a path, may be a .json file too.
+        The .xml file; the weights are written to the same name with .bin.  The part of a oneDNN
+        Graph file, given as a path, may also be a .json file.
     start, end : str or sequence of str
         Tensors by tensor name, layer name or layer id: the inputs and the outputs of the
-        part.  By default those of the model.
+        part.  By default, those of the model.
     strip_weights : int, optional
         Seed of noise that replaces the weights, so that the part can be shared: floats
         of the same mean and deviation, 8-bit and smaller integers of the same range.
-        Other integers and constants of up to 16 elements stay.
+        Other integers and constants of up to 16 elements are kept.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def cut(
     Raises
     ------
     IRError
-        There is no such tensor, or nothing lies between them.
+        A tensor does not exist, or no layers lie between them.
     OutputError
         A file cannot be written.
 
@@ -136,7 +136,7 @@ def results_of(graph: Graph) -> list[Source]:
 
 
 def write_part(network: Network, part: Graph, output: Path, seed: int | None = None) -> Part:
-    """Write a part of a network, and of its weights what it uses."""
+    """Write a part of a network, with only the weights that it uses."""
     if is_onednn(network.graph):
         write_lowered(part, output)
         return _describe(part, 0)
@@ -164,7 +164,7 @@ def _describe(part: Graph, weight_bytes: int) -> Part:
 
 
 class _Packer:
-    """Gives the constants of a part new places in a weights file; equal ranges share one."""
+    """Assigns places in a new weights file to the constants of a part; equal ranges share one."""
 
     def __init__(self, weights: ConstantSource | None, seed: int | None) -> None:
         self.weights = weights
@@ -190,7 +190,7 @@ class _Packer:
         )
 
     def chunks(self) -> Iterator[bytes | memoryview]:
-        """Iterate over the bytes of the new weights file, a few at a time."""
+        """Iterate over the bytes of the new weights file, in chunks."""
         if self.weights is None:
             return
         for number, (key, element_type) in enumerate(self.types.items()):
@@ -209,14 +209,14 @@ def _is_weight(element_type: ElementType, size: int) -> bool:
 
 
 def _noise(data: memoryview, element_type: ElementType, seed: Sequence[int]) -> bytes:
-    """Return bytes of elements that have the statistics of these, and nothing else."""
+    """Return the bytes of random elements with the same statistics."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
     if element_type.is_packed or not element_type.is_float:
         raw = np.frombuffer(data, np.uint8)
         if element_type.is_packed or element_type.kind == "bool":
-            # Any code of a packed type is an element.
+            # Every bit pattern of a packed type is a valid element.
             return rng.permutation(raw).tobytes()
         values = raw.view(element_type.numpy())
         least, most = int(values.min()), int(values.max())

@@ -1,4 +1,4 @@
-"""Where two models differ: structure, and behaviour on given inputs."""
+"""Differences between two models: structure, and behaviour on given inputs."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class ModelDifference(NamedTuple):
     Attributes
     ----------
     a, b : str
-        What was compared.
+        Names of the compared models.
     layers : tuple of int
-        Number of layers of the first model, and of the second (0: not an IR); a constant
-        that is stored in another type counts once.
+        Number of layers of the first model, and of the second (0: not an IR); a constant and its
+        conversion count once.
     matched : int
-        Number of layers that both have.
+        Number of layers in both models.
     differences : tuple of Difference
-        In structure.
+        Differences in structure.
     tensors : tuple of TensorDifference
-        In behaviour: every tensor that both have, in the order of computation.
+        Differences in behaviour: every tensor of both models, in the order of computation.
     culprit : Culprit or None
-        Where the error appears first.
+        The layer in which the error first appears.
     stopped : str
-        Why the tensors after it could not be compared.
+        The reason why later tensors could not be compared.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class ModelDifference(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs."""
+        """Whether the models are equal."""
         return not self.differences and all(t.within for t in self.tensors)
 
 
@@ -95,25 +95,25 @@ def diff(
     Parameters
     ----------
     a, b : Model or path-like
-        The models.  Without `b`, `against` says what `a` is compared with.  With
+        The models.  Without `b`, `a` is compared with `against`.  With
         onnxruntime, `b` is the path of an ONNX model.
     inputs : mapping, iterable or array, optional
-        As of `Model.run`: both run on them, and tensors are compared.
+        As in `Model.run`: both models run on them, and tensors are compared.
     against : str or mapping, optional
-        ``openvino`` or ``onnxruntime``: what runs `b`, tensor by tensor.  A mapping has
+        ``openvino`` or ``onnxruntime``: the runtime of `b`, tensor by tensor.  A mapping has
         arrays by tensor name or layer name, from any tool.
     ignore : collection of Aspect or str
         Aspects of structure that are not compared.
     weights_tolerance : float
-        Difference of weights that does not count, relative to their largest magnitude.
+        Difference of weights that is ignored, relative to their largest magnitude.
     rtol : float
         Tolerance of tensors, relative to their largest magnitude in `a`.
     atol : float
-        Tolerance of tensors, in their unit.
+        Absolute tolerance of tensors.
     semantics : Semantics or str
-        Of models that are given as paths.
+        Semantics of models that are given as paths.
     other_semantics : Semantics or str, optional
-        Of `b`, where it is another one.
+        Semantics of `b`, if it differs.
     progress : callable, optional
         Called with the number of compared layers and the total.
 
@@ -128,7 +128,7 @@ def diff(
     UnsupportedError
         A runtime is not installed, or a layer cannot be run.
     DeconvError
-        As by `load` and `Model.run`.
+        As in `load` and `Model.run`.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def diff(
     differences: tuple[Difference, ...] = ()
     is_model = against is None or against == "openvino"
     if is_model:
-        # Against a runtime without a second model, the first runs there.
+        # Without a second model, the runtime runs the first model.
         second = first if b is None else open_network(b, other_semantics or semantics)
         matching = match(first, second)
         pairs = matching.pairs
@@ -203,7 +203,7 @@ def _aspect(given: Aspect | str) -> Aspect:
 
 
 class _Behaviour:
-    """Compares all tensors that two sides have, in the order of computation."""
+    """Compares all common tensors of two sides, in the order of computation."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class _Behaviour:
             try:
                 left, right = evaluator.take(index), side.take(index)
             except DeconvError as error:
-                # Behind a tensor of another shape, little fits.
+                # After a tensor of another shape, few shapes match.
                 if self.culprit is None:
                     raise
                 self.stopped = str(error)
@@ -256,7 +256,7 @@ class _Behaviour:
                     continue
                 name = a.tensor_name((index, output))
                 found = compare_tensors(name, layer.label, layer.line, x, y, self.rtol, self.atol)
-                # In the order of computation, what the first wrong tensor is made of agrees.
+                # Because of the order of computation, the inputs of the first wrong tensor agree.
                 if self.culprit is None and not found.within:
                     self.culprit = describe_culprit(a, self.infos, index, found, self.differences)
                 yield found
@@ -286,7 +286,7 @@ class _Behaviour:
         return ModelSide(Evaluator(self.b, given, partners), self.pairs)
 
     def _inputs_of_b(self) -> dict[int, Array]:
-        """Give the second model the same arrays, by its own Parameter layers."""
+        """Map the same arrays to the second model's Parameter layers."""
         assert self.b is not None
         given = {self.pairs[i]: array for i, array in self.inputs.items() if i in self.pairs}
         layers, wanted = self.b.graph.layers, self.b.inputs.parameters

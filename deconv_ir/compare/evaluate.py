@@ -1,4 +1,4 @@
-"""Runs a model layer by layer, and frees each tensor after its last use."""
+"""Evaluation of a model layer by layer; each tensor is freed after its last use."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from deconv_ir.ir.graph import ancestors, locating
 
 
 class Evaluator:
-    """The tensors of a model for given inputs, each computed when it is asked for.
+    """The tensors of a model for given inputs, each computed when it is requested.
 
-    Nothing is fused, so that every tensor of the file exists.  A tensor is freed after
-    its last use: by the layers that need it, and by the caller, who will take the outputs of
-    each layer `wanted` once.  `inputs` has the array of each Parameter layer, by its index.
+    Layers are not fused, so that every tensor of the file exists.  A tensor is freed after its last
+    use by the layers that need it, and by the caller, who takes the outputs of each layer in
+    `wanted` once.  `inputs` has the array of each Parameter layer, by its index.
 
     Raises
     ------
     UnsupportedError
-        A layer that is needed has no implementation.
+        A needed layer has no implementation.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Evaluator:
         }
 
     def take(self, index: int) -> Sequence[Array]:
-        """Return the outputs of a layer; the caller will not ask for them again.
+        """Return the outputs of a layer; the caller must not request them again.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Evaluator:
         layer = self.graph.layers[index]
         arrays = [self._use(s[0])[s[1]] for s in self.sources[index] if s is not None]
         with locating(self.graph, layer):
-            # `execute` takes what `infer` accepts.
+            # `execute` requires inputs that `infer` accepts.
             outputs = layer.operation.infer(list(map(describe, arrays)), self.context)
             require_memory(sum(tensor_bytes(info) or 0 for info in outputs), file=self.graph.file)
             with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Extracts the layers between tensors from a graph, with their constants."""
+"""Extraction of the layers between tensors from a graph, with their constants."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def extract_part(
 ) -> Graph:
     """Make a graph of the layers that lie between tensors.
 
-    The `starts` become inputs, the `ends` outputs.  An input of the model on a way to the ends
-    that passes none of the starts stays an input.  `infos` has what is known of each output of
-    each layer.
+    The `starts` become inputs, the `ends` outputs.  An input of the model on a path to the ends
+    that does not contain a start stays an input.  `infos` has the infos of all outputs of all
+    layers.
 
     Raises
     ------
     IRError
-        An end is a start, or no end depends on one of the starts.
+        An end is a start, or no end depends on any start.
     """
     sources = graph.topology.sources
     given = dict.fromkeys(starts)
@@ -89,7 +89,7 @@ def extract_part(
 
 
 def _parameter(graph: Graph, source: Source, info: TensorInfo, own: int) -> Layer:
-    """Make an input that stands for a tensor, with its name, type and shape."""
+    """Make an input that replaces a tensor, with its name, type and shape."""
     port = graph.layers[source[0]].outputs[source[1]]
     element_type = info.element_type or port.element_type
     shape = info.shape if info.shape is not None else port.shape

@@ -1,4 +1,4 @@
-"""Batch normalisation that one model computes and the other has folded into its weights."""
+"""Detection of batch normalisation that only one model has folded into its weights."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from deconv_ir.ir.shapes import static
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 _TOLERANCE = 2e-3
-"""Of folded weights relative to the largest: they may have been rounded to f16."""
+"""Tolerance of folded weights, relative to the largest: they may have been rounded to f16."""
 
 
 class Folded(NamedTuple):
-    """Layers of the two models that compute the same, differently split up."""
+    """Layers of the two models that are equivalent, but split differently."""
 
     at_a: int
     at_b: int
@@ -34,7 +34,7 @@ class Folded(NamedTuple):
 
 
 def tensor_pairs(pairs: Mapping[int, int], folded: Sequence[Folded]) -> dict[int, int]:
-    """Return the layers whose outputs are to be the same: of folded ones, the last."""
+    """Return the pairs of layers whose outputs must be equal: for folded ones, the last layers."""
     found = dict(pairs)
     for fold in folded:
         chain_a, chain_b = (fold.at_a, *fold.steps_a), (fold.at_b, *fold.steps_b)
@@ -135,7 +135,7 @@ def _step(
         if type(layer.operation).inputs[port] != "data" or any(v.size != channels for v in values):
             return None
         gamma, beta, mean, variance = (v.ravel() for v in values)
-        # A variance that has no root makes NaN, which agrees with no weights.
+        # A negative variance gives NaN, which does not match any weights.
         factor = gamma / np.sqrt(variance + layer.operation.epsilon)  # type: ignore[attr-defined]
         return factor, beta - mean * factor, others
     value = values[0]
@@ -154,7 +154,7 @@ def _step(
 
 
 def _along_channels(shape: tuple[int, ...], rank: int) -> bool:
-    """Whether the elements of a constant lie along axis 1 of data of this rank."""
+    """Whether the elements of a constant are along axis 1 of data of this rank."""
     place = 1 + len(shape) - rank
     return place >= 0 and all(extent == 1 for k, extent in enumerate(shape) if k != place)
 

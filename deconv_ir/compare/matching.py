@@ -1,4 +1,4 @@
-"""Which layer of one model is which layer of the other."""
+"""Matching of the layers of one model with those of the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Keys = Sequence[Hashable]
 
 
 class Matching(NamedTuple):
-    """The layers that two models have in common, and those that one alone has."""
+    """The matched layers of two models, and those without a partner."""
 
     pairs: dict[int, int]
     """Index of a layer of the first model -> index of its partner in the second."""
@@ -24,12 +24,12 @@ class Matching(NamedTuple):
 
 
 def match(a: Network, b: Network) -> Matching:
-    """Match layers by name, then by what computes them, then by their neighbours.
+    """Match layers by name, then by their history and future, then by their neighbours.
 
-    Names decide where they belong to layers of one type.  A layer that was renamed has
+    Equal names are decisive for layers of the same type.  A layer that was renamed has
     the same history (its own attributes and constants, and those of everything before
-    it) or the same future; next to a change, where neither is the same, it is connected
-    to layers that have partners.  The time is linear in the size of the models.
+    it) or the same future; next to a change, where both differ, it is connected to layers with
+    partners.  The time is linear in the size of the models.
     """
     return _Matcher(a, b).run()
 
@@ -51,7 +51,7 @@ class _Matcher:
         if any(self._free()):
             pasts = [_pasts(side, keys) for side, keys in zip(sides, own, strict=True)]
             futures = [_futures(side, keys) for side, keys in zip(sides, own, strict=True)]
-            # A name that both have is not passed over for a layer that merely looks alike.
+            # A common name has priority over a layer that is merely similar.
             self._unique(pasts, only=[set(names[0]) - set(names[1]), set(names[1]) - set(names[0])])
             self._unique(names, kinds)
             self._spread(own)
@@ -77,7 +77,7 @@ class _Matcher:
         return free_a, free_b
 
     def _unique(self, *keys: Sequence[Keys], only: Sequence[set[str]] | None = None) -> None:
-        """Pair layers without a partner that agree in all keys, and no others do."""
+        """Pair layers without a partner whose keys agree, if they are the only ones."""
         free = self._free(only)
         found: list[dict[Hashable, list[int]]] = [{}, {}]
         for side in (0, 1):
@@ -95,7 +95,7 @@ class _Matcher:
         self.recent.append((i, j))
 
     def _spread(self, own: Sequence[Keys]) -> None:
-        """Pair the neighbours of layers that have just found a partner, and theirs."""
+        """Pair the neighbours of newly paired layers, repeatedly."""
         self.recent.extend(self.pairs.items())
         while self.recent:
             i, j = self.recent.popleft()
@@ -107,7 +107,7 @@ class _Matcher:
                 self._pair_alike(users_a[use], users_b[use], own)
 
     def _pair_alike(self, left: Iterable[int], right: Iterable[int], own: Sequence[Keys]) -> None:
-        """Pair layers in the same place: those that are the same, else the only two."""
+        """Pair layers in the same place: equal ones, or else the only two."""
         free_a = [i for i in left if i not in self.pairs and i not in self.a.absorbed]
         free_b = [j for j in right if j not in self.taken and j not in self.b.absorbed]
         alike: dict[Hashable, list[int]] = {}
@@ -132,7 +132,7 @@ def _by_use(network: Network, index: int) -> dict[tuple[str, int], list[int]]:
 
 
 def _signatures(network: Network) -> Keys:
-    """Return the signature of each layer, as a small number where they can be long."""
+    """Return the signature of each layer, as a small number, since signatures can be long."""
     return [
         None if i in network.absorbed else hash(network.signature(i))
         for i in range(len(network.graph.layers))

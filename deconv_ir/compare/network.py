@@ -1,4 +1,4 @@
-"""One of the two models that are compared, with what matching needs to know of it."""
+"""One of the two compared models, with the facts that matching needs."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Comparable: TypeAlias = "Model | str | os.PathLike[str]"
 
 
 class StoredConstant(NamedTuple):
-    """A constant as the layers that use it see it."""
+    """A constant from the viewpoint of the layers that use it."""
 
     layer: int
     """Index of the layer whose output they use: the Const, or a Convert of it."""
     const: int
     """Index of the Const."""
     stored: ElementType
-    """Of the elements in the weights file."""
+    """Type of the elements in the weights file."""
     operation: Const
 
 
 class Network:
-    """A model and, by index of its layers, what they are and how they are connected.
+    """A model with the properties and connections of its layers, by index.
 
     A constant that is stored in another type, as compression to f16 writes it (a Const
     and a Convert), is one constant: its Const is in `absorbed`.
@@ -76,7 +76,7 @@ class Network:
 
     @functools.cached_property
     def inputs(self) -> ModelInputs:
-        """The inputs; the layers after them need not fit."""
+        """The inputs; later layers need not fit."""
         layers = self.graph.layers
         own = [i for i, layer in enumerate(layers) if layer.type == "Parameter"]
         infos = {i: layers[i].operation.infer([], self.context) for i in own}
@@ -84,7 +84,7 @@ class Network:
 
     @property
     def weights_file(self) -> str | None:
-        """Path of the weights file; None where there is none."""
+        """Path of the weights file; None without one."""
         weights = self.context.weights
         if isinstance(weights, Weights) and not isinstance(weights, WeightsInMemory):
             return weights.path
@@ -100,11 +100,11 @@ class Network:
         return self.graph.layers[index]
 
     def kind(self, index: int) -> str:
-        """Return the type of a layer; of a constant in whatever form, ``Const``."""
+        """Return the type of a layer; ``Const`` for a constant in any form."""
         return "Const" if index in self.constants else self.graph.layers[index].type
 
     def signature(self, index: int) -> Hashable:
-        """Return what a layer is, apart from its name, its id and its place in the graph."""
+        """Return all properties of a layer except its name, its id and its place in the graph."""
         constant = self.constants.get(index)
         if constant is not None:
             return "Const", constant.operation.shape, self.digest(constant.const)
@@ -152,7 +152,7 @@ class Network:
         return tensor_name(self.graph, source)
 
     def value(self, constant: StoredConstant) -> Array:
-        """Read a constant, in the type in which it is stored."""
+        """Read a constant in its stored type."""
         return constant.operation.execute([], self.context)[0]
 
 

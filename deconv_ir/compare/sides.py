@@ -1,4 +1,4 @@
-"""Where the tensors come from that a model's own are compared with."""
+"""Sources of the tensors with which those of a model are compared."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _GROUP_TENSORS = 64
 
 
 class Side(Protocol):
-    """Tensors by the layer of the first model that makes them there."""
+    """A source of tensors, by the corresponding layers of the first model."""
 
     def has(self, index: int) -> bool:
-        """Whether it can be asked for the outputs of a layer of the first model."""
+        """Whether the outputs of a layer of the first model are available."""
         ...
 
     def take(self, index: int) -> Sequence[Array | None]:
-        """Return the outputs; layers are asked for once each, in topological order."""
+        """Return the outputs; each layer is requested once, in topological order."""
         ...
 
 
@@ -51,9 +51,9 @@ class ModelSide:
 
 
 class ArraysSide:
-    """Arrays by tensor name or layer name, as other tools dump them.
+    """Arrays by tensor name or layer name, such as dumps of other tools.
 
-    The characters that file names cannot have may be replaced by ``_`` in the names.
+    Characters that file names cannot have may be replaced by ``_`` in the names.
     """
 
     def __init__(self, arrays: Mapping[str, Any], network: Network) -> None:
@@ -81,12 +81,12 @@ class ArraysSide:
 
 
 def file_stem(name: str) -> str:
-    """Return a name with the characters that file names have."""
+    """Return a name with only characters that file names can have."""
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
 
 
 def _names(layer: Layer, output: int) -> Iterator[str]:
-    """Return the names under which other tools may know a tensor."""
+    """Return the names that other tools may use for a tensor."""
     yield from layer.outputs[output].names
     if output == 0:
         yield layer.name
@@ -95,14 +95,14 @@ def _names(layer: Layer, output: int) -> Iterator[str]:
 
 
 class _Grouped(abc.ABC):
-    """A runtime that computes some tensors at a time, through added outputs."""
+    """A runtime that computes several tensors at a time, as added outputs."""
 
     def __init__(self, wanted: Sequence[Source], sizes: Mapping[Source, int]) -> None:
         self.groups = list(_groups(wanted, sizes))
         self.ready: dict[Source, Array] = {}
 
     def fetch(self, source: Source) -> Array:
-        """Return a tensor; what comes before it is not kept."""
+        """Return a tensor; earlier ones are not kept."""
         while source not in self.ready:
             self.ready = self.compute(self.groups.pop(0))
         return self.ready.pop(source)
@@ -157,7 +157,7 @@ class OpenVINOSide(_Grouped):
             for output in range(len(layer.outputs))
         }
         """Tensor -> its layer's name in OpenVINO, and the output."""
-        if is_onednn(graph):  # OpenVINO does not read these files, but the IR that is made of one
+        if is_onednn(graph):  # OpenVINO does not read these files, so they are converted to IRs
             ir = lower(graph)
             self.model, self.weights = to_bytes(ir.graph), ir.weights
             self.ports = {source: (name, 0) for source, name in ir.names.items()}
@@ -184,11 +184,11 @@ class OpenVINOSide(_Grouped):
         return self.core.read_model(*given)
 
     def has(self, index: int) -> bool:
-        """Whether OpenVINO has that layer."""
+        """Whether OpenVINO has the layer."""
         return index in self.known
 
     def take(self, index: int) -> Sequence[Array | None]:
-        """Run the network up to the tensors of the next layers, where that was not done."""
+        """Run the network up to the tensors of the next layers, unless that was done."""
         return [self.fetch(source) for source in self.known[index]]
 
     def compute(self, group: Sequence[Source]) -> dict[Source, Array]:
@@ -206,7 +206,7 @@ class OpenVINOSide(_Grouped):
             raise UnsupportedError(
                 f"OpenVINO cannot run the model: {last_line(error)}", file=self.network.graph.file
             ) from error
-        # A port that is an output already gets no second one.
+        # A port that is already an output is not added again.
         found: dict[Any, Array] = {}
         for position, output in enumerate(model.outputs):
             source = output.get_node().input_value(0)
@@ -216,7 +216,7 @@ class OpenVINOSide(_Grouped):
 
 
 def _as_tensor(array: Array, port: Any) -> Any:
-    """Return an array as OpenVINO takes it; of types that NumPy lacks it takes the bytes."""
+    """Return an array for OpenVINO, which needs raw bytes for types that NumPy lacks."""
     import numpy as np
 
     element_type = parse_element_type(port.get_element_type().get_type_name())
@@ -232,7 +232,7 @@ def _as_tensor(array: Array, port: Any) -> Any:
 
 
 def _as_array(tensor: Any) -> Array:
-    """Return a copy of a result; of types that NumPy lacks, OpenVINO's arrays show the bytes."""
+    """Return a copy of a result; OpenVINO returns raw bytes for types that NumPy lacks."""
     element_type = parse_element_type(tensor.element_type.get_type_name())
     count = math.prod(tensor.shape)
     return unpack(memoryview(tensor.data.tobytes()), element_type, count).reshape(tensor.shape)
@@ -287,11 +287,11 @@ class OnnxSide(_Grouped):
         super().__init__(list(self.names), sizes)
 
     def has(self, index: int) -> bool:
-        """Whether the ONNX model has a tensor of one of its names."""
+        """Whether the ONNX model has a tensor with one of the layer's names."""
         return any((index, k) in self.names for k in range(len(self.network.layer(index).outputs)))
 
     def take(self, index: int) -> Sequence[Array | None]:
-        """Run the network up to the tensors of the next layers, where that was not done."""
+        """Run the network up to the tensors of the next layers, unless that was done."""
         outputs = range(len(self.network.layer(index).outputs))
         return [self.fetch((index, k)) if (index, k) in self.names else None for k in outputs]
 
@@ -321,7 +321,7 @@ def import_runtime(name: str, extra: str = "peers") -> Any:
     Raises
     ------
     UnsupportedError
-        It is not installed.
+        The package is not installed.
     """
     import importlib
 
@@ -332,6 +332,6 @@ def import_runtime(name: str, extra: str = "peers") -> Any:
 
 
 def last_line(error: Exception) -> str:
-    """Return what an error of a runtime says, without its trace."""
+    """Return the message of a runtime's error, without its trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

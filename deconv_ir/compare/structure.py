@@ -1,4 +1,4 @@
-"""How two models differ in layers, attributes, types, shapes, connections and weights."""
+"""Differences of two models in layers, attributes, types, shapes, connections and weights."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Difference(NamedTuple):
     ----------
     aspect : Aspect
     layer : str
-        The layer in the first model, or in the second where the first has none:
+        The layer in the first model, or in the second if the first does not have it:
         ``'name' (Type, id 5)``; empty: the model as a whole.
     message : str
         The difference in words.
     a, b : str
-        The value on each side, where it is one.
+        The value on each side, if the difference is in a value.
     line_a, line_b : int or None
         Line of the layer in each file.
 
@@ -90,9 +90,9 @@ def compare_structure(
 ) -> tuple[Difference, ...]:
     """Return the differences, in the order of the layers.
 
-    `folded` is the batch normalisation that only one of them has as layers; aspects to `ignore`
-    are not compared.  A difference of weights up to `weights_tolerance`, relative to their
-    largest magnitude, does not count.
+    `folded` is the batch normalisation that only one model has as layers; aspects to `ignore` are
+    not compared.  A difference of weights up to `weights_tolerance`, relative to their largest
+    magnitude, is ignored.
     """
     return tuple(
         found
@@ -151,7 +151,7 @@ class _Comparer:
         yield from self._whole()
 
     def _alone(self, aspect: Aspect, network: Network, index: int) -> Difference:
-        """Report a layer that one model has; a constant, as the one that uses it has it."""
+        """Report a layer that only one model has; a constant in the form that its users see."""
         layer = network.layer(index)
         side = "A" if network is self.a else "B"
         sources = [network.tensor_name(s) for s in network.sources[index] if s is not None]
@@ -178,7 +178,7 @@ class _Comparer:
         yield from own
         if not own:
             yield from self._shapes(i, j, both)
-        # A Convert of a constant carries notes of its own.
+        # A Convert of a constant has its own rt_info.
         notes = (a.extra_attributes, _extras(a)), (b.extra_attributes, _extras(b))
         if notes[0] != notes[1] and (a.type == b.type or constant_a is None):
             yield both.differ(Aspect.RT_INFO, "rt_info", *map(_infos, (a, b)))
@@ -192,7 +192,7 @@ class _Comparer:
             yield both.differ(Aspect.VERSION, "version", a.version or "", b.version or "")
         left, right = _attributes(a), _attributes(b)
         for name in dict.fromkeys((*left, *right)):
-            # An attribute that one version lacks differs where the other's is not the default.
+            # An attribute that one version lacks differs if the other's is not the default.
             one, other = left.get(name), right.get(name)
             if (
                 one != other
@@ -202,7 +202,7 @@ class _Comparer:
                 yield both.differ(Aspect.ATTRIBUTE, name, one or "", other or "")
 
     def _bodies(self, i: int, j: int, both: _Partners) -> Iterator[Difference]:
-        """Compare the graphs that two layers run, and how these are joined to the layers."""
+        """Compare the bodies of two layers, and their connections to the layers."""
         a, b = both
         networks = zip(self.a.bodies(i), self.b.bodies(j), strict=False)
         bodies = zip(a.operation.bodies, b.operation.bodies, strict=False)
@@ -230,7 +230,7 @@ class _Comparer:
                 yield both.differ(Aspect.WEIGHTS, message)
 
     def _edges(self, i: int, j: int, both: _Partners) -> Iterator[Difference]:
-        """Compare what two layers are computed from; what is added or removed is skipped over."""
+        """Compare the inputs of two layers, skipping layers that were added or removed."""
         row_a, row_b = self.a.sources[i], self.b.sources[j]
         if len(row_a) != len(row_b):
             yield both.differ(Aspect.EDGE, "number of inputs", str(len(row_a)), str(len(row_b)))
@@ -284,7 +284,7 @@ class _Comparer:
                 )
 
     def _whole(self) -> Iterator[Difference]:
-        """Compare what belongs to no layer."""
+        """Compare the properties of the whole models."""
         a, b = self.a.graph, self.b.graph
         if a.name != b.name:
             yield Difference(Aspect.NAME, "", "name of the network", repr(a.name), repr(b.name))
@@ -302,7 +302,7 @@ class _Comparer:
 
 
 def _skip(network: Network, source: Source, paired: Collection[int]) -> Source | None:
-    """Return the first tensor on the way back that a layer with a partner makes; None: unclear."""
+    """Return the nearest earlier tensor of a layer with a partner; None if it is ambiguous."""
     at: Source | None = source
     while at is not None and at[0] not in paired:
         row = [
@@ -322,7 +322,7 @@ def _attributes(layer: Layer) -> dict[str, str]:
 
 
 def _joints(body: Body, layers: Mapping[int, int]) -> tuple[Hashable, ...]:
-    """Return the port map and the back edges of a body, with other numbers of its layers."""
+    """Return the port map and the back edges of a body, with its layers renumbered."""
 
     def joined(joints: Iterable[Joint]) -> frozenset[Joint]:
         return frozenset(x._replace(inner=layers.get(x.inner, x.inner)) for x in joints)

@@ -1,4 +1,4 @@
-"""Two tensors, side by side: errors in the words that people who chase them use."""
+"""Comparison of two tensors by common error measures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _BLOCK = 1 << 18
 
 
 class TensorDifference(NamedTuple):
-    """How far a tensor of the second model is from the same tensor of the first.
+    """The difference of a tensor of the second model from that of the first.
 
     Attributes
     ----------
     name : str
         The tensor, in the first model.
     layer : str
-        The layer that makes it: ``'name' (Type, id 5)``.
+        The layer that computes it: ``'name' (Type, id 5)``.
     line : int or None
         Line of that layer in the file.
     within : bool
@@ -28,19 +28,19 @@ class TensorDifference(NamedTuple):
     largest : float
         Largest absolute error.
     relative : float
-        The same, relative to `scale`.
+        Largest absolute error relative to `scale`.
     rms : float
         Root of the mean squared error, over elements that are finite in both.
     cosine : float
         Cosine of the angle between the two, over the same elements.
     nans, infinities : tuple of int
-        How many there are in the first and in the second model.
+        Their numbers in the first and in the second model.
     outside, elements : int
-        Number of elements out of tolerance, and of all.
+        Number of elements out of tolerance, and of all elements.
     first : tuple of int or None
         Index of the first element out of tolerance.
     note : str
-        What the figures do not say, such as shapes that differ.
+        Additional information, such as different shapes.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def compare_tensors(
     """Compare two arrays, block by block: no copy is larger than a block.
 
     NaN agrees with NaN, an infinity with itself.  `rtol` is relative to the largest finite
-    magnitude in `a`, `atol` in the unit of the tensor.
+    magnitude in `a`, `atol` is absolute.
     """
     import numpy as np
 
@@ -106,7 +106,7 @@ def compare_tensors(
         largest = max(largest, float(error.max()))
         both = np.isfinite(left) & np.isfinite(right)
         finite += int(both.sum())
-        # In units of the scale, so that no square overflows.
+        # In units of the scale, so that squares do not overflow.
         unit = scale or 1.0
         left, right = left[both] / unit, right[both] / unit
         squares += float(np.square(left - right).sum())
@@ -137,7 +137,7 @@ def compare_tensors(
 def absolute_errors(a: Array, b: Array) -> Array:
     """Return ``|a - b|`` of f64 arrays; equal infinities differ by 0, and so do NaN and NaN.
 
-    What differs by NaN otherwise differs by infinity.
+    Otherwise a NaN gives an infinite error.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The contents of two constants, side by side."""
+"""Comparison of the contents of two constants."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BLOCK = 1 << 18
 def compare_weights(
     network_a: Network, a: StoredConstant, network_b: Network, b: StoredConstant, tolerance: float
 ) -> str | None:
-    """Return how the elements of two constants of one shape differ; None: they do not.
+    """Describe the difference of two constants of one shape; None if they are equal.
 
-    A difference up to `tolerance`, relative to the largest magnitude in the first, does not count.
+    A difference up to `tolerance`, relative to the largest magnitude in the first, is ignored.
     """
     if network_a.digest(a.const) == network_b.digest(b.const):
         return None
@@ -45,10 +45,10 @@ def compare_weights(
 def largest_difference(
     a: Array, b: Array, dtype: np.dtype[Any] | None = None
 ) -> tuple[float, float, int]:
-    """Return the largest absolute difference, the largest magnitude of `a`, and how many differ.
+    """Return the largest difference, the largest magnitude of `a`, and the number of differences.
 
-    NaN equals NaN, and differs from all else by infinity.  With a dtype, both are converted
-    first.  No copy is larger than a block.
+    NaN equals NaN, and differs from other values by infinity.  With a dtype, both are converted
+    first.  Copies are at most as large as a block.
     """
     import numpy as np
 
@@ -69,7 +69,7 @@ def largest_difference(
 
 
 def _rearranged(a: Array, b: Array) -> str:
-    """Say so where one is the other with two equal axes exchanged, or an axis reversed."""
+    """Describe a permutation: two equal axes swapped, or an axis reversed."""
     import numpy as np
 
     for first in range(a.ndim):

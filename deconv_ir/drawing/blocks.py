@@ -10,16 +10,16 @@ from deconv_ir.ir.graph import Graph, constant_layers
 from deconv_ir.ir.record import NamedTuple
 
 MAX_DEPTH = 8
-"""Parts of a name that make groups; the rest is the name in the innermost one."""
+"""Maximum parts of a name that form groups; the rest is the name in the innermost group."""
 MAX_PERIOD = 64
-"""Boxes in the longest block whose repetitions are searched for."""
+"""Maximum number of boxes in a repeated block."""
 LEAST_REPEATS = 3
 LEAST_SINGLE_REPEATS = 5
-"""Repetitions that are drawn as one box; of a single layer, more are needed."""
+"""Minimum repetitions that are drawn as one box, for blocks and for single layers."""
 LEAST_LAYERS = 3
-"""Layers of a common name that make a group."""
+"""Minimum number of layers with a common name in a group."""
 FAR = 2 * MAX_PERIOD
-"""Distance to a source from which on all distances count as equal."""
+"""Distance to a source above which all distances are considered equal."""
 
 
 class DrawnBox:
@@ -35,7 +35,7 @@ class DrawnBox:
     count : int
         Repetitions of a block that the group stands for; 1 for other groups.
     size : int
-        Number of layers in it.
+        Number of layers in the box.
     """
 
     __slots__ = ("children", "count", "label", "layer", "size")
@@ -54,7 +54,7 @@ class DrawnBox:
         self.size: int = sum(child.size for child in children) if layer is None else 1
 
     def leaves(self) -> Iterator[int]:
-        """Iterate over the layers in it."""
+        """Iterate over the layers in the box."""
         stack = [self]
         while stack:
             box = stack.pop()
@@ -64,27 +64,27 @@ class DrawnBox:
 
 
 class Flow(NamedTuple):
-    """The drawn layers of a graph and how they are connected."""
+    """The drawn layers of a graph and their connections."""
 
     order: tuple[int, ...]
     """The drawn layers in topological order; layers on a cycle come last."""
     sources: dict[int, tuple[int, ...]]
-    """Drawn layer -> the drawn layers that it takes tensors of."""
+    """Drawn layer -> the drawn layers whose tensors it uses."""
     hidden: dict[int, int]
-    """Layer that depends on no input -> the first drawn layer that takes it."""
+    """Layer that does not depend on inputs -> the first drawn layer that uses it."""
 
 
 def flow_of(graph: Graph) -> Flow:
-    """Find the layers to draw: constants belong to the layers that take them."""
+    """Find the layers to draw: constants belong to the layers that use them."""
     topology = graph.topology
     order = (*topology.order, *sorted(set(range(len(graph.layers))) - set(topology.order)))
     constant = constant_layers(graph, topology.order)
     hidden: dict[int, int] = {}
     for index in reversed(order):
-        # Later takers come first here, so that the first one stays.
+        # Later users are visited first, so that the first user remains.
         owner = hidden.get(index, index)
         if index in constant and index not in hidden:
-            continue  # nothing takes it: it is drawn
+            continue  # an unused layer is drawn
         for source in topology.sources[index]:
             if source is not None and source[0] in constant:
                 hidden[source[0]] = owner
@@ -101,7 +101,7 @@ def flow_of(graph: Graph) -> Flow:
 def name_parts(name: str) -> list[str]:
     """Split a name at its separators: ``a/b.0/Conv`` is ``a``, ``b``, ``0``, ``Conv``."""
     parts = [part for part in re.split(r"[/.]+", name, maxsplit=MAX_DEPTH) if part]
-    if len(parts) > 1 and parts[0] == "__module":  # the root of all that comes from PyTorch
+    if len(parts) > 1 and parts[0] == "__module":  # the root of all names from PyTorch
         del parts[0]
     return parts or [name]
 
@@ -109,8 +109,8 @@ def name_parts(name: str) -> list[str]:
 def box_of(graph: Graph, flow: Flow) -> DrawnBox:
     """Group the layers of a graph; the result is the outermost box.
 
-    Boxes of a group are connected without cycles: a group whose layers cannot stand together,
-    since others come between, is drawn in several parts.
+    Boxes of a group are connected without cycles: a group with other layers in between is drawn in
+    several parts.
     """
     return _Builder(graph, flow).build()
 
@@ -142,7 +142,7 @@ class _Builder:
         return self._collapse(boxes)
 
     def _split(self, leaves: list[int], depth: int) -> list[tuple[str, list[int]]]:
-        """Put layers of the same name together where no cycle comes of it."""
+        """Group layers with the same name if that creates no cycle."""
         key_of: dict[int, tuple[str, int]] = {}
         for leaf in leaves:
             parts = self.parts[leaf]
@@ -166,7 +166,7 @@ class _Builder:
         numbers: dict[tuple[str, int], int],
         key_of: dict[int, tuple[str, int]],
     ) -> list[list[int]]:
-        """Return, for each group, the groups that it takes tensors of."""
+        """Return, for each group, the groups whose tensors it uses."""
         return [
             list(
                 {
@@ -200,7 +200,7 @@ class _Builder:
     def _sorted(
         self, groups: dict[tuple[str, int], list[int]], key_of: dict[int, tuple[str, int]]
     ) -> list[tuple[str, list[int]]]:
-        """Sort groups topologically; of those that are ready, the first of the file comes next."""
+        """Sort groups topologically, and by their order in the file if possible."""
         names = list(groups)
         numbers = {key: k for k, key in enumerate(names)}
         links = self._links(groups, numbers, key_of)
@@ -215,7 +215,7 @@ class _Builder:
         found = []
         waiting = set(range(len(names)))
         while waiting:
-            # Only the layers of a graph that is itself a cycle wait for each other.
+            # Only layers on a cycle of the graph itself wait for each other.
             k = heapq.heappop(ready)[1] if ready else min(waiting, key=first.__getitem__)
             if k not in waiting:
                 continue
@@ -230,11 +230,11 @@ class _Builder:
     # Repeated blocks
 
     def _number(self, thing: Hashable) -> int:
-        """Return the number of a description: equal ones have equal numbers."""
+        """Return the number of a description; equal descriptions have equal numbers."""
         return self.known.setdefault(thing, len(self.known))
 
     def _shape(self, box: DrawnBox) -> int:
-        """Number the structure of a box: equal ones draw equal pictures."""
+        """Return the number of the structure of a box; equal numbers give equal pictures."""
         if box.layer is None:
             inner = (self._shape(child) for child in box.children)
             return self._number((box.count, *inner))
@@ -243,7 +243,7 @@ class _Builder:
         return self._number((layer.type, layer.attributes, ports))
 
     def _collapse(self, boxes: list[DrawnBox]) -> list[DrawnBox]:
-        """Put blocks that repeat one after the other into one box with a count."""
+        """Merge consecutive repeated blocks into one box with a count."""
         if len(boxes) < LEAST_REPEATS:
             return boxes
         at = {leaf: k for k, box in enumerate(boxes) for leaf in box.leaves()}
@@ -293,9 +293,9 @@ def _between(first: str, last: str) -> str:
 def _runs(
     marks: list[int], shapes: list[int], single: Sequence[bool]
 ) -> list[tuple[int, int, int]]:
-    """Find blocks that follow each other: where, how long, how often; the longest runs win.
+    """Find consecutive repeated blocks: start, length and count; the longest runs have priority.
 
-    The first of them may take its tensors from elsewhere: it has the shapes of the others alone.
+    The first block of a run may use other tensors: it only has the shapes of the others.
     """
     import numpy as np
 

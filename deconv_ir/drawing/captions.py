@@ -10,7 +10,7 @@ from deconv_ir.ir.shapes import is_static, static
 
 MAX_TITLE = 30
 MAX_LINE = 36
-"""Characters after which a text is cut."""
+"""Maximum length of a text."""
 
 FAMILIES = {
     "convolution": "convolution",
@@ -27,7 +27,7 @@ FAMILIES = {
 }
 """Folder of an operation -> the colour of its layers."""
 WITH_FILTERS = ("convolution", "deconvolution")
-"""Families whose second input is a filter, whose dims the caption has."""
+"""Families whose second input is a filter; the caption shows its dims."""
 _ACTIVATIONS = (
     "Clamp Elu GELU Gelu HSigmoid HSwish HardSigmoid HardSwish LeakyReLU LogSoftmax Mish PReLU "
     "ReLU ReLU6 Selu Sigmoid SoftMax SoftPlus SoftSign Softmax Swish Tanh"
@@ -72,7 +72,7 @@ def caption_of(box: DrawnBox, graph: Graph, filter_: str = "") -> Caption:
 
 
 def family_of(layer: Layer) -> str:
-    """Return the family whose colour a layer has."""
+    """Return the family of a layer, which determines its colour."""
     if layer.type in ("Parameter", "Result", "Const"):
         return "end"
     if layer.type in ACTIVATIONS:
@@ -86,7 +86,7 @@ def family_of(layer: Layer) -> str:
 
 
 def _detail(layer: Layer, filter_: str) -> str:
-    """Name the window and the strides of a layer that has them."""
+    """Return the window and the strides of a layer, if any."""
     given = dict(layer.attributes)
     parts = []
     if kernel := given.get("kernel"):

@@ -1,8 +1,8 @@
 """Rows and order of the boxes within each group: longest-path layering, then barycentres.
 
 Source: K. Sugiyama, S. Tagawa and M. Toda, Methods for visual understanding of hierarchical
-system structures, 1981.  Tensors that pass rows get a place of their own in each, as long as
-there are not too many.
+system structures, 1981.  Tensors that cross rows get a separate place in each row, unless there are
+too many.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.record import NamedTuple
 
 SWEEPS = 4
-"""Passes over the rows in which boxes are ordered by their neighbours."""
+"""Number of passes over the rows that order boxes by their neighbours."""
 
 Link = tuple[int, int, int]
 """A tensor, the entry that it leaves, and the entry that it enters."""
@@ -24,11 +24,12 @@ class Level(NamedTuple):
     """One group, laid out but not yet measured."""
 
     boxes: list[int]
-    """Number of each box in it.  Entries are numbered: first the boxes, then the tensors that come
-    in, those that go out, and those that pass a row."""
+    """Number of each box of the group.  Entries are numbered: first the boxes, then incoming
+    tensors, outgoing tensors, and tensors that cross a row.
+    """
     inputs: list[int]
     outputs: list[int]
-    """Tensors that cross the border."""
+    """Tensors that cross the group's border."""
     rows: list[list[int]]
     """Entries from left to right, top to bottom."""
     links: list[Link]
@@ -43,11 +44,11 @@ class Scene(NamedTuple):
     levels: dict[int, Level]
     """Number of a group -> its `Level`."""
     tensors: list[tuple[int, int]]
-    """The tensors that lines stand for: index of the layer and of its output."""
+    """The tensors of lines: index of the layer and of its output."""
 
 
 def arrange(graph: Graph, flow: Flow, outermost: DrawnBox) -> Scene:
-    """Lay out every group of a drawing by itself."""
+    """Lay out every group of a drawing separately."""
     boxes: list[DrawnBox] = []
     parents: list[int] = []
     number_of: dict[int, int] = {}  # of the box of a layer
@@ -79,7 +80,7 @@ def arrange(graph: Graph, flow: Flow, outermost: DrawnBox) -> Scene:
 
 
 class _Wires:
-    """Which tensor passes which box, group by group; each is noted once."""
+    """The tensors that cross each box, group by group, without duplicates."""
 
     def __init__(self, groups: dict[int, list[int]]) -> None:
         self.inner: dict[int, dict[Link, None]] = {n: {} for n in groups}
@@ -125,7 +126,7 @@ def _level(boxes: list[int], wires: _Wires, group: int) -> Level:
 def _rows(count: int, inputs: list[int], outputs: list[int], links: list[Link]) -> list[int]:
     """Return the row of each entry: the longest path from the top.
 
-    Boxes stand in topological order, so their links go from lower to higher numbers.
+    Boxes are in topological order, so their links go from lower to higher numbers.
     """
     total = count + len(inputs) + len(outputs)
     top = 1 if inputs else 0
@@ -138,7 +139,7 @@ def _rows(count: int, inputs: list[int], outputs: list[int], links: list[Link]) 
     for a in range(count):
         for b in below[a]:
             rows[b] = max(rows[b], rows[a] + 1)
-    # A layer without inputs stands right above its user, not at the top.
+    # A layer without inputs is placed directly above its user, not at the top.
     for a in range(count):
         if not has_source[a] and below[a]:
             rows[a] = min(rows[b] for b in below[a]) - 1
@@ -152,7 +153,7 @@ def _rows(count: int, inputs: list[int], outputs: list[int], links: list[Link]) 
 
 
 def _pass_rows(rows_of: list[int], links: list[Link]) -> tuple[list[list[int]], list[Link]]:
-    """Give tensors that pass rows a place in each, the shortest ones first."""
+    """Give tensors that cross rows a place in each row, the shortest ones first."""
     height = max(rows_of, default=-1) + 1
     rows: list[list[int]] = [[] for _ in range(height)]
     for entry, row in enumerate(rows_of):
@@ -182,7 +183,7 @@ def _pass_rows(rows_of: list[int], links: list[Link]) -> tuple[list[list[int]], 
 
 
 def _order(rows: list[list[int]], links: list[Link]) -> None:
-    """Order each row by where the neighbours are, down and up in turns."""
+    """Order each row by the positions of neighbours, alternately down and up."""
     if all(len(row) < 2 for row in rows):
         return
     total = 1 + max((max(row) for row in rows if row), default=0)

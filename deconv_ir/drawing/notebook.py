@@ -11,11 +11,11 @@ from deconv_ir.ir.operation import Context
 BOX = "max-height:480px;overflow:auto"
 OPEN = 24
 DRAWN = 150
-"""Boxes up to which groups are open, and up to which there is a picture."""
+"""Maximum number of boxes for open groups, and for a picture."""
 
 
 def notebook_html(graph: Graph, context: Context, text: str) -> str:
-    """Return HTML with `text` and a drawing of a graph; of a large one, the text alone."""
+    """Return HTML with `text` and a drawing of a graph; for a large graph, only the text."""
     head = f"<code>{clean(text)}</code>"
     if not graph.layers:
         return head
@@ -26,7 +26,7 @@ def notebook_html(graph: Graph, context: Context, text: str) -> str:
 
 
 def small_svg(graph: Graph, context: Context, title: str) -> str | None:
-    """Draw a graph as an SVG document; None where it is large."""
+    """Draw a graph as an SVG document; None if it is large."""
     sketch = sketch_of(graph, infer(graph, context, collect=True).outputs)
     drawn = draw(sketch, open_limit=OPEN, drawn_limit=DRAWN)
     return None if drawn is None else write_svg(title, *drawn)

@@ -1,4 +1,4 @@
-"""Coordinates of boxes and lines, once it is known which groups are open.
+"""Coordinates of boxes and lines, given the open groups.
 
 The page places boxes by the same rules, in `page/place.js`, as groups are opened and closed.
 """
@@ -13,18 +13,18 @@ from deconv_ir.drawing.layering import Level, Scene
 from deconv_ir.ir.record import NamedTuple
 
 GAP = 26.0
-"""Between two boxes of a row; beside a tensor that passes, less."""
+"""Gap between two boxes of a row, and beside a tensor that crosses the row."""
 PASS_GAP = 14.0
 PASS_WIDTH = 8.0
 ROW_GAP = 40.0
 MARGIN = 18.0
-"""Between a group's border and what is in it."""
+"""Gap between a group's border and its contents."""
 HEAD = 26.0
 """Room for the name of an open group."""
 SWEEPS = 6
 
 DRAWN_AT_FIRST = 90
-"""Boxes up to which groups are open at first."""
+"""Maximum number of boxes with which groups are open initially."""
 
 
 class PlacedBox(NamedTuple):
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """All that is visible: boxes, each after the groups around it, and lines."""
+    """The visible parts: boxes, each after the groups around it, and lines."""
 
     width: float
     height: float
@@ -70,7 +70,7 @@ class _Inside(NamedTuple):
 
 
 def first_open(scene: Scene, limit: int = DRAWN_AT_FIRST) -> set[int]:
-    """Choose the groups to open at first: small ones, as long as the drawing is not large."""
+    """Choose the groups to open initially: small ones, as long as the drawing is not large."""
     chosen: set[int] = set()
     visible = 1
     frontier = [(len(scene.levels[0].boxes), 0)]
@@ -116,7 +116,7 @@ def place(scene: Scene, sizes: Sequence[tuple[float, float]], opened: Collection
 
 
 def _offset(level: Level, inside: Mapping[int, _Inside], entry: int, port: int) -> float:
-    """Return where a tensor enters or leaves an entry, relative to its centre."""
+    """Return the point at which a tensor enters or leaves an entry, relative to its centre."""
     if entry >= len(level.boxes) or level.boxes[entry] not in inside:
         return 0.0
     layout = inside[level.boxes[entry]]
@@ -154,7 +154,7 @@ def _measure(
     centres = [c - left + MARGIN for c in centres]
     fixed = len(level.boxes) + len(level.inputs) + len(level.outputs)
     tops, bottoms = [0.0] * count, [0.0] * count
-    # The tensors that come in and go out stand on the border.
+    # Incoming and outgoing tensors are on the border.
     y = HEAD
     for r, row in enumerate(level.rows):
         if level.inputs and r == 0:
@@ -215,7 +215,7 @@ def _centres(level: Level, width: Sequence[float], inside: Mapping[int, _Inside]
 
 
 def _monotone(wanted: Sequence[float]) -> list[float]:
-    """Return the increasing sequence that is nearest, by pooling adjacent violators."""
+    """Return the nearest increasing sequence, by pooling adjacent violators."""
     sums: list[float] = []
     counts: list[int] = []
     for value in wanted:

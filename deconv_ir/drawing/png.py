@@ -14,7 +14,7 @@ SCALE = 2
 """Pixels per unit of the drawing."""
 MAX_PIXELS = 120_000_000
 _PIECES = 24
-"""Straight pieces of a curve."""
+"""Number of straight pieces of a curve."""
 
 
 def write_png(width: float, height: float, strokes: Iterable[Stroke]) -> bytes:
@@ -56,7 +56,7 @@ class _Pen:
         self.known: dict[tuple[float, bool], Any] = {}
 
     def font(self, size: float, bold: bool) -> Any:
-        """Return a font; matplotlib brings it, so it is the same everywhere."""
+        """Return a font of matplotlib, which is the same on every machine."""
         from PIL import ImageFont
 
         if (size, bold) not in self.known:
@@ -64,7 +64,7 @@ class _Pen:
                 family="DejaVu Sans", weight="bold" if bold else "normal"
             )
             path = self.fonts.findfont(wanted)
-            # It is wider than what browsers take.
+            # The font is wider than that of browsers.
             self.known[size, bold] = ImageFont.truetype(path, round(0.88 * size * SCALE))
         return self.known[size, bold]
 
@@ -100,7 +100,7 @@ class _Pen:
 
 
 def _at(curve: Curve, t: float) -> tuple[float, float]:
-    """Return a point of a cubic curve that leaves and arrives upright."""
+    """Return a point of a cubic curve with vertical ends."""
     middle = (curve.y1 + curve.y2) / 2
     s = 1 - t
     x = (s**3 + 3 * s * s * t) * curve.x1 + (3 * s * t * t + t**3) * curve.x2

@@ -24,9 +24,9 @@ class Sketch(NamedTuple):
     flow: Flow
     scene: Scene
     captions: list[Caption]
-    """Of each box."""
+    """The caption of each box."""
     outputs: Sequence[Outputs]
-    """Of each layer, as inferred."""
+    """The inferred outputs of each layer."""
 
     @property
     def sizes(self) -> list[tuple[float, float]]:
@@ -69,8 +69,8 @@ def draw(
 ) -> tuple[float, float, list[Stroke]] | None:
     """Return width, height and strokes of a drawing.
 
-    `marked` has the colour of the border of layers, by index.  Small groups are open up to
-    `open_limit` boxes; beyond `drawn_limit` boxes None is returned.
+    `marked` has the border colours of layers, by index.  Small groups are open up to `open_limit`
+    boxes; above `drawn_limit` boxes, None is returned.
     """
     scene = sketch.scene
     drawing = place(scene, sketch.sizes, first_open(scene, open_limit))
@@ -82,7 +82,7 @@ def draw(
         if port < len(sketch.outputs[layer])
     }
     found = strokes(drawing, scene, sketch.captions, tensors, marked or {})
-    # Room for the sheets behind a box that stands for several.
+    # Room for the sheets behind a box that represents several.
     return drawing.width + 2 * EDGE + 6, drawing.height + 2 * EDGE, list(found)
 
 

@@ -28,7 +28,7 @@ class Rect(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A line that leaves and arrives upright."""
+    """A line with vertical ends."""
 
     x1: float
     y1: float
@@ -62,8 +62,7 @@ def strokes(
 ) -> Iterator[Stroke]:
     """Iterate over all strokes, the lower ones first.
 
-    `tensors` names shape and type; `marked` gives the colour of the border of layers that
-    have findings.
+    `tensors` has shapes and types; `marked` has the border colours of layers with findings.
     """
     opened = [p for p in drawing.places if p.open]
     for place in opened:
@@ -81,7 +80,7 @@ def strokes(
         if box is None or key in labelled or source not in tensors:
             continue
         labelled.add(key)
-        # Where several tensors leave a box at one point, there is room at their ends only.
+        # If several tensors leave a box at one point, labels fit only at their ends.
         x, y = line.x1 + 6, line.y1 + 13
         if outputs[source[0]] > 1:
             x, y = line.x2 + 6, line.y2 - 9

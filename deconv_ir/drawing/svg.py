@@ -10,12 +10,12 @@ from deconv_ir.drawing.palette import PAPER
 from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
 
 FONTS = "Segoe UI, Helvetica, Arial, DejaVu Sans, sans-serif"
-# Characters that XML cannot hold; JSON's escapes can put them into names.
+# Characters that XML does not allow; JSON's escapes can put them into names.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def clean(text: str) -> str:
-    """Replace characters that XML cannot hold, and escape the rest."""
+    """Replace characters that XML does not allow, and escape markup."""
     return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text))
 
 

@@ -12,7 +12,7 @@ _NAMED = 5
 
 
 def require_implemented(graph: Graph, order: Collection[int]) -> None:
-    """Require that every layer is implemented; the error names all that are not."""
+    """Require that every layer is implemented; the error names all missing ones."""
     layers = [graph.layers[i] for i in order]
     inner = (body.graph for layer in layers for body in layer.operation.bodies)
     layers += (layer for top in inner for part in walk_graphs(top) for layer in part.layers)
@@ -48,7 +48,7 @@ def _kind(kind: str, version: str | None) -> str:
 
 
 def _suggestion(layer: Layer) -> str | None:
-    """Return the hint of the reader, or else OpenVINO's operation that is most like it."""
+    """Return the reader's hint, or else the OpenVINO operation with the most similar name."""
     from deconv_ir.ops.opsets import nearest_operation
 
     stated: str | None = getattr(layer.operation, "hint", None)

@@ -1,4 +1,4 @@
-"""Joins the layers of an attention: two products, with SoftMax, a scale and a mask between them."""
+"""Fusion of attention: two products, with SoftMax, a scale and a mask between them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MOST_SCALE = 1e6
 
 
 class Attention(TakesOut, Joined):
-    """softmax(query key * scale + mask) value; the scores of few queries are there at once."""
+    """softmax(query key * scale + mask) value, with the scores of few queries in memory at once."""
 
     scale: float = field()
     mask: int | None = field()
-    """The input that is added to the scores."""
+    """Index of the input that is added to the scores."""
     matrices: tuple[int, int, int] = field()
-    """The inputs that are queries, keys and values."""
+    """Indices of the inputs that are queries, keys and values."""
     transposed: tuple[bool, bool, bool] = field()
-    """Whether their rows are not queries, keys and keys, but their columns are."""
+    """Whether the columns, not the rows, of each are its queries, keys or values."""
 
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
-        """Compute it in one kernel, or else layer by layer."""
+        """Compute the attention in one kernel, or else layer by layer."""
         from deconv_ir.kernels.products import attend
 
         query, key, value = (
@@ -47,7 +47,7 @@ class Attention(TakesOut, Joined):
         return arrays[-1]
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the scores that are there at once."""
+        """Count the scores that are in memory at once."""
         from deconv_ir.kernels.products import attention_bytes
 
         *stack, queries, keys = static(self.infer_all(inputs, context)[len(inputs)].shape)
@@ -110,7 +110,7 @@ class _Finder:
         return self._group(layers, scores)
 
     def _group(self, layers: tuple[int, ...], scores: _Scores) -> Group | None:
-        """Return layers as one step, if its inputs are matrices in f32."""
+        """Return layers as one step, if their inputs are matrices in f32."""
         rows = [[s for s in self.sources[index] if s is not None] for index in layers]
         inputs = tuple(dict.fromkeys(s for row in rows for s in row if s[0] not in layers))
         operands = {source: i for i, source in enumerate(inputs)}
@@ -137,7 +137,7 @@ class _Finder:
         return Group(layers, inputs, operation)
 
     def _scores(self, source: Source | None) -> _Scores | None:
-        """Return the layers that make scores: a product, perhaps a scale, perhaps a mask."""
+        """Return the layers that compute scores: a product, optionally a scale and a mask."""
         added = self._operands(source, "Add")
         if source is None or added is None:
             return self._scaled(source)
@@ -148,7 +148,7 @@ class _Finder:
         return None
 
     def _scaled(self, source: Source | None) -> _Scores | None:
-        """Return a product, and the layer that multiplies it by a number, if there is one."""
+        """Return a product, and the layer that multiplies it by a number, if any."""
         if source is None or source in self.constants:
             return None
         if self._is_product(source[0]):
@@ -170,7 +170,7 @@ class _Finder:
         return _Scores((product[0], source[0]), 1 / scale if divided else scale, None)
 
     def _operands(self, source: Source | None, kind: str) -> tuple[Source, Source] | None:
-        """Return the inputs of the elementwise layer that makes a tensor, if it is of a kind."""
+        """Return the inputs of the elementwise layer that computes a tensor, if its kind fits."""
         if source is None or source in self.constants or self.layers[source[0]].type != kind:
             return None
         if getattr(self.layers[source[0]].operation, "auto_broadcast", None) is not Broadcast.NUMPY:
@@ -182,7 +182,7 @@ class _Finder:
         return index not in self.kernels and _is_of_openvino(self.layers[index], "MatMul")
 
     def _is_only_user(self, index: int, user: int) -> bool:
-        """Whether one layer alone takes the output of another."""
+        """Whether a layer is the only user of another's output."""
         return self.users.get((index, 0)) == {user} and (index, 0) not in self.wanted
 
     def _is_f32(self, source: Source, rank: int) -> bool:
@@ -191,7 +191,7 @@ class _Finder:
 
 
 def _is_of_openvino(layer: Layer, kind: str) -> bool:
-    """Whether a layer is of a type, not one of oneDNN, which may have a bias or other modes."""
+    """Whether a layer is OpenVINO's operation; oneDNN's may have a bias or other modes."""
     return layer.type == kind and bool(layer.operation.versions)
 
 

@@ -1,4 +1,4 @@
-"""Runs a graph on arrays, as its plan says."""
+"""Execution of a graph on arrays, according to its plan."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Gets the times at which each step began and ended, in seconds of `time.perf_counter`."""
+    """Receives the start and end of each step, in seconds of `time.perf_counter`."""
 
     def __call__(self, step: Step, began: float, ended: float) -> None:
-        """Take the times of a step."""
+        """Record the times of a step."""
         ...
 
     def within(self, step: Step, body: str, plan: Plan) -> Observer:
-        """Return the observer of a graph that a step runs."""
+        """Return the observer for a body that a step runs."""
         ...
 
 
 _PLANS_KEPT = 8
-_PACK_AGAIN = 2  # of `background_packer`
+_PACK_AGAIN = 2  # a result of `background_packer`
 
 
 class Executor:
-    """Runs a graph; what depends on constants alone is done once.
+    """Runs a graph; work that depends only on constants is done once.
 
-    Safe to use from several threads at once.  `wanted` are the tensors asked for; a layer that is
-    needed for them and has no implementation is an `UnsupportedError`.  Without a memory limit, a
-    run may take what is available.  `add_tensors` is passed to `Preparation`.
+    Safe to use from several threads at once.  `wanted` are the requested tensors; a needed layer
+    without an implementation is an `UnsupportedError`.  Without a memory limit, a run may use the
+    available memory.  `add_tensors` is passed to `Preparation`.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class Executor:
         Parameters
         ----------
         key : hashable
-            Stands for the shapes, and for the values that shapes depend on.
+            Identifies the shapes, and the values that shapes depend on.
         infer : callable
-            Returns, for each layer, what is known of each of its outputs.
+            Returns, for each layer, the infos of its outputs.
         """
 
         def make() -> Plan:
@@ -107,7 +107,7 @@ class Executor:
         return self._plans.get((key, _threads()()), make)
 
     def _plan_first(self, infos: Sequence[Infos]) -> Plan | None:
-        """Prepare and plan while filters are packed; None where all is prepared already."""
+        """Prepare and plan while filters are packed; None if the model is prepared already."""
         from deconv_ir.kernels import background_packer
 
         with self._lock:
@@ -137,11 +137,11 @@ class Executor:
 
     @property
     def plan_bodies(self) -> PlanBodies:
-        """Plans the bodies of a layer."""
+        """The function that plans the bodies of a layer."""
         return self._bodies.plan_all
 
     def judge_whole(self, infos: Sequence[Infos]) -> list[Grant]:
-        """Return the layers that use Winograd in a run of the whole."""
+        """Return the layers that use Winograd in a run of the whole network."""
         if self.context.accuracy is Accuracy.DIRECT:
             return []
         image = infer_image(self.graph, self.context, infos)
@@ -182,11 +182,11 @@ class Executor:
         Parameters
         ----------
         plan : Plan
-            Of `plan`, for the shapes of `inputs`.
+            Result of `plan` for the shapes of `inputs`.
         inputs : mapping
             Index of a Parameter layer -> its array.
         observer : callable, optional
-            Gets the times of each step.
+            Receives the times of each step.
         variables : dict, optional
             The values of the variables of bodies, which read and write them.
         once : bool
@@ -197,7 +197,7 @@ class Executor:
 
         from deconv_ir.execute.request import InferRequest
 
-        # Runs of other plans may have packed further weights.
+        # Runs of other plans may have packed more weights.
         needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
         request = self._idle.take(lambda idle: idle.plan is plan)
         if request is None and self.memory_limit is not None:
@@ -213,9 +213,9 @@ class Executor:
         for index, slot in plan.inputs.items():
             request.values[slot] = inputs[index]
         kernels = prepared.kernels if once else {}
-        # Equal layers share one.
+        # Equal layers share a kernel.
         last_use = {kernels[s.layer]: s.layer for s in plan.steps if s.layer in kernels}
-        # Infinities and NaNs are results here, not mistakes to warn of.
+        # Infinities and NaNs are valid results here, so warnings are off.
         with np.errstate(all="ignore"):
             for step, call in zip(plan.steps, request.calls, strict=True):
                 began = 0.0 if observer is None else perf_counter()
@@ -240,7 +240,7 @@ class Executor:
     def _with_bodies(
         self, step: Step, variables: dict[str, Array], observer: Observer | None
     ) -> Call:
-        """Return the call of a step with bodies, whose steps are observed as well."""
+        """Return the call of a step with bodies, which also reports the steps of bodies."""
         assert self._prepared is not None, "it runs"
         operation = self._prepared.graph.layers[step.layer].operation
         within = None if observer is None else functools.partial(observer.within, step)
@@ -250,14 +250,15 @@ class Executor:
 
 
 class BodyExecutors:
-    """Runs the bodies of a graph's layers; each has executors of its own."""
+    """Runs the bodies of a graph's layers; each body has its own executors."""
 
     def __init__(self, graph: Graph, context: Context, memory_limit: int | None) -> None:
         self._graph = graph
         self._context = context
         self._memory_limit = memory_limit
         self._lock = ForkSafeLock()
-        # By the identity of a body, which the graph keeps, and the variables that have values.
+        # Keyed by the identity of a body, which the graph keeps alive, and the variables with
+        # values.
         self._executors: dict[tuple[int, frozenset[str]], Executor] = {}
         self._variables: dict[int, Variables] = {}
 
@@ -292,7 +293,7 @@ class BodyExecutors:
         seen = None if observer is None else observer(body.name, plan)
         results = executor.run(plan, {**given, **read}, seen, values)
         for name, array in zip(own.assigned, results[len(body.results) :], strict=True):
-            # A given array may lie in an arena, to which later steps write.
+            # An input array may be in an arena, to which later steps write.
             shown = any(np.may_share_memory(array, other) for other in given.values())
             values[name] = array.copy() if shown else array
         return results[: len(body.results)]
@@ -303,7 +304,7 @@ class BodyExecutors:
                 from deconv_ir.execute.variables import Variables
 
                 if not self._variables:
-                    Variables(self._graph)  # those of bodies must be others
+                    Variables(self._graph)  # checks that bodies use other variables
                 self._variables[id(body)] = Variables(body.graph)
             return self._variables[id(body)]
 
@@ -328,7 +329,7 @@ class BodyExecutors:
 
 
 def _info(body: Body, index: int, array: Array) -> TensorInfo:
-    """Describe the array of a Parameter, with the values that do not change from run to run."""
+    """Return the info of a Parameter's array, with its value if that never changes."""
     stated = body.graph.layers[index].outputs[0].element_type
     if stated is not None and stated.numpy() != array.dtype:
         stated = None
@@ -342,7 +343,7 @@ def _info(body: Body, index: int, array: Array) -> TensorInfo:
 
 @functools.cache
 def _threads() -> Callable[[], int]:
-    # Loads NumPy; to find a module again at each run takes as long as a small layer.
+    # Loads NumPy; looking a module up at each run would take as long as a small layer.
     from deconv_ir.kernels import get_threads
 
     return get_threads

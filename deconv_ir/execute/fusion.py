@@ -1,4 +1,4 @@
-"""Finds layers that a kernel can fuse: additions, an activation, its scale and offset."""
+"""Search for layers that a kernel can fuse: additions, an activation, its scale and offset."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from deconv_ir.ops.convolution.fusing import is_activation
 
 
 class Followers(NamedTuple):
-    """The layers that can be fused into a layer, its only consumers."""
+    """The chain of only consumers of a layer that can be fused into it."""
 
     layers: tuple[int, ...]
     """The layers, in order."""
     addend: Source | None
     """The constant of the addition."""
     tensor: Source | None
-    """Another tensor that is added after it, made before the layer runs."""
+    """Another tensor that is added after the constant; it is computed before the layer runs."""
     activation: int | None
-    """The layer that is an activation."""
+    """The activation layer."""
     parameters: tuple[Source, ...]
     """The constant inputs of the activation."""
     scale: Source | None = None
     offset: Source | None = None
-    """Numbers by which the activation is multiplied, and that are added to it."""
+    """Constants that multiply the activation's result, and that are added to it."""
 
     def shortened(self) -> Followers | None:
-        """Return the followers without the last one; None if none are left."""
+        """Return the followers without the last one; None if that leaves none."""
         if len(self.layers) == 1:
             return None
         if self.scale is not None or self.offset is not None:
@@ -57,7 +57,7 @@ def find_followers(
     """Find the layers whose only consumer is an addition or an activation.
 
     The layer's operation decides whether its kernel can fuse them.  With `tensors`, an addition of
-    another tensor with the shape and type of the layer's output counts, too.
+    another tensor with the shape and type of the layer's output is included.
     """
     sources = graph.topology.sources
     consumers: dict[Source, list[int]] = {}
@@ -85,7 +85,7 @@ def find_followers(
         return graph.layers[index].operation.is_sum
 
     def added(index: int, layer: int) -> tuple[int, Source] | None:
-        """Return an addition of a tensor behind a layer, if it is there when another one runs."""
+        """Return the addition of another tensor after a layer, if it is computed in time."""
         found = consumer(index) if tensors else None
         if found is None or not adds(found[0]) or len(found[1]) != 1:
             return None

@@ -14,7 +14,7 @@ from deconv_ir.ir.shapes import is_static
 def infer_image(graph: Graph, context: Context, infos: Sequence[Infos]) -> Sequence[Infos] | None:
     """Infer shapes, as in `infos`, as if the first axis of each input had one element.
 
-    None where they are those of one image already, or the graph takes no other.
+    None if the shapes are already those of one image, or the graph does not accept that batch.
     """
     given = {
         index: infos[index][0]

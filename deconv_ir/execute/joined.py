@@ -1,4 +1,4 @@
-"""Layers that are computed as one step: the last one stands for all of them."""
+"""Layers that are computed as one step, represented by the last one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Member(NamedTuple):
 
     name: str
     type: str
-    """Of the layer."""
+    """Name and type of the layer."""
     operation: Operation
     operands: tuple[int, ...]
     """Inputs of the step, counted from 0, then its earlier members."""
@@ -65,7 +65,7 @@ class Group(NamedTuple):
 
 
 def with_groups(prepared: Prepared, groups: Iterable[Group]) -> Prepared:
-    """Let the last layer of each group stand for all of it."""
+    """Replace each group by its last layer."""
     graph = prepared.graph
     layers, sources = list(graph.layers), list(graph.topology.sources)
     inner: set[int] = set()
@@ -80,7 +80,7 @@ def with_groups(prepared: Prepared, groups: Iterable[Group]) -> Prepared:
 
 
 def users_of(prepared: Prepared) -> dict[Source, set[int]]:
-    """Return the steps that take each tensor."""
+    """Return the steps that use each tensor."""
     users: dict[Source, set[int]] = {}
     for index in prepared.steps:
         for source in prepared.graph.topology.sources[index]:
@@ -90,6 +90,6 @@ def users_of(prepared: Prepared) -> dict[Source, set[int]]:
 
 
 def joined_layers(layer: Layer) -> tuple[str, ...]:
-    """Return the names of the layers that a layer computes beside its own."""
+    """Return the names of the other layers that a layer computes."""
     members: tuple[Member, ...] = getattr(layer.operation, "members", ())
     return tuple(member.name for member in members[:-1])

@@ -1,4 +1,4 @@
-"""Lists the steps of a plan for people."""
+"""A list of the steps of a plan, for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deconv_ir.ir.record import NamedTuple
 
 
 class PlanRow(NamedTuple):
-    """A step of a plan, for a reader."""
+    """A row of the list of steps."""
 
     step: int
     layer: str
@@ -21,21 +21,21 @@ class PlanRow(NamedTuple):
     fused: tuple[str, ...]
     """Names of the layers fused into it."""
     overwrites: str | None
-    """The layer whose output its output overwrites."""
+    """The layer whose output is overwritten."""
     offset: int | None
-    """Where its output lies in the arena, in bytes; None: outside."""
+    """Offset of its output in the arena, in bytes; None: outside of the arena."""
     bytes: int | None
     """Size of its outputs; None if unknown."""
     within: str = ""
-    """The layer and its body that the step is in, as ``loop/body``; empty: in none."""
+    """The layer and body that contain the step, as ``loop/body``; empty: the main graph."""
     algorithm: str | None = None
-    """How a convolution is computed; None: it has no choice."""
+    """The algorithm of a convolution; None: the step has no choice."""
     cycles: float | None = None
-    """Clock cycles that the cost model predicts for it."""
+    """Clock cycles predicted by the cost model."""
 
 
 def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
-    """List the steps of a plan for a reader; those of bodies follow their layer."""
+    """List the steps of a plan; those of bodies follow their layer."""
     graph = plan.graph
     producer: dict[int, str] = {}
     for source, slot in plan.constants.items():

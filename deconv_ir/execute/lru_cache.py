@@ -1,4 +1,4 @@
-"""An LRU cache that is safe to use from several threads."""
+"""A thread-safe LRU cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Value = TypeVar("_Value")
 
 
 class LRUCache(Generic[_Key, _Value]):
-    """Keeps the most recently used values; threads that need the same one make it once."""
+    """Keeps the most recently used values; threads that need the same value compute it once."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -21,7 +21,7 @@ class LRUCache(Generic[_Key, _Value]):
         self._lock = ForkSafeLock()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
-        """Return the value of a key, making it if it is missing."""
+        """Return the value of a key, computing it if it is missing."""
         latest = self._latest
         if latest is not None and latest[0] == key:
             return latest[1]

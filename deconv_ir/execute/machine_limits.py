@@ -15,14 +15,14 @@ class MachineLimits(NamedTuple):
     """Rates of this machine on the threads in use."""
 
     operations: float
-    """Per second, of f32, a multiply-add counted as two: a product of two matrices."""
+    """Operations per second in f32, a multiply-add counted as two, of a matrix product."""
     bytes: float
-    """Per second, read and written: a copy that is larger than the caches."""
+    """Bytes per second, read and written, of a copy that is larger than the caches."""
 
     def share(self, operations: float | None, moved: float | None, seconds: float) -> float | None:
         """Return the larger share of the two rates; more than 1 for tensors that stay in a cache.
 
-        `operations` are arithmetic ones, `moved` are bytes; None where nothing is known.
+        `operations` are arithmetic operations, `moved` are bytes; None if neither is known.
 
         Examples
         --------

@@ -49,8 +49,9 @@ def require_memory(
 ) -> None:
     """Require that a run fits into memory before it starts.
 
-    It will hold `needed` bytes at once, of which `held` are allocated already; without a limit, it
-    may take the available memory.  The message names `subject` and `file`, and ends with `hint`.
+    The run needs `needed` bytes at once, including `held` bytes that are already allocated; without
+    a limit, it may use the available memory.  The message names `subject` and `file`, and ends with
+    `hint`.
     """
     if fits(needed, limit, held=held):
         return
@@ -65,7 +66,7 @@ def require_memory(
 
 
 def fits(needed: int, limit: int | None = None, *, held: int = 0) -> bool:
-    """Whether a run fits into memory; parameters as of `require_memory`."""
+    """Whether a run fits into memory; parameters as in `require_memory`."""
     if limit is not None:
         return needed <= limit
     more = needed - held
@@ -104,10 +105,10 @@ def surely_free() -> int:
 
 
 def _address_space() -> int:
-    """Return the bytes of address space that ``ulimit -v`` leaves; a huge number without one."""
+    """Return the bytes of address space left by ``ulimit -v``; a huge number without a limit."""
     try:
         import resource
-    except ImportError:  # not on this system
+    except ImportError:  # not available on this system
         return sys.maxsize
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
@@ -128,7 +129,7 @@ class MemoryGroup(NamedTuple):
     """The statistic of file pages, which the system can reclaim."""
 
     def free(self) -> int:
-        """Return the bytes that the group can still take; a huge number if unknown."""
+        """Return the bytes that the group can still use; a huge number if unknown."""
         limit = _number(self.limit)
         usage = _number(self.usage)
         if limit is None or usage is None:
@@ -167,7 +168,7 @@ def limited_groups(root: Path = Path("/")) -> tuple[MemoryGroup, ...]:
 
 _NAMES_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file"
 _NAMES_2 = "memory.max", "memory.current", "memory.stat", "inactive_file"
-# Version 1 writes about 2^63 where there is no limit.
+# Version 1 reports about 2^63 without a limit.
 _NO_LIMIT = 1 << 62
 
 

@@ -1,4 +1,4 @@
-"""Gives tensors places in one arena by their lifetimes."""
+"""Assignment of tensors to places in one arena, by their lifetimes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.shapes import element_count, is_static, static
 
 ALIGNMENT = 64
-"""Tensors in an arena begin with a line of the cache."""
-# Finding places takes time quadratic in their number.
+"""Alignment of tensors in an arena: a cache line."""
+# The time to find places is quadratic in their number.
 _MOST_PLACES = 2000
 
 
@@ -29,7 +29,7 @@ def tensor_bytes(info: TensorInfo) -> int | None:
 
 
 def known_array(info: TensorInfo) -> Array | None:
-    """Return the elements of a tensor where inference has found them all, read-only."""
+    """Return the elements of a tensor, read-only, if inference has found them all."""
     known = info.value if has_known_elements(info) else info.reals
     if known is None or info.element_type is None or not is_static(info.shape):
         return None
@@ -43,8 +43,8 @@ def known_array(info: TensorInfo) -> Array | None:
 class Group:
     """Tensors that may share memory, alive from step `begin` to step `end`.
 
-    `external` memory is not ours to plan; `takes_out`: the first tensor can be written to an array
-    of ours.  `offset` is where it lies in the arena, in bytes; None: outside.
+    `external` memory is not planned; `takes_out`: the first tensor can be written to a given array.
+    `offset` is the place in the arena, in bytes; None: outside.
     """
 
     __slots__ = ("begin", "bytes", "end", "external", "offset", "takes_out")
@@ -72,10 +72,10 @@ def live_bytes(groups: Iterable[Group], steps: int) -> list[int]:
 
 
 def arrange(groups: Sequence[Group], taken: Sequence[int], limit: int) -> tuple[int, list[int]]:
-    """Give tensors places in an arena, which stays from run to run.
+    """Assign places to tensors in an arena, which is kept between runs.
 
-    The largest remain outside where the arena, idle at times, would raise the peak above `limit`;
-    `taken` are bytes that each step takes beside its tensors.
+    The largest tensors remain outside if the arena, which may be partly idle, would raise the peak
+    above `limit`; `taken` has the bytes that each step uses in addition to its tensors.
 
     Returns
     -------
@@ -101,8 +101,9 @@ def arrange(groups: Sequence[Group], taken: Sequence[int], limit: int) -> tuple[
 def _place(groups: Sequence[Group]) -> int:
     """Set the offsets of groups in the order given; returns the bytes of the arena.
 
-    Each takes the smallest gap among those alive with it: 'Greedy by size for offset calculation'
-    of Pisarchyk and Lee, 'Efficient memory management for deep neural net inference' (2020).
+    Each group takes the smallest gap among the groups alive at the same time: 'Greedy by size for
+    offset calculation' of Pisarchyk and Lee, 'Efficient memory management for deep neural net
+    inference' (2020).
     """
     placed: list[tuple[int, int, Group]] = []
     arena = 0

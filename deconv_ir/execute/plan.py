@@ -17,35 +17,33 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """One layer of a plan.
+    """A layer of a plan.
 
     Attributes
     ----------
     layer : int
         Index of the layer in `Graph.layers`.
     fused : tuple of int
-        Layers behind it that are computed with it.
+        Following layers that are fused with it.
     inputs, outputs : tuple of int
         Slots of the tensors.
     overwrites : int or None
         Slot of the input whose array the output takes.
     shape, dtype : tuple of int, dtype
-        Of the output, where they are known before the run; else None.
+        Shape and dtype of the output, if they are known before the run; else None.
     offset : int or None
-        Where the output lies in the arena, in bytes; None: it has memory of its own, or shows
-        that of an input.
+        Offset of the output in the arena, in bytes; None: it has memory of its own, or is a view of
+        an input.
     views : bool
-        Whether the outputs may show memory of the arena that an input shows.
+        Whether the outputs may be views of an input in the arena.
     frees : tuple of int
-        Slots that nothing needs after it.
-    call : callable
-        Computes it.
-    fix : callable or None
-        Returns what computes it on arrays whose memory stays where it is.
+        Slots that are not needed after the step.
+    call : callable / Computes the step.  fix : callable or None
+        Binds the step to arrays at fixed addresses.
     allocate : callable or None
         Allocates the output; None: the call returns an array of its own.
     algorithm : AlgorithmChoice or None
-        Of a kernel that chooses one.
+        The choice of a kernel with several algorithms.
 
     Examples
     --------
@@ -85,7 +83,7 @@ class Plan(NamedTuple):
     Attributes
     ----------
     graph : Graph
-        The graph of the steps: a layer may stand for several elementwise ones.
+        The graph of the steps: a layer may represent several elementwise ones.
     steps : tuple of Step
         In the order in which they run.
     slots : int
@@ -93,15 +91,15 @@ class Plan(NamedTuple):
     constants, inputs : dict
         (layer, output) of a constant, or index of a Parameter -> slot.
     values : dict
-        Slot -> array, of tensors that the shapes of the inputs determine.
+        Slot -> array, for tensors that depend only on the shapes of the inputs.
     wanted : tuple of int
         Slots of the results.
     infos : sequence
         For each layer, a `deconv_ir.operations.TensorInfo` for each of its outputs.
     arena_bytes : int
-        Bytes of the arena, which holds tensors at fixed offsets and stays from run to run.
+        Bytes of the arena, which holds tensors at fixed offsets and is kept between runs.
     constant_bytes : int
-        Bytes of the constants, each once.
+        Bytes of the constants, each counted once.
     weight_bytes : int
         Bytes of the constants in all forms in which they are packed.
     tensor_bytes : int
@@ -109,13 +107,13 @@ class Plan(NamedTuple):
     bound_bytes : int
         The lower bound of `peak_bytes`: `tensor_bytes`, and every constant once.
     peak_bytes : int
-        Peak memory of the model and a run of it in bytes, beside the arrays given
-        as inputs: arena, tensors outside of it, scratchpad, and weights in all forms in
-        which they are packed.  A memory limit bounds this figure.
+        Peak memory of the model and its run in bytes, without the input arrays: arena, tensors
+        outside of it, scratchpad, and weights in all forms in which they are packed.  A memory
+        limit bounds this figure.
     scratch_bytes : int
         Bytes of the largest scratchpad of a layer.
     known : bool
-        Whether the size of every tensor is known; else the figures are too low.
+        Whether the size of every tensor is known; otherwise the figures are too low.
     folded, dropped : int
         Number of layers that are computed once, and never.
     bodies : dict

@@ -1,8 +1,8 @@
-"""Plans, for given shapes, the memory of each layer's output.
+"""Planning of the memory of each layer's output, for given shapes.
 
 Tensors that may share memory (a view and its array, an array and the one that overwrites it) form a
 group, alive from its first tensor's step to its last tensor's use.  Most groups have a place in one
-arena, which stays from run to run; other arrays are overwritten where nothing else refers to them.
+arena, which is kept between runs; other arrays are overwritten if they have no other references.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
 
 
 PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
-"""Takes a layer and what is known of its inputs; returns names and plans of its bodies."""
+"""A function from a layer and the infos of its inputs to the names and plans of its bodies."""
 
 
-# Processor cycles that a step saves whose call is made once.
+# Processor cycles that a step saves if its call is made once.
 _FIXED_CYCLES = 5e3
-# Bytes of results that are copied into the arena from arrays that their layers make.
+# Maximum bytes of results that are copied into the arena from arrays of their layers.
 _MOST_COPIED = 64 << 10
 
 NOWHERE = -1
-"""The slot of a constant that is packed in a kernel, and that no step reads."""
+"""The slot of constants that are packed in a kernel, and not read by a step."""
 
 
 def make_plan(
@@ -78,21 +78,21 @@ def make_plan(
     prepared : Prepared
         The graph of the steps, folded constants and prepared kernels.
     wanted : sequence of Source
-        The tensors asked for.
+        The requested tensors.
     infos : sequence
         For each layer, the TensorInfo of each of its outputs.
     context : Context
         Bounds the scratchpad of a layer.
     memory_limit : int, optional
-        Bytes within which the peak is kept where smaller scratchpads, and fewer
-        layers that use Winograd, allow it.
+        Bound on the peak in bytes, kept if smaller scratchpads and fewer layers that use Winograd
+        allow it.
     image : sequence, optional
-        As `infos`, for one image; default: `infos` are.  Decides which layers use
-        Winograd, so that results do not depend on the batch.
+        Like `infos`, for one image; default: `infos`.  Determines the layers that use Winograd, so
+        that results do not depend on the batch.
     plan_bodies : callable, optional
-        Plans the bodies of a layer; required where layers have bodies.
+        Plans the bodies of a layer; required if layers have bodies.
     grants : sequence of Grant, optional
-        The layers that use Winograd, as `judge_whole` returns them, for a tile.
+        For a tile: the layers that use Winograd, as returned by `judge_whole`.
     """
     planner = _Planner(prepared, wanted, infos, context, memory_limit)
     if plan_bodies is not None:
@@ -107,7 +107,7 @@ def judge_whole(
     context: Context,
     image: Sequence[Infos] | None,
 ) -> list[Grant]:
-    """Return the layers that use Winograd in a run of the whole, for plans of tiles.
+    """Return the layers that use Winograd in a run of the whole network, for plans of tiles.
 
     Parameters are those of `make_plan`.
     """
@@ -157,7 +157,7 @@ class _Planner:
         self.slot: dict[Source, int] = {}
         self.groups: list[Group] = []  # by slot
         self.made_at: dict[int, int] = {}  # slot -> step
-        self.partial: set[int] = set()  # slots that show another array in part
+        self.partial: set[int] = set()  # slots that are views of a part of another array
         self.constants = {s: self._external(s) for s in prepared.constants}
         self.inputs: dict[int, int] = {}
         for index in prepared.steps:
@@ -186,7 +186,7 @@ class _Planner:
                 self.known = self.known and all(plan.known for _, plan in plans)
 
     def _layers(self) -> list[int]:
-        """Find the layers to run; those whose outputs follow from the shapes are computed here."""
+        """Find the layers to run; outputs that depend only on shapes are computed here."""
         steps = [i for i in self.prepared.steps if i not in self.inputs]
         makers = {source: index for index in steps for source in self._made(index)}
         needed: set[int] = set()
@@ -214,7 +214,7 @@ class _Planner:
         return tuple(s for s in self.graph.topology.sources[index] if s is not None)
 
     def _made(self, index: int) -> tuple[Source, ...]:
-        """Return the tensors that a step makes: of fused layers, only the output of the last."""
+        """Return the tensors that a step computes; for fused layers, only the last output."""
         fused = self.prepared.fused.get(index)
         if fused:
             return ((fused[-1], 0),)
@@ -272,8 +272,8 @@ class _Planner:
     def choose_winograd(self, image: Sequence[Infos] | None) -> list[Grant]:
         """Choose the layers that use Winograd, for the shapes of one image.
 
-        None: those of the plan.  Neither the memory limit nor weights that were packed for
-        other shapes matter.
+        None: the shapes of the plan.  The choice depends neither on the memory limit nor on weights
+        packed for other shapes.
         """
         if image is not None:
             judge = _Planner(self.prepared, self.wanted, image, self.context, self.memory_limit)
@@ -320,7 +320,7 @@ class _Planner:
         return budgets, peak, kept + max(taken, default=0), chosen.missing
 
     def _take(self, chosen: Chosen, most: int) -> tuple[list[ScratchpadBudget], list[int]]:
-        """Return the budget of each step, and the scratchpad of those that choose nothing."""
+        """Return the budget of each step, and the scratchpad of steps without a choice."""
         budgets, taken = [], []
         for step, live in enumerate(self.live):
             free = max(most - chosen.missing - chosen.kept - live, MIN_SCRATCHPAD)
@@ -343,7 +343,7 @@ class _Planner:
                 call = functools.partial(kernel, budget=budget)
             else:
                 call = layer.operation.bind_any(context)
-            # Where the run does not fit into memory, neither may the tables of bound layers.
+            # If the run does not fit into memory, the tables of bound layers may not fit either.
             if not known:
                 call = checked(layer, inputs, context, call, self.memory_limit)
             return call, None
@@ -360,7 +360,7 @@ class _Planner:
         return [self.infos[layer][output] for layer, output in sources]
 
     def _scratch(self, step: int, budget: ScratchpadBudget) -> int:
-        """Return the scratchpad bytes of a layer, and those that its bodies take."""
+        """Return the scratchpad bytes of a layer, and those of its bodies."""
         index = self.layers[step]
         runs = (plan.peak_bytes - plan.weight_bytes for _, plan in self.bodies.get(index, ()))
         inner = max(runs, default=0)
@@ -395,7 +395,7 @@ class _Planner:
             shared = self._shared(operation.sharing, inputs[0], row_infos[0], info)
             of_part = operation.sharing is Sharing.PART or inputs[0] in self.partial
             partial = shared is not None and of_part
-        # The steps that read it can be fixed then.
+        # Steps that read it can then be bound to its address.
         copied = (
             not takes_out
             and alone
@@ -430,7 +430,7 @@ class _Planner:
         info: TensorInfo,
         index: int,
     ) -> int | None:
-        """Choose the input whose array the output takes: its last use is here, and we own it."""
+        """Choose the input whose array the output reuses: one of the plan's, last used here."""
         size = tensor_bytes(info)
         for position in self.graph.layers[index].operation.overwritable(row_infos, info):
             slot = inputs[position]
@@ -453,7 +453,7 @@ class _Planner:
     def _shared(
         self, sharing: Sharing, slot: int, given: TensorInfo, info: TensorInfo
     ) -> Group | None:
-        """Return the group that a view joins; None where it will be a copy."""
+        """Return the group that a view joins; None if it will be a copy."""
         if slot == NOWHERE or given.element_type is not info.element_type:
             return None
         if sharing is Sharing.WHOLE and (

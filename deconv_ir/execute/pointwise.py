@@ -1,4 +1,4 @@
-"""Joins chains and small trees of elementwise layers, each computed by one compiled program."""
+"""Fusion of chains and small trees of elementwise layers into compiled programs."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class Pointwise(Joined):
 
 
 def join_layers(prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]) -> Prepared:
-    """Join the layers of attentions, then elementwise ones, where compiled code computes them.
+    """Join the layers of attentions, then elementwise layers, if compiled code supports them.
 
-    No other layer may need what is between them, and layers that a kernel has taken over stay with
-    it.  Layers keep their indices.
+    No other layer may need their intermediate results, and layers that are fused into a kernel stay
+    with it.  Layers keep their indices.
     """
     from deconv_ir.kernels.runtime.extension import compiled_module
 
@@ -109,7 +109,7 @@ class _Grouping:
         self.wanted = set(wanted)
 
     def group(self) -> Mapping[int, Group]:
-        """Return the groups by their roots; each layer joins those before it where it can."""
+        """Return the groups by their roots; each layer joins the groups before it if possible."""
         groups: dict[int, Group] = {}
         for index in self.free:
             group = self._compiled((index,))
@@ -145,7 +145,7 @@ class _Grouping:
         return self.infos[source[0]][source[1]].shape
 
     def _compiled(self, layers: tuple[int, ...]) -> Group | None:
-        """Compile layers as one program; None where that cannot be."""
+        """Compile layers as one program; None if that is not possible."""
         from deconv_ir.kernels.pointwise import Expression
 
         inside = set(layers)

@@ -1,4 +1,4 @@
-"""Work that depends on constants alone, done once: folded arrays and packed filters."""
+"""Work that depends only on constants, done once: folded arrays and packed filters."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Prepared(NamedTuple):
     constants: dict[Source, Array]
     """The constants that are still needed, by source."""
     fused: dict[int, tuple[int, ...]]
-    """Layer -> the layers behind it that its kernel computes as well."""
+    """Layer -> the following layers that are fused into its kernel."""
     first_only: frozenset[int]
-    """The layers that compute their first output alone."""
+    """The layers that compute only their first output."""
     constant_bytes: int
-    """Bytes of the constants, each once."""
+    """Bytes of the constants, each counted once."""
     packed_bytes: int
     """Bytes of the constants in kernels whose `packed_bytes` is None."""
     least_bytes: int
-    """Bytes that computing the constants takes at least."""
+    """Minimum bytes needed to compute the constants."""
     first_bytes: int
-    """`weight_bytes` before any plan had filters packed in further forms."""
+    """`weight_bytes` before plans packed filters in further forms."""
     folded: int
     dropped: int
     """Number of layers that are computed once, and never."""
@@ -53,9 +53,9 @@ class Prepared(NamedTuple):
 class Preparation:
     """Folds the constants of a graph; each array is freed after its last use.
 
-    `order` are the needed layers in topological order, `constant` those of them that depend on no
+    `order` are the needed layers in topological order, `constant` those that do not depend on a
     Parameter.  The memory limit bounds the output of a layer.  Without `add_tensors`, kernels add
-    constants alone.
+    only constants.
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class Preparation:
         absorbed: set[int] = set()
         packed = 0
         layers = [index for index in self.order if index not in self.constant]
-        # A filter is in memory twice while it is packed: the largest first, while few others are.
+        # A filter is in memory twice while it is packed: the largest goes first, before others use
+        # memory.
         for index in sorted(layers, key=self._constant_bytes, reverse=True):
             if index in absorbed:
                 continue
@@ -122,13 +123,13 @@ class Preparation:
                     if source is not None and array is not None:
                         constants[source] = whole(array)
             absorbed.update(self._fused.get(index, ()))
-            del inputs  # which would be alive beside those of the next layer
+            del inputs  # they would overlap with those of the next layer
         for source in self.wanted:
             array = self._keep(source)
             if array is not None:
                 constants[source] = whole(array)
         steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
-        # A Result computes nothing, and is not counted.
+        # A Result does not compute, and is not counted.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
         prepared = Prepared(
@@ -148,7 +149,7 @@ class Preparation:
         return prepared._replace(first_bytes=prepared.weight_bytes)
 
     def _with_added(self) -> Graph:
-        """Return the graph in which tensors that kernels add are their last inputs."""
+        """Return the graph in which tensors that kernels add are the layers' last inputs."""
         if not self._added:
             return self.graph
         sources = list(self.graph.topology.sources)
@@ -157,7 +158,7 @@ class Preparation:
         return rewire(self.graph, self.graph.layers, sources)
 
     def _likeness(self, index: int, same: Mapping[int, int]) -> tuple[object, ...]:
-        """Return what a kernel is made from; `same` maps each constant to the first equal one."""
+        """Return the key of a kernel; `same` maps each constant to the first equal one."""
         followers = self._followers.get(index)
         found: list[object] = []
         for layer in (index, *(followers.layers if followers else ())):
@@ -178,13 +179,13 @@ class Preparation:
                     self._forget(source[0])
 
     def _forget(self, index: int) -> None:
-        """Count a use of a constant as done; free it behind the last."""
+        """Count a use of a constant as done; free it after the last."""
         self._uses[index] -= 1
         if self._uses[index] == 0:
             self._values.pop(index, None)
 
     def _least_bytes(self) -> int:
-        """Return the bytes of the constants that are kept, or of the largest if that is more."""
+        """Return the bytes of the constants that are kept, or of the largest one if larger."""
         kept = {
             source
             for index in self.order
@@ -231,7 +232,7 @@ class Preparation:
             return layer.operation.prepare(inputs, self.context), size
 
     def _epilogue(self, followers: Followers) -> Epilogue:
-        """Look up what a kernel would take over."""
+        """Return the epilogue that a kernel would compute."""
         activation = followers.activation
         return Epilogue(
             None if followers.addend is None else self._peek(followers.addend),
@@ -248,7 +249,7 @@ class Preparation:
                 self._uses[source[0]] = self._uses.get(source[0], 0) + 1
 
     def _keep(self, source: Source | None, as_lazy_tensor: bool = False) -> Constant | None:
-        """Return a constant that runs use, and record its bytes; None for other tensors."""
+        """Return a constant that runs need, and record its bytes; None for other tensors."""
         if source is None or source[0] not in self.constant:
             return None
         constant: Constant | None = None
@@ -261,7 +262,7 @@ class Preparation:
         return constant
 
     def _lazy_tensor(self, index: int) -> LazyTensor | None:
-        """Return the output of a layer with constant inputs as a lazy tensor, if it can be one."""
+        """Return the output of a layer with constant inputs as a lazy tensor, if possible."""
         layer = self.graph.layers[index]
         inputs = [
             self._lazy_tensor(s[0]) for s in self.graph.topology.sources[index] if s is not None
@@ -273,7 +274,7 @@ class Preparation:
             return layer.operation.as_lazy_tensor(found, self.context)
 
     def _take(self, source: Source | None) -> Array | None:
-        """Return a constant for one of its uses; None for what is not constant."""
+        """Return a constant for one of its uses; None for other tensors."""
         if source is None or source[0] not in self.constant:
             return None
         array = self._peek(source)
@@ -281,7 +282,7 @@ class Preparation:
         return array
 
     def _peek(self, source: Source) -> Array:
-        """Return a constant; compute it, and those that it depends on, if they are missing."""
+        """Return a constant; compute it and its dependencies if they are missing."""
         stack = [source[0]]
         while stack:
             index = stack[-1]
@@ -308,13 +309,13 @@ class Preparation:
                 types = [self.infos[s[0]][s[1]].element_type for s in rows if s is not None]
                 infos = list(map(actual, arrays, types))
                 require_fit(layer, infos, self.context, self.memory_limit)
-            # Infinities and NaNs are results here, not mistakes to warn of.
+            # Infinities and NaNs are valid results here, so warnings are off.
             with np.errstate(all="ignore"):
                 return tuple(layer.operation.execute(arrays, self.context))
 
 
 def _first_equals(graph: Graph, constant: Iterable[int]) -> dict[int, int]:
-    """Map each constant layer, in topological order, to the first that computes the same."""
+    """Map each constant layer, in topological order, to the first equal one."""
     first: dict[object, int] = {}
     found: dict[int, int] = {}
     for index in constant:

@@ -84,7 +84,7 @@ class Profile:
 
     @property
     def layers(self) -> list[LayerTime]:
-        """The time of each layer, in the order in which they ran, of all runs."""
+        """All layers in the order of execution, for all runs with this profile."""
         with self._lock:
             origin = self._origin or 0.0
             described: dict[int, LayerTime] = {}
@@ -99,7 +99,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Time of all layers together, in seconds; those of bodies are in that of their layer."""
+        """Total time of all layers, in seconds; layers of bodies are included in their layer."""
         return sum(row.seconds for row in self.layers if not row.within)
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""A plan with its memory: what stays from run to run."""
+"""A plan with its memory, which is kept between runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from deconv_ir.kernels.runtime.memory import is_pooled
 
 
 class InferRequest:
-    """The arena of a plan, and the calls of its steps; one run at a time uses it.
+    """The arena of a plan, and the calls of its steps; used by one run at a time.
 
-    Tensors in the arena have their addresses for good, so that the arrays that show them, and the
-    calls of the steps that read and write nothing else, are made once.
+    Tensors in the arena have fixed addresses, so their arrays, and the calls of steps that use no
+    other tensors, are made once.
 
     Attributes
     ----------
@@ -53,12 +53,12 @@ class InferRequest:
         self._kept = tuple(self.values)
 
     def reset(self) -> None:
-        """Let go of the tensors of a run."""
+        """Release the tensors of a run."""
         self.values[:] = self._kept
         self.with_bodies = None
 
     def _call(self, step: Step) -> Callable[[], object]:
-        """Return what computes a step; tensors in the arena become fixed."""
+        """Return the call of a step; tensors in the arena become fixed."""
         arrays = [self.values[slot] for slot in step.inputs]
         ready = self._fixed.issuperset(step.inputs) and step.layer not in self.plan.bodies
         if step.offset is not None:
@@ -81,7 +81,7 @@ class InferRequest:
         return functools.partial(self._step, step)
 
     def _step(self, step: Step) -> None:
-        """Compute a step on arrays of this run, and free what nothing needs after it."""
+        """Compute a step on arrays of this run, and free tensors after their last use."""
         values = self.values
         out = None
         if step.allocate is not None:
@@ -125,7 +125,7 @@ def _copied(result: Array) -> Array:
 
 
 def _do_nothing() -> None:
-    """Views of fixed tensors are fixed."""
+    """The call of a step whose outputs are views of fixed tensors."""
 
 
 def _out(step: Step, values: list[Any]) -> Any:
@@ -136,9 +136,9 @@ def _out(step: Step, values: list[Any]) -> Any:
     return step.allocate()
 
 
-# CPython's reference counts decide whether an array may be overwritten, as
-# NumPy itself does for temporaries.  What an unshared array's count is depends
-# on the interpreter, so it is measured, by the very functions that use it.
+# CPython's reference counts decide whether an array may be overwritten, as in NumPy for
+# temporaries.  The count of an unshared array depends on the interpreter, so it is measured by the
+# functions that use it.
 
 
 def _references(items: list[Any], index: int) -> int:
@@ -150,7 +150,7 @@ def _base_references(items: list[Any], index: int) -> int:
 
 
 def is_alone(values: list[Any], slot: int) -> bool:
-    """Whether nothing but its slot holds an array, nor the memory that it shows."""
+    """Whether only its slot refers to an array and to its memory."""
     if _references(values, slot) > _UNSHARED or not values[slot].flags.writeable:
         return False
     base = values[slot].base
@@ -164,13 +164,13 @@ def is_alone(values: list[Any], slot: int) -> bool:
 
 
 def _measure() -> tuple[int, int]:
-    """Return the counts of an array in a list, and of one that a view in a list shows."""
+    """Return the counts of an array in a list, and of the base of a view in a list."""
 
     class Owner:
-        """Stands for an array."""
+        """Placeholder for an array."""
 
     class View:
-        """Stands for a view."""
+        """Placeholder for a view."""
 
         def __init__(self) -> None:
             self.base = Owner()

@@ -1,8 +1,8 @@
-"""Divides the memory beyond a plan's lower bound between Winograd weights and scratchpads.
+"""Division of the memory above a plan's lower bound among Winograd weights and scratchpads.
 
-Larger tiles and weights transformed for Winograd make kernels faster but take
-memory.  Which layers use Winograd changes the last bits of results, so it is
-chosen for one image; scratchpads change tiles alone and are those of the run.
+Larger tiles and weights transformed for Winograd make kernels faster but need memory.  The use of
+Winograd changes the last bits of results, so it is chosen for one image; scratchpads affect only
+tiles and are chosen for the run.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 
 MIN_SCRATCHPAD = 16 << 10
-"""Bytes that a scratchpad may always take: smaller tiles are mostly halo."""
+"""Minimum scratchpad in bytes: smaller tiles are mostly halo."""
 
 _SHARE = 0.25
 # Python objects of a layer, in the graph and in a plan; rounding by allocators.
 _LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 160 << 10
-# Tiles of smaller scratchpads are mostly halo: many layers' objects do not take this.
+# Bytes that objects of many layers do not reduce: tiles would be mostly halo.
 _ENOUGH_BYTES = 160 << 10
 # Scratchpad sizes that are tried: the whole budget, a half, a quarter and so on.
 _TRIED = 4
 
 
 def extra_bytes(bound: int, layers: int) -> int:
-    """Return the bytes that may be taken beyond the lower bound of a plan's peak.
+    """Return the bytes that may be used above the lower bound of a plan's peak.
 
-    The objects of each layer take memory as well.
+    The Python objects of each layer are subtracted.
     """
     share, kept = int(bound * _SHARE), layers * _LAYER_BYTES + _ROUNDED_BYTES
     return max(share - kept, min(share, _ENOUGH_BYTES), MIN_SCRATCHPAD)
 
 
 Ask = Callable[[int, bool], Sequence[AlgorithmCandidate]]
-"""Takes the bytes of a scratchpad and whether transformed weights are kept; returns the algorithms
-of a layer for these, the first of which packs no further weights."""
+"""A function from the bytes of a scratchpad, and whether transformed weights are kept, to the
+algorithms of a layer; the first one packs no further weights."""
 
 
 class Grant(NamedTuple):
     """A layer that uses Winograd, as chosen for one image with a scratchpad of `judged_bytes`.
 
-    For tiles, `whole` is the run that it was chosen for, and `spatial` the first spatial axis.
+    For tiles, `whole` is the run for which it was chosen, and `spatial` the first spatial axis.
     """
 
     layer: int
@@ -53,10 +53,10 @@ class Grant(NamedTuple):
 
 
 def choose_winograd(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
-    """Choose the layers that use Winograd, and those of them that keep transformed weights.
+    """Choose the layers that use Winograd, and among them those that keep transformed weights.
 
-    The budget bounds the largest scratchpad plus the further weights of all layers.  The grant that
-    saves most time for its bytes is first; those that keep no weights are last.
+    The budget bounds the largest scratchpad plus the further weights of all layers.  Grants are
+    sorted by time saved per byte; those that keep no weights are last.
     """
     asks = {layer: _remember(ask) for layer, ask in asks.items()}
     least_cycles, best = 0.0, None
@@ -78,7 +78,7 @@ def choose_winograd(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
 
 
 def _remember(ask: Ask) -> Ask:
-    """Ask no more once the best algorithms fit: they are the best of smaller scratchpads, too."""
+    """Cache the best algorithms once they fit: they are the best for smaller scratchpads, too."""
     known: dict[bool, Sequence[AlgorithmCandidate]] = {}
 
     def asked(scratch_bytes: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:
@@ -97,7 +97,7 @@ def _first(entry: tuple[float, list[Grant]]) -> float:
 def _without_weights(
     asks: Mapping[int, Ask], kept: list[Grant], budget_bytes: int
 ) -> tuple[float, list[Grant]]:
-    """Let other layers than some, too, use Winograd, with weights that each run makes.
+    """Let more layers use Winograd, with weights that each run computes.
 
     Returns the cycles of all, and the grants.
     """
@@ -120,7 +120,7 @@ def _without_weights(
 def _with_scratch(
     asks: Mapping[int, Ask], scratch: int, budget_bytes: int
 ) -> tuple[float, list[Grant], set[int]]:
-    """Return the cycles of all layers, those that use Winograd, and those that would gain by it."""
+    """Return the cycles of all layers, those that use Winograd, and those that would benefit."""
     cycles, most = 0.0, 0
     gains: list[tuple[float, float, Grant]] = []
     for layer, ask in asks.items():
@@ -143,7 +143,7 @@ def _with_scratch(
 
 
 def fit_grants(grants: Sequence[Grant], limit_bytes: int) -> list[Grant]:
-    """Return the first grants whose weights, as far as they are missing, and scratchpad fit."""
+    """Return the first grants whose missing weights and scratchpad fit."""
     fitting: list[Grant] = []
     weights = scratch = 0
     for grant in grants:
@@ -156,7 +156,7 @@ def fit_grants(grants: Sequence[Grant], limit_bytes: int) -> list[Grant]:
 
 
 def missing_bytes(candidate: AlgorithmCandidate) -> int:
-    """Return the bytes of weights that are still to be packed for an algorithm."""
+    """Return the bytes of weights that are not yet packed for an algorithm."""
     return 0 if candidate.packed else candidate.weight_bytes
 
 
@@ -182,7 +182,7 @@ class Chosen(NamedTuple):
     plans: dict[int, LayerPlan]
     budgets: dict[int, ScratchpadBudget]
     kept: int
-    """Bytes of scratchpad: a thread keeps its own from one layer to the next."""
+    """Bytes of the scratchpad, which threads keep from one layer to the next."""
     missing: int
     """Bytes of weights to be packed."""
     cycles: float
@@ -192,7 +192,7 @@ class Chosen(NamedTuple):
 def choose_within(choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int) -> Chosen:
     """Plan the steps that choose their algorithm, with at most `left` bytes of scratchpad.
 
-    `choosers` are steps, their kernels and inputs, and whether they may use Winograd.
+    `choosers` has steps, their kernels and inputs, and whether they may use Winograd.
     """
     plans, budgets = {}, {}
     kept, missing, cycles = 0, 0, 0.0

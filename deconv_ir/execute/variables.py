@@ -1,4 +1,4 @@
-"""Variables of a graph: what ReadValue reads and Assign writes, from one run to the next."""
+"""Variables of a graph, which ReadValue reads and Assign writes, kept between runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from deconv_ir.ops.constants.parameter import Parameter
 class Variables:
     """The variables of a graph.
 
-    A graph reads them when it begins, and writes them when it ends; bodies have variables of
-    their own, which each iteration reads and writes.  A variable that is assigned twice is an
-    `IRError`, one that both a graph and a body of it have an `UnsupportedError`.
+    A graph reads its variables when it begins, and writes them when it ends; bodies have separate
+    variables, which each iteration reads and writes.  A variable that is assigned twice is an
+    `IRError`; a variable of both a graph and its body is an `UnsupportedError`.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -50,7 +50,7 @@ class Variables:
         return frozenset(self.readers.keys() & values.keys())
 
     def with_parameters(self, known: frozenset[str]) -> Graph:
-        """Return the graph with Parameters in place of what reads these variables."""
+        """Return the graph with Parameters in place of the layers that read these variables."""
         if not known:
             return self.graph
         layers = list(self.graph.layers)
@@ -63,7 +63,7 @@ class Variables:
         return self.graph.replace(layers=tuple(layers), edges=edges)
 
     def read(self, values: Mapping[str, Array]) -> dict[int, Array]:
-        """Return the values that are read, by the indices of the layers that do."""
+        """Return the values that are read, by the indices of the reading layers."""
         from deconv_ir.arrays.fitting import fit
 
         arrays = {}

@@ -22,7 +22,7 @@ def read_document(
     Raises
     ------
     InputError
-        There are `overrides`, and the format has none.
+        `overrides` are given, and the format does not support them.
     """
     if is_json(data, file):
         from deconv_ir.formats.onednn_json import reader

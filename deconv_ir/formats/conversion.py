@@ -1,4 +1,4 @@
-"""Files of one format written as files of the other."""
+"""Conversion of files from one format to the other."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def to_onednn(
 ) -> list[str]:
     """Write an IR as a oneDNN Graph file, and its constants as .npz next to it.
 
-    Returns and raises what `to_openvino` does.
+    Return value and errors are those of `to_openvino`.
     """
     from deconv_ir.formats.onednn_json.to_onednn import express
 

@@ -1,4 +1,4 @@
-"""Changes of a text that leave everything else as it is."""
+"""Edits of a text that leave the rest unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Edit = tuple[int, int, str]
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with its edits made; a ValueError says that they overlap."""
+    """Return a text with the edits applied; raise ValueError if they overlap."""
     parts: list[str] = []
     at = 0
     for start, end, new in sorted(edits):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a regular file for reading.
 
-    A FIFO or a device is refused instead of waited for.
+    A FIFO or a device is an error, so that the caller does not block.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
@@ -45,7 +45,7 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
         size = os.fstat(stream.fileno()).st_size
         if size > limit:
             raise OversizeError(path, size, limit)
-        # `read` allocates all the bytes asked for: the size, then the growth of the file.
+        # `read` allocates all requested bytes: first the size of the file, then its growth.
         data = stream.read(size + 1)
         while len(data) > size:
             size = len(data)
@@ -62,7 +62,7 @@ def read_input(
     error_type: type[DeconvError] = DeconvError,
     hint: str | None = None,
 ) -> bytes:
-    """Return the bytes of a file that a user named; messages call it `what`.
+    """Return the bytes of a file that a user named; `what` is its name in messages.
 
     The error, of `error_type`, has the rule ``io`` or ``oversize``.
     """
@@ -85,7 +85,7 @@ def read_input(
 
 
 def is_json(data: bytes, name: str | None = None) -> bool:
-    """Whether a file begins as JSON does, or has its name and does not begin as XML does."""
+    """Whether a file begins like JSON, or is named ``.json`` and does not begin like XML."""
     start = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     return start in (b"{", b"[") or (start != b"<" and (name or "").lower().endswith(".json"))
 
@@ -97,16 +97,16 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     The bytes go to a temporary file in the same folder, are flushed to disk
     and renamed; if the block raises, the temporary file is removed and `path`
     is untouched.  Its name is unique, so several writers can write to one
-    folder or path: the last one wins.  Without `durable`, flushing to disk is
-    left to the system, for files that can be regenerated; the renaming always is:
-    after a power failure `path` may be as before, but never in part.
+    folder or path: the last one wins.  Without `durable`, which files that can be regenerated do
+    not need, the system decides when to flush the bytes.  The renaming is never flushed: after a
+    power failure `path` may have its old contents, but never a part of the new ones.
     """
     with contextlib.suppress(FileNotFoundError):
-        mode = path.stat().st_mode  # follows links
+        mode = path.stat().st_mode  # follows symbolic links
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
         folder = os.path.realpath(path.parent)
-        # A name such as /dev/stdout stands for a file that the caller has opened.
+        # A name such as /dev/stdout refers to a file that the caller has opened.
         if not stat.S_ISREG(mode) or folder == "/dev" or folder.startswith("/proc/"):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
     # The name is chosen before the file is created, so that cleanup finds it
@@ -139,7 +139,7 @@ def output_errors(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 
 def rewrite(path: Path, data: bytes, what: str) -> None:
-    """Replace a file (the target of a link), and keep its permissions."""
+    """Replace a file, or the target of a symbolic link, and keep its permissions."""
     target = path.resolve()
     with output_errors(path, what):
         mode = target.stat().st_mode

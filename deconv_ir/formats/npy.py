@@ -1,4 +1,4 @@
-"""Arrays from and to .npy files: no pickle, whole or not at all."""
+"""Arrays from and to .npy files, without pickle; files are written atomically."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
-"""Version of the format -> bytes of the length of its header."""
+"""Version of the format -> size of its header length field in bytes."""
 _MAX_HEADER = 10_000
 """NumPy's own default."""
 
 
 def read(path: str) -> Array:
-    """Read an array from a .npy file: no Python objects, no records."""
+    """Read an array from a .npy file; Python objects and records are rejected."""
     try:
         with open_regular(path) as stream:
             return read_stream(stream, path, os.fstat(stream.fileno()).st_size)
@@ -34,7 +34,7 @@ def read(path: str) -> Array:
 def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
     """Read an array from a stream, which messages call `name`.
 
-    `size` is that of a regular file; None: memory grows with the bytes that arrive.
+    `size` is the size of a regular file; None: memory grows with the bytes that arrive.
     """
     import numpy as np
 
@@ -46,15 +46,15 @@ def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
         data = np.frombuffer(_read_exactly(stream, needed, name), dtype, count)
     else:
         data = np.fromfile(stream, dtype, count)
-        if data.size < count:  # another process cut it
+        if data.size < count:  # another process truncated the file
             raise _cut_short(name, needed, data.nbytes)
     return data.reshape(shape, order=order)
 
 
 def read_layout(stream: BinaryIO, name: str, size: int | None) -> tuple[tuple[int, ...], bool, Any]:
-    """Read the header: shape, whether elements are in Fortran's order, and dtype.
+    """Read the header: shape, whether elements are in Fortran order, and dtype.
 
-    Parameters are those of `read_stream`; the elements are all there if `size` is known.
+    Parameters are those of `read_stream`; if `size` is known, the file has all elements.
     """
     shape, fortran, dtype = _read_header(stream, name)
     if dtype.hasobject:
@@ -74,7 +74,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
 
     from numpy.lib import format as npy
 
-    # NumPy would take the memory first, and then find the header too long.
+    # NumPy would allocate the memory before it finds that the header is too long.
     start = stream.read(npy.MAGIC_LEN)
     if not start:
         raise InputError("not a .npy file: it is empty", file=name)
@@ -88,12 +88,12 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     if size > _MAX_HEADER:
         message = f"not a .npy file: its header would have {size} bytes"
         raise InputError(message, file=name, expected=f"<= {_MAX_HEADER}", actual=size)
-    # Python 2 marks long integers.
+    # Python 2 writes long integers with a suffix L.
     text = re.sub(rb"(?<=\d)L\b", b"", _read_exactly(stream, size, name))
     header = io.BytesIO(len(text).to_bytes(len(length), "little") + text)
     reader = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     try:
-        # Where this fails, NumPy would tokenize the text, which can take seconds.
+        # If this fails, NumPy would tokenize the text, which can take seconds.
         ast.literal_eval(text.decode("latin1"))
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
         raise InputError("not a .npy file: its header is not a literal", file=name) from error
@@ -105,7 +105,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
         # NumPy raises ValueErrors for bad files; other errors come from its internals.
         reason = f": {error}".partition("\n")[0][:200] if isinstance(error, ValueError) else ""
         raise InputError(f"not a .npy file: invalid header{reason}", file=name) from error
-    # NumPy takes booleans for extents, since they are ints in Python.
+    # NumPy accepts booleans as extents, since they are ints in Python.
     if any(isinstance(extent, bool) for extent in shape):
         raise InputError(f"not a .npy file: its shape is {shape}", file=name)
     problem = size_problem(shape, 8 * dtype.itemsize)
@@ -117,7 +117,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
 
 
 def _read_exactly(stream: io.BufferedIOBase | BinaryIO, size: int, name: str) -> bytearray:
-    """Read `size` bytes; memory grows with the file, not with what the header promises."""
+    """Read `size` bytes; memory grows with the file, not with the size in the header."""
     data = bytearray()
     while len(data) < size:
         chunk = stream.read(min(max(_CHUNK, len(data)), size - len(data)))
@@ -144,7 +144,7 @@ def is_whole(path: Path) -> bool:
 
 
 def write_stream(stream: BinaryIO, array: Array) -> None:
-    """Write an array; NumPy's own function copies it, or loses the error of a full disk."""
+    """Write an array; NumPy's function copies it or loses the error of a full disk."""
     import numpy as np
     from numpy.lib import format as npy
 
@@ -158,9 +158,9 @@ def write_stream(stream: BinaryIO, array: Array) -> None:
 
 
 def write(array: Array, path: Path) -> tuple[int, int]:
-    """Write an array to a .npy file, which appears whole or not at all.
+    """Write an array to a .npy file atomically.
 
-    Returns the bytes of the file, and when it was written, in nanoseconds.
+    Returns the size of the file in bytes, and its modification time in nanoseconds.
     """
     with output_errors(path, "the array"), replace_file(path) as stream:
         write_stream(stream, array)

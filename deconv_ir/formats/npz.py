@@ -28,7 +28,7 @@ def names(path: str) -> list[str]:
 
 
 def read(path: str, name: str) -> Array:
-    """Read one array: the one of that name, else the only one that the file holds."""
+    """Read one array: the array of that name, or without a name the only array of the file."""
     with _opened(path) as archive:
         entries = _entries(archive)
         entry = entries.get(name)
@@ -44,9 +44,9 @@ def read(path: str, name: str) -> Array:
 
 
 def write(arrays: Mapping[str, Array], path: Path) -> None:
-    """Write arrays to a .npz file, which appears whole or not at all.
+    """Write arrays to a .npz file atomically.
 
-    The same arrays make the same bytes.
+    Equal arrays give equal bytes.
     """
     import zipfile
 
@@ -56,7 +56,7 @@ def write(arrays: Mapping[str, Array], path: Path) -> None:
         zipfile.ZipFile(file, "w") as archive,
     ):
         for name, array in arrays.items():
-            # Without a time of its own, an entry is of 1980.
+            # Without an explicit time, an entry is dated 1980, so that the bytes are reproducible.
             entry = zipfile.ZipInfo(f"{name}{_ENTRY}")
             with archive.open(entry, "w", force_zip64=True) as stream:
                 npy.write_stream(stream, array)  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def _opened(path: str) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         raise InputError(f"cannot read the arrays: {error.strerror or error}", file=path) from error
     except MemoryError as error:
-        # Also of a damaged LZMA entry that asks for a dictionary of gigabytes.
+        # Also raised for a damaged LZMA entry that requests a dictionary of gigabytes.
         raise ResourceError("cannot read the arrays: not enough memory", file=path) from error
     except damaged as error:
         raise InputError(f"not a valid .npz file: {error}", file=path) from error

@@ -47,7 +47,7 @@ def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = No
 def read_model(
     model: Readable, limits: Limits, overrides: Overrides | None = None
 ) -> tuple[Graph | None, Sequence[DeconvError]]:
-    """Read an IR or a oneDNN Graph file, which alone takes `overrides`, or its contents."""
+    """Read an IR or a oneDNN Graph file, or its contents; `overrides` are for oneDNN Graph only."""
     file: str | None = None
     if isinstance(model, bytes | bytearray | memoryview):
         data = bytes(model)
@@ -79,8 +79,8 @@ def _as_path(name: str, given: object) -> str:
 def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> Weights | None:
     """Open the weights file, and check that every constant is in it.
 
-    `path` is that of the XML, None if it was given as bytes; by default, the weights file is
-    the one beside it.
+    `path` is the path of the XML, or None if it was given as bytes; the default weights file is the
+    one beside it.
     """
     layers = (layer for part in walk_graphs(graph) for layer in part.layers)
     constants = [layer for layer in layers if isinstance(layer.operation, Const)]
@@ -118,7 +118,7 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
 
 
 def _bytes_of(layer: Layer, graph: Graph) -> int:
-    """Return how many bytes of the weights file a constant needs."""
+    """Return the end of a constant in the weights file, in bytes."""
     operation = layer.operation
     assert isinstance(operation, Const)
     with locating(graph, layer):

@@ -1,4 +1,4 @@
-"""Arrays in files that are read and written a box at a time: .npy through memory maps, Zarr."""
+"""Arrays in files that are read and written box by box: memory-mapped .npy, and Zarr."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Volume(Protocol):
         ...
 
     def write(self, box: Box, array: Array) -> None:
-        """Write the elements of a box; boxes that do not overlap may be written at once."""
+        """Write the elements of a box; boxes that do not overlap may be written concurrently."""
         ...
 
 
 class NpyVolume:
     """An array in a .npy file.
 
-    The file is mapped again for each box, so that pages that were read or written do not stay
-    with the process.
+    The file is mapped again for each box, so that its pages do not stay in the process's resident
+    memory.
     """
 
     def __init__(self, path: str) -> None:
@@ -69,7 +69,7 @@ class NpyVolume:
         return np.array(self._map("r")[as_slices(box)], order="C")
 
     def write(self, box: Box, array: Array) -> None:
-        """Write the elements of a box: not through the map, where a full disk ends the process."""
+        """Write the elements of a box; not through the map, where a full disk kills the process."""
         if not array.size:
             return
         if self._fortran:
@@ -89,7 +89,7 @@ class NpyVolume:
 
 
 def _runs(box: Box, shape: Sequence[int]) -> tuple[list[int], int]:
-    """Return where the runs of a box begin in an array in C order, and how long each is."""
+    """Return the starts of a box's contiguous runs in an array in C order, and their length."""
     whole = len(shape)  # axes from here on are whole
     while whole and box[whole - 1] == (0, shape[whole - 1]):
         whole -= 1
@@ -107,7 +107,7 @@ def _runs(box: Box, shape: Sequence[int]) -> tuple[list[int], int]:
 
 @contextlib.contextmanager
 def _named(path: str | Path) -> Iterator[None]:
-    """Have errors of writing name the file."""
+    """Add the file's name to errors of writing."""
     try:
         yield
     except OSError as error:
@@ -134,7 +134,7 @@ class ZarrVolume:
 
         try:
             return np.ascontiguousarray(self._array[as_slices(box)])
-        except (OSError, ValueError, RuntimeError) as error:  # of a codec
+        except (OSError, ValueError, RuntimeError) as error:  # raised by a codec
             raise InputError(f"cannot read the Zarr array: {error}", file=self.path) from error
 
     def write(self, box: Box, array: Array) -> None:
@@ -166,7 +166,7 @@ def zarr() -> Any:
     Raises
     ------
     UnsupportedError
-        It is not installed.
+        Zarr is not installed.
     """
     try:
         import zarr as module
@@ -177,7 +177,7 @@ def zarr() -> Any:
 
 
 def open_volume(path: str, mode: str = "r") -> Volume:
-    """Open an array by the suffix of its path; one in a group by the path of the group and its own.
+    """Open an array by the suffix of its path; a Zarr path may lead to an array in a group.
 
     Raises
     ------
@@ -193,10 +193,10 @@ def open_volume(path: str, mode: str = "r") -> Volume:
 
 
 def create_volume(path: Path, shape: Sequence[int], dtype: Any, tile: Sequence[int]) -> None:
-    """Create an array to be written box by box, replacing what is there.
+    """Create an array to be written box by box, replacing an existing one.
 
-    A .npy file has holes until it is written; the chunks of a Zarr array are the tiles, so that
-    tiles can be written by several processes at once.
+    A .npy file is sparse until it is written; the chunks of a Zarr array are the tiles, so that
+    several processes can write tiles concurrently.
     """
     remove_volume(path)
     if ".zarr" in path.suffixes:
@@ -218,7 +218,7 @@ def create_volume(path: Path, shape: Sequence[int], dtype: Any, tile: Sequence[i
 
 
 def remove_volume(path: Path) -> None:
-    """Remove an array, if it is there."""
+    """Remove an array, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -226,16 +226,16 @@ def remove_volume(path: Path) -> None:
 
 
 class Journal:
-    """The tiles of a partial result that are complete: a header, then a character a tile.
+    """The complete tiles of a partial result: a header, then one character per tile.
 
-    Each tile has a place of its own, so that processes and machines may record theirs at once,
-    and one is looked up without reading those of the others.
+    Each tile has a fixed offset, so that processes and machines can record tiles concurrently, and
+    look up a tile without reading the others.
 
     Parameters
     ----------
     path : Path
     header : mapping
-        What the result depends on, as JSON.
+        Everything that the result depends on, as JSON.
     """
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
@@ -244,7 +244,7 @@ class Journal:
         self._line = json.dumps(self.header).encode() + b"\n"
 
     def read(self) -> tuple[dict[str, Any], set[int]] | None:
-        """Return header and complete tiles of an earlier run; None: there was none."""
+        """Return header and complete tiles of an earlier run; None if there was no such run."""
         try:
             first, _, rest = self.path.read_bytes().partition(b"\n")
             found = json.loads(first)
@@ -255,7 +255,7 @@ class Journal:
         return found, {number for number, mark in enumerate(rest) if mark == _DONE[0]}
 
     def start(self, done: Iterable[int], count: int) -> None:
-        """Write the header, and which of the tiles are complete already."""
+        """Write the header, and mark the tiles that are already complete."""
         marks = bytearray(_MISSING * count)
         for number in done:
             marks[number] = _DONE[0]
@@ -267,7 +267,7 @@ class Journal:
         Raises
         ------
         InputError
-            The run was given up: there is no journal, or that of another run.
+            The run was abandoned: the journal is missing, or belongs to another run.
         """
         try:
             with self.path.open("rb") as stream:
@@ -279,7 +279,7 @@ class Journal:
         raise InputError("the run that this tile belongs to was given up", file=str(self.path))
 
     def add(self, number: int) -> None:
-        """Record a tile whose elements are written."""
+        """Mark a tile as complete."""
         with _named(self.path), self.path.open("r+b", buffering=0) as stream:
             stream.seek(len(self._line) + number)
             stream.write(_DONE)

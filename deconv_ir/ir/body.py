@@ -12,11 +12,11 @@ from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.record import NamedTuple, Record, field
 
 NONE = -1
-"""Stands for no port of the layer, or no layer of the body."""
+"""The index of a missing port of the layer, or of a missing layer of the body."""
 
 
 class Slices(NamedTuple):
-    """How an axis is cut into parts, one for each iteration.
+    """The slicing of an axis into parts, one for each iteration.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Slices(NamedTuple):
     start, end : int
         The range of the axis; a negative number counts from its end, -1 is the end itself.
     stride : int
-        From one part to the next; negative: from the end of the range to its start.
+        Step from one part to the next; negative: from the end of the range to its start.
     part_size : int
         Extent of a part.
 
@@ -43,12 +43,12 @@ class Slices(NamedTuple):
     part_size: int = 1
 
     def range(self, extent: int) -> tuple[int, int]:
-        """Return where the range begins and ends on an axis of this extent."""
+        """Return the begin and the end of the range on an axis of this extent."""
         first, last = (x + extent + 1 if x < 0 else x for x in (self.start, self.end))
         return (last, first) if self.stride < 0 else (first, last)
 
     def parts(self, extent: int) -> int | None:
-        """Return the number of parts; None where the range cannot be cut so."""
+        """Return the number of parts; None if the range does not divide into whole parts."""
         first, last = self.range(extent)
         step = abs(self.stride)
         if not step or not 0 <= first <= last <= extent or (last - first) % step:
@@ -71,9 +71,9 @@ class Joint(NamedTuple):
     Attributes
     ----------
     port : int
-        Position among the inputs or outputs of the layer; `NONE`: it has no such port.
+        Position among the inputs or outputs of the layer; `NONE`: no such port.
     inner : int
-        Index of the layer in the body; `NONE`: it has no such Parameter or Result.
+        Index of the layer in the body; `NONE`: the body has no such Parameter or Result.
     slices : Slices or None
         None: the tensor goes in or out as a whole.
     purpose : str
@@ -129,17 +129,17 @@ class Body(Record):
 
     @functools.cached_property
     def results(self) -> tuple[int, ...]:
-        """The Results that something takes, in order."""
+        """The Results that the outputs or back edges use, in order."""
         used = {joint.inner for joint in self.outputs} | {start for start, _ in self.back_edges}
         return tuple(sorted(used - {NONE}))
 
     def purpose(self, name: str) -> int:
-        """Return the Parameter or Result of a purpose; `NONE` where there is none."""
+        """Return the Parameter or Result of a purpose; `NONE` if the port map has no such entry."""
         joints = (*self.inputs, *self.outputs)
         return next((joint.inner for joint in joints if joint.purpose == name), NONE)
 
     def problem(self) -> str | None:
-        """Return what is wrong with the port map or the back edges; None if nothing is."""
+        """Return the first problem of the port map or the back edges; None if both are valid."""
         for side, joints in (("input", self.inputs), ("output", self.outputs)):
             for joint in joints:
                 if joint.inner == NONE:
@@ -161,7 +161,7 @@ class Body(Record):
 
 
 def walk_graphs(graph: Graph) -> Iterator[Graph]:
-    """Iterate over a graph and the bodies of its layers, and theirs."""
+    """Iterate over a graph and, recursively, the bodies of its layers."""
     yield graph
     for layer in graph.layers:
         for body in layer.operation.bodies:

@@ -46,7 +46,7 @@ def hull(boxes: Iterable[Box]) -> Box:
 
 
 def sole(boxes: Boxes) -> Box:
-    """Return the box of the only output, which is computed."""
+    """Return the box of an operation's only output, which must be needed."""
     (box,) = boxes
     assert box is not None, "a layer is computed where its output is needed"
     return box
@@ -60,10 +60,10 @@ def partial_axes(box: Box, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def in_steps(box: Box, shape: Sequence[int], steps: Sequence[tuple[int, int]]) -> Box:
-    """Return the smallest box around one whose spans are whole steps of their axes.
+    """Return the smallest box that contains `box` and consists of whole steps on each axis.
 
     `steps` has, for each axis, the elements of a step, and the number of steps by which the span
-    grows at either end; steps of one element leave the span as it is.  Spans end with the tensor.
+    grows at either end; steps of one element leave the span unchanged.  Spans end with the tensor.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def in_steps(box: Box, shape: Sequence[int], steps: Sequence[tuple[int, int]]) -
 
 
 def inside(box: Box, outer: Box) -> tuple[slice, ...]:
-    """Return where a box lies in an array that has the elements of an outer one."""
+    """Return the index of a box in an array that holds the elements of an outer box."""
     return tuple(
         slice(start - first, stop - first)
         for (start, stop), (first, _) in zip(box, outer, strict=True)
@@ -98,18 +98,18 @@ def as_slices(box: Box) -> tuple[slice, ...]:
 
 
 def nearest_element(span: Span, extent: int) -> Span:
-    """Return the one element nearest to a span beyond the data, (0, 0) where there is none."""
+    """Return the element nearest to a span outside the data; (0, 0) if the data is empty."""
     at = max(0, min(span[0], extent - 1))
     return at, min(at + 1, extent)
 
 
 class LayerTile(NamedTuple):
-    """How a layer computes boxes of its outputs, see `Operation.tile`.
+    """The computation of boxes of a layer's outputs; see `Operation.tile`.
 
     Attributes
     ----------
     inputs : tuple of Box or None
-        The box of each input that it takes; None: not needed.
+        The box of each input that the computation reads; None: not needed.
     operation : Operation
         Computes the boxes of the outputs from those of the inputs.
     blocked : tuple of int
@@ -133,14 +133,14 @@ class LayerTile(NamedTuple):
 
 
 class Statistic(Protocol):
-    """The whole axes of its first input that a layer needs; boxes of that are added in turn.
+    """A statistic over whole axes of a layer's first input, accumulated box by box.
 
     Boxes may be measured anywhere, such as on the workers of a cluster.
 
     Attributes
     ----------
     inputs : int
-        How many inputs of the layer remain.
+        Number of inputs of the layer that remain.
 
     Examples
     --------
@@ -159,13 +159,13 @@ class Statistic(Protocol):
     inputs: int
 
     def measure(self, array: Any) -> Any:
-        """Return what `add` takes of the elements of a box; changes nothing."""
+        """Return the contribution of a box for `add`; this object is not changed."""
         ...
 
     def add(self, box: Box, measured: Any) -> None:
-        """Take what was measured of a box into account."""
+        """Add the result of `measure` for a box."""
         ...
 
     def result(self) -> Operation:
-        """Return the operation that takes the place of the layer's."""
+        """Return the operation that replaces the layer's."""
         ...

@@ -187,5 +187,5 @@ _FROM_NUMPY = {
 
 @functools.cache
 def from_numpy(dtype: np.dtype[Any]) -> ElementType | None:
-    """Return the element type of an array of `dtype`; None where the IR has none."""
+    """Return the element type of an array of `dtype`; None if the IR has no such type."""
     return _FROM_NUMPY.get(dtype.name)

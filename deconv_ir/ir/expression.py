@@ -1,4 +1,4 @@
-"""Values that operations return: expressions to compile, and differences of the semantics."""
+"""Values that operations return: compiled expressions, and differences between the semantics."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Expression(Protocol):
     """
 
     def constant(self, number: float) -> int:
-        """Return a value that is the same everywhere."""
+        """Return a constant value."""
         ...
 
     def apply(

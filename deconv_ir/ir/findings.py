@@ -10,7 +10,7 @@ from deconv_ir.ir.record import NamedTuple
 
 
 class Severity(enum.Enum):
-    """How bad a finding is.
+    """The severity of a finding.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
     rule : str
         Stable name of the rule.
     severity : Severity
-        How bad it is.
+        Severity of the problem.
     message : str
         The problem, without its location.
     file, line, layer : optional

@@ -86,7 +86,7 @@ def monotone(function: Callable[..., int], *dims: Dim) -> Dim:
 
 
 class PadMode(enum.Enum):
-    """How pads are found: the `auto_pad` attribute.
+    """The rule for pads: the `auto_pad` attribute.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class AxisGeometry(NamedTuple):
     """The pads and the output extent of one spatial axis.
 
     `pad_begin` is the index of the natural output at which the output starts; if it is
-    negative, the output starts with that many zeros.  `pad_end` elements of the natural output
+    negative, the output starts with ``-pad_begin`` zeros.  `pad_end` elements of the natural output
     (with output_padding) are cropped at the end; if it is negative, zeros are appended.
     """
 
@@ -201,7 +201,7 @@ def _from_output(
 
 
 _Rule = tuple[Callable[[int], int], str]
-"""Maps the total padding to the pad at the start; and how it is written."""
+"""A function from the total padding to the pad at the start, and its formula."""
 
 
 def _ceil_half(total: int) -> int:
@@ -296,7 +296,7 @@ def interior_taps(axis: Axis, kernel: int) -> tuple[int, int, int]:
     fewest, most : int
         The smallest and the largest number that any output sums.
     unreached : int
-        The number of outputs, of as many as the stride in a row, that sum none.
+        The number of outputs, among `stride` consecutive ones, that sum no element.
 
     Examples
     --------
@@ -313,11 +313,11 @@ def interior_taps(axis: Axis, kernel: int) -> tuple[int, int, int]:
 def tap_counts(
     axis: Axis, data: int, kernel: int, pad_begin: int, outputs: range
 ) -> tuple[int, ...]:
-    """Count the kernel elements that meet data, for each output of a transposed convolution.
+    """Count the kernel elements that overlap data, for each output of a transposed convolution.
 
     That is, for each output y the number of pairs (x, k) with ``stride*x + dilation*k == y +
-    pad_begin``, where `pad_begin` is as in `AxisGeometry`; outputs outside of the output count as
-    any other.  The time does not depend on the extents.
+    pad_begin``, where `pad_begin` is as in `AxisGeometry`; positions outside of the output are
+    counted like any other.  The time does not depend on the extents.
 
     Examples
     --------
@@ -342,7 +342,7 @@ def tap_counts(
 
 
 class Rounding(enum.Enum):
-    """How pooling counts windows that reach beyond the data: `rounding_type`."""
+    """The rounding of the number of pooling windows: the `rounding_type` attribute."""
 
     FLOOR = "floor"
     CEIL = "ceil"
@@ -419,7 +419,7 @@ def window_reach(
 ) -> tuple[int, int] | None:
     """Return the data that windows read: from ``s*y + d*k - pad_begin`` for y in a span.
 
-    The smallest range of all x with ``0 <= x < data``; None where windows see padding alone.
+    The smallest range of all x with ``0 <= x < data``; None if the windows cover only padding.
     """
     stride, dilation = axis.stride, axis.dilation
     lowest = -(-(pad_begin - stride * (span[1] - 1)) // dilation)
@@ -438,10 +438,10 @@ def window_reach(
 def transposed_reach(
     axis: Axis, pad_begin: int, data: int, kernel: int, span: tuple[int, int]
 ) -> tuple[int, int] | None:
-    """Return the data that a span of a transposed convolution's output is made of.
+    """Return the data that a span of a transposed convolution's output depends on.
 
     The smallest range of all x with ``s*x + d*k == y + pad_begin`` for some k and some y of the
-    span; None where no tap reaches it.
+    span; None if no tap reaches the span.
     """
     found = []
     for tap in range(kernel):

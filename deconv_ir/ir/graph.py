@@ -1,7 +1,7 @@
 """The graph of a network: frozen ports, layers and edges.
 
-It knows neither file formats nor particular operations: a layer refers to its
-operation through the `Operation` interface.
+This module knows neither file formats nor particular operations: a layer refers to its operation
+through the `Operation` interface.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Port(NamedTuple):
     id : int
         Unique among the inputs, or among the outputs, of its layer.
     shape : tuple of int or Interval, or None
-        Declared dims; None where the port has none.  The IR writes a scalar and a
-        dynamic rank alike: without dims.
+        Declared dims; None if the port has no dims.  The IR writes a scalar and a dynamic rank
+        alike: without dims.
     element_type : ElementType or None
-        Declared `precision`; None where there is none.
+        Declared `precision`; None if it is missing.
     names : tuple of str
         Tensor names (outputs only).
     line_offset : int
@@ -96,7 +96,7 @@ class Layer(NamedTuple):
     id : int
         Unique in the graph.
     name, type : str
-        As the file states them.
+        As in the file.
     version : str or None
         Opset, such as ``opset1``.
     operation : deconv_ir.operations.Operation
@@ -190,7 +190,7 @@ Source = tuple[int, int]
 
 
 class Topology(NamedTuple):
-    """How the layers of a graph are connected, by index.
+    """The connections of the layers of a graph, by index.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class Topology(NamedTuple):
 
 
 class Graph(Record):
-    """A network as its file states it.
+    """A network as declared in its file.
 
     Attributes
     ----------
@@ -234,10 +234,10 @@ class Graph(Record):
     extras : tuple of Info
         Child elements of `net` that are not interpreted, `rt_info` among them.
     file : str or None
-        The file that it was read from; messages name it.
+        The file of the graph; messages name it.
     bare : bool
-        It was read from a single `layer`; its Parameters and Results are made
-        from that layer's ports.
+        The graph was read from a single `layer`; its Parameters and Results are made from that
+        layer's ports.
 
     Examples
     --------
@@ -390,7 +390,7 @@ def connect(graph: Graph) -> Topology:
 
 
 def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[int, int]:
-    """Return the index of each port by its id; of several with the same id, the first.
+    """Return the index of each port by its id; the first one if several have the same id.
 
     Layers share ports, so results are memoized by the identity of the tuple.
     """
@@ -453,7 +453,7 @@ def rewire(
 
 @contextlib.contextmanager
 def locating(graph: Graph, layer: Layer) -> Iterator[None]:
-    """Let an error of the block name the file and the layer, unless it names others."""
+    """Add the file and the layer to an error of the block, unless it already has them."""
     try:
         yield
     except DeconvError as error:
@@ -462,7 +462,7 @@ def locating(graph: Graph, layer: Layer) -> Iterator[None]:
 
 
 def ancestors(topology: Topology, ends: Iterable[int]) -> set[int]:
-    """Return some layers and all that they depend on."""
+    """Return some layers and all layers that they depend on."""
     found: set[int] = set()
     stack = list(ends)
     while stack:

@@ -19,10 +19,10 @@ Outputs = tuple[TensorInfo, ...]
 class Inference(NamedTuple):
     """The inferred shape, type and value of every tensor of a graph.
 
-    `outputs` are those of each layer, by index; `findings` are declared dims and types that
-    differ from them, and layers that the two semantics compute differently; the location of one in
-    a body names this as its child.  `errors`, where they are collected, are those of layers whose
-    inputs do not fit.
+    `outputs` has the infos of each layer's outputs, by index.  `findings` reports declared dims and
+    types that differ from them, and layers that the two semantics compute differently; the location
+    of a finding in a body has the body as its child.  `errors`, if collected, are those of layers
+    whose inputs do not fit.
     """
 
     outputs: tuple[tuple[TensorInfo, ...], ...]
@@ -42,8 +42,8 @@ def infer(
 
     `given` overrides the infos of Parameter layers, by index.  With `collect`, the error of a
     layer whose inputs do not fit is listed, and its declared dims are used.  `resume` takes the
-    index of a layer whose declared outputs differ, and the computed ones; it returns those that
-    the layers after it are given.
+    index of a layer whose declared outputs differ, and the computed outputs; it returns the outputs
+    that the following layers see.
     """
     topology = graph.topology
     layers = graph.layers

@@ -1,4 +1,4 @@
-"""Constants that are read a part at a time, so that a filter is not in memory twice."""
+"""Constants that are read in parts, so that a filter is not in memory twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deconv_ir.ir.dtypes import Array
 
 
 class LazyTensor:
-    """A constant whose elements are read on request, some at a time.
+    """A constant whose elements are read on request, in parts.
 
     Parameters
     ----------
@@ -19,12 +19,11 @@ class LazyTensor:
     dtype : numpy.dtype
         Element type.
     read : callable
-        Takes the first element and the one after the last; returns them as an
-        array, ``[stop - start]``.
+        Called with `start` and `stop`; returns these elements as an array, ``[stop - start]``.
     part_bytes : int
-        Bytes that `parts` reads at once, if a row is not larger.
+        Bytes that `parts` reads at once; at least one row is read.
     file : tuple of int, optional
-        Descriptor of an open file that has the elements as they are, and their offset there.
+        Descriptor of an open file that holds the elements unchanged, and their offset in it.
 
     Examples
     --------
@@ -78,7 +77,7 @@ class LazyTensor:
         return self.read(0, self.size).reshape(self.shape)
 
     def parts(self) -> Iterator[tuple[int, Array]]:
-        """Read whole rows of the first axis, some at a time: the first one, and their elements."""
+        """Iterate over blocks of whole rows: the index of the first row, and the elements."""
         rows, row = self.shape[0], math.prod(self.shape[1:])
         step = max(1, self.part_bytes // max(1, row * int(self.dtype.itemsize)))
         for first in range(0, rows, step):
@@ -87,7 +86,7 @@ class LazyTensor:
 
 
 Constant = Array | LazyTensor
-"""A constant input, as it is or read when it is used."""
+"""A constant input: an array, or a tensor that is read when it is used."""
 
 
 def joined(constant: Constant) -> Constant:

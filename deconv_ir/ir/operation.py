@@ -29,8 +29,7 @@ Call = Callable[[Sequence[Any], Any], Sequence[Any]]
 
 
 Fix = Callable[[Sequence[Any], Any], Callable[[], object]]
-"""Takes input arrays and `out`, whose memory stays where it is; returns what computes, again and
-again, from the ones into the other."""
+"""Binds input arrays and `out` at fixed addresses; each call of the result computes `out`."""
 
 
 class LayerPlan(NamedTuple):
@@ -45,7 +44,7 @@ class LayerPlan(NamedTuple):
     spatial : int
         The first spatial axis of the output.
     fix : Fix or None
-        Saves calls of `run` their checks of the arrays.
+        Makes a call without the checks of arrays in `run`.
 
     Examples
     --------
@@ -79,7 +78,7 @@ class Kernel(abc.ABC):
 
     @property
     def packed_bytes(self) -> int | None:
-        """Bytes of its constants in all forms that are kept; None: those of the constants."""
+        """Bytes of all packed forms of its constants; None: the size of the constants."""
         return None
 
     @abc.abstractmethod
@@ -89,27 +88,26 @@ class Kernel(abc.ABC):
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> Sequence[Any]:
-        """Compute the outputs, the first into `out` where the operation `accepts_out`."""
+        """Compute the outputs, the first into `out` if the operation `accepts_out`."""
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         """Plan runs with these shapes; see `Operation.bind`.  Cheap: no weights are packed."""
         return LayerPlan(functools.partial(self, budget=budget))
 
     def tiled(self, operation: Operation) -> Kernel:
-        """Return a kernel of the same weights for the operation of a tile of its layer."""
+        """Return a kernel with the same weights for the operation of a tile of the layer."""
         return self
 
-    def release(self) -> None:  # noqa: B027 - most kernels have nothing to free
-        """Free memory whose contents the next call can make again."""
+    def release(self) -> None:  # noqa: B027 - most kernels have no memory to free
+        """Free memory whose contents the next call can compute again."""
 
 
 class Sharing(enum.Enum):
     """Whether an output may be a view of the first input.
 
-    NONE: it has memory of its own.  WHOLE: it may be a view of all elements in
-    their order.  AXES: it always is one, with axes of extent 1 more or less.
-    PART: it may be a view of some elements, of some more than once, or in
-    another order.
+    NONE: the output has memory of its own.  WHOLE: it may be a view of all elements in their
+    order.  AXES: it always is such a view, with axes of extent 1 added or removed.  PART: it may be
+    a view of some elements, of repeated elements, or in another order.
 
     Examples
     --------
@@ -146,7 +144,7 @@ class ConstantSource(Protocol):
         Raises
         ------
         WeightsError
-            They are not all there.
+            The source has fewer bytes.
         """
         ...
 
@@ -165,10 +163,10 @@ class Context(NamedTuple):
     accuracy : Accuracy
         The algorithms from which convolutions may choose.
     run_body : callable or None
-        Runs one of the `bodies` of an operation: takes arrays of its Parameters by index,
-        returns those of its `results`.
+        Runs one of the `bodies` of an operation: maps arrays of its Parameters, by index, to those
+        of its `results`.
     body_findings : list of Finding or None
-        Takes the findings of the `bodies` of an operation that infers them.
+        Collects the findings of the `bodies` of an operation.
     packer : object or None
         Packs filters while other work goes on.
 
@@ -199,12 +197,11 @@ class TensorInfo(NamedTuple):
     element_type : ElementType or None
         None: not determined.
     value : tuple of int or Interval, or None
-        The elements, flattened, of a small integer tensor as far as they are
-        known: shapes that are computed inside the graph travel here.  An
-        element that is not known may be negative.
+        The elements, flattened, of a small integer tensor as far as they are known, such as a shape
+        that the graph computes.  An element that is not known may be negative.
     reals : tuple of float, or None
-        The elements, flattened, of a small floating-point tensor, where all
-        are known: scales travel here.
+        The elements, flattened, of a small floating-point tensor whose elements are all known, such
+        as scales.
 
     Examples
     --------
@@ -296,7 +293,7 @@ class Operation(Record):
     implemented: ClassVar[bool] = True
     sharing: ClassVar[Sharing] = Sharing.NONE
     checks_values: ClassVar[bool] = True
-    """Whether the elements of its inputs may be refused, as axes and sizes are."""
+    """Whether the values of its inputs may be invalid, as those of axes and sizes."""
     takes_lazy: ClassVar[tuple[int, ...]] = ()
     """Inputs that `prepare` and `prepare_fused` also take as `LazyTensor`."""
     examples: ClassVar[tuple[str, ...]] = ()
@@ -306,7 +303,7 @@ class Operation(Record):
     body_names: ClassVar[tuple[str, ...]] = ()
     """Elements of the graphs that the layer runs, such as ``then_body``; fields hold them."""
     inference_rounds: ClassVar[int] = 1
-    """How often `infer_parameters` and `infer` infer the `bodies` at most."""
+    """Maximum number of times that `infer_parameters` and `infer` infer the `bodies`."""
     formula: ClassVar[str] = ""
     """The template of `explain`, such as ``data {shape[data]}, k {element[k]}, axis {self.axis}``:
     the shape of an input, its elements (`value`) or its first one, an attribute; ``{lists}``: the
@@ -344,22 +341,22 @@ class Operation(Record):
 
     @property
     def is_sum(self) -> bool:
-        """Whether it adds two tensors, broadcast by NumPy's rule."""
+        """Whether the operation adds two tensors, broadcast by NumPy's rule."""
         return False
 
     @property
     def is_product(self) -> bool:
-        """Whether it multiplies the elements of two tensors, broadcast by NumPy's rule."""
+        """Whether the operation multiplies two tensors elementwise, broadcast by NumPy's rule."""
         return False
 
     @property
     def read_variable(self) -> str | None:
-        """Name of the variable that the output is the value of."""
+        """Name of the variable whose value the output is."""
         return None
 
     @property
     def assigned_variable(self) -> str | None:
-        """Name of the variable that the input becomes the value of."""
+        """Name of the variable to which the input is assigned."""
         return None
 
     @property
@@ -379,7 +376,7 @@ class Operation(Record):
         return ()
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        """Return the formula of a dim of an output, with its numbers; None: there is none.
+        """Return the formula of a dim of an output, with its numbers; None if it has no formula.
 
         `output` and `axis` are the indices of the output and of its dim.
         """
@@ -403,24 +400,24 @@ class Operation(Record):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute an array for each output, from arrays that `infer` accepts.
 
-        Later layers may write to the memory of the inputs: what is kept of it is a copy.
+        Later layers may write to the memory of the inputs: keep copies only.
 
         Raises
         ------
         UnsupportedError
-            There is nothing to compute: the layer is a Parameter, or its type is unknown.
+            The layer cannot be computed: it is a Parameter, or its type is unknown.
         """
         raise UnsupportedError(f"{type(self).__name__} cannot be executed")
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
-        """Return the result of `execute` as a lazy tensor; None where that is not possible."""
+        """Return the result of `execute` as a lazy tensor; None if that is not possible."""
         return None
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Prepare a kernel from constant inputs (None for the others), once for all runs.
 
-        The kernel takes the inputs of `execute`, with None allowed for constant ones.  None:
-        there is nothing to prepare.
+        The kernel takes the inputs of `execute`, with None allowed for constant ones.  Returns None
+        if nothing can be prepared.
         """
         return None
 
@@ -433,7 +430,7 @@ class Operation(Record):
 
     @property
     def computes_in_place(self) -> bool:
-        """Whether `execute_into` computes in the array itself, without another for the result."""
+        """Whether `execute_into` computes directly in the array, without a temporary array."""
         return type(self).execute_into is not Operation.execute_into
 
     def prepare_fused(
@@ -441,7 +438,7 @@ class Operation(Record):
     ) -> Kernel | None:
         """Prepare the layer with the ones that follow; the result is rounded once, at the end.
 
-        None: they cannot be fused.
+        Returns None if the layers cannot be fused.
         """
         return None
 
@@ -464,9 +461,9 @@ class Operation(Record):
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Prepare a call for fixed shapes; a `value` is the value in every run.
 
-        An override serves small tensors, where call overhead dominates; it leaves other tensors
-        to this method.  The call takes the inputs, and an array for the output or None; it is
-        made with NumPy's warnings off, from several threads at once.
+        An override handles small tensors, where call overhead dominates, and leaves other tensors
+        to this method.  The call takes the inputs, and an array for the output or None; it is made
+        with NumPy's warnings off, from several threads at once.
         """
         return self.bind_any(context)
 
@@ -488,14 +485,14 @@ class Operation(Record):
         ----------
         expression : Expression
         operands : sequence of int
-            Its values that the inputs are.
+            The values of the expression that are the inputs.
         inputs : sequence of TensorInfo
-            What is known of the inputs.
+            The inferred inputs.
 
         Returns
         -------
         int or None
-            The value of the output; None where it is not compiled.
+            The value of the output; None if the operation is not compiled.
         """
         return None
 
@@ -513,7 +510,7 @@ class Operation(Record):
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         """Return how boxes of the outputs are computed, from integers alone.
 
-        An operation that does not override this sees the whole of every axis.
+        An operation that does not override this method depends on the whole of every axis.
 
         Parameters
         ----------
@@ -533,5 +530,5 @@ class Operation(Record):
         )
 
     def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
-        """Return what collects, tile by tile, what the layer needs of whole axes; None: cannot."""
+        """Return a statistic over whole axes, accumulated tile by tile; None: not supported."""
         return None

@@ -1,4 +1,4 @@
-"""Options with few values, which users give by name."""
+"""Options whose values users give by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Option(enum.Enum):
 
 
 class Semantics(Option):
-    """The rule that decides where the documents and the OpenVINO runtime differ.
+    """The rule for cases in which the documents and the OpenVINO runtime differ.
 
     SPEC follows the operation specifications, OPENVINO the runtime.  They differ
     for transposed convolutions with an `output_shape`, the last window of some AvgPools, and

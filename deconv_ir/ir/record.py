@@ -1,8 +1,8 @@
 """Records: frozen objects with named fields, equal when their fields are.
 
-Like `dataclasses` and `typing.NamedTuple`, at a lower price: those compile up to seven methods
-for each class, and each of its annotations, which takes longer than reading a small model does.
-Here all classes share the methods of one.
+Like `dataclasses` and `typing.NamedTuple`, but faster to import: those compile up to seven methods
+for each class, and each of its annotations, which takes longer than reading a small model. Here all
+classes share one set of methods.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import collections
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, dataclass_transform
 
 REQUIRED: Final[Any] = object()
-"""The default of a field that must be given."""
+"""The default of a required field."""
 
 
 class Field:
-    """A field of a record, by which its class is made; see `field`."""
+    """A field of a record class; see `field`."""
 
     __slots__ = ("default", "field")
 
@@ -36,7 +36,7 @@ class Record:
     """The base of all records.
 
     A subclass declares its fields as ``name: type = field()``; those of its
-    bases come first.  Values are given by keyword, and are kept as they are.
+    bases come first.  Values are given by keyword and stored unchanged.
     """
 
     fields: ClassVar[dict[str, Field]] = {}
@@ -64,7 +64,7 @@ class Record:
             raise TypeError(f"{type(self).__name__} has no field {next(iter(values))!r}")
 
     def _values(self) -> dict[str, Any]:
-        state = self.__dict__  # which may hold cached properties too
+        state = self.__dict__  # may also hold cached properties
         return {name: state[name] for name in self.fields}
 
     def replace(self, **changes: Any) -> Self:
@@ -110,11 +110,11 @@ def _restore(kind: type[Record], values: dict[str, Any]) -> Record:
 
 
 if TYPE_CHECKING:
-    from typing import NamedTuple as NamedTuple  # noqa: TID251 - how checkers know it
+    from typing import NamedTuple as NamedTuple  # noqa: TID251 - the name that type checkers know
 else:
 
     class _NamedTupleType(type):
-        """Makes the annotations of a class that derives from `NamedTuple` alone its fields."""
+        """The metaclass that turns the annotations of direct subclasses into fields."""
 
         def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
             if bases[0].__base__ in (object, tuple):  # a type derived from another has its fields
@@ -127,7 +127,7 @@ else:
             return super().__new__(cls, name, bases, namespace)
 
     class NamedTuple(tuple, metaclass=_NamedTupleType):
-        """A tuple with named fields, declared and used as one of `typing.NamedTuple`."""
+        """A tuple with named fields, declared and used like a `typing.NamedTuple`."""
 
         def __new__(cls, *values: Any, **named: Any) -> Self:
             """Take values in the order of the fields, then by name."""

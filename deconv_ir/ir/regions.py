@@ -1,4 +1,4 @@
-"""The walk backwards over a graph with boxes: what part of each tensor a box of an output needs."""
+"""A backward walk over a graph: the box of each tensor that a box of an output depends on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def has_known_elements(info: TensorInfo) -> bool:
 
 
 class Walk(NamedTuple):
-    """The layers that a walk goes over."""
+    """The graph that a walk visits, and its settings."""
 
     graph: Graph
     order: tuple[int, ...]
@@ -28,27 +28,27 @@ class Walk(NamedTuple):
     """For each layer, the TensorInfo of each of its outputs; all shapes are static."""
     context: Context
     ends: frozenset[int] = frozenset()
-    """Layers whose outputs are there: constants, and others that are given."""
+    """Layers whose outputs are available: constants, and others that are given."""
     fused: Mapping[int, tuple[int, ...]] = {}
-    """Layer -> the layers after it that are computed with it."""
+    """Layer -> the following layers that are fused with it."""
     steps: Mapping[int, tuple[tuple[int, int], ...]] = {}
-    """Layer -> for each axis, the step and the margin of boxes that have the bits of the whole; see
-    `boxes.in_steps`.
+    """Layer -> step and margin of each axis, see `boxes.in_steps`, of boxes whose bits are those of
+    the whole.
     """
 
     def info(self, source: Source) -> TensorInfo:
-        """Return what is known of a tensor."""
+        """Return the inferred info of a tensor."""
         return self.infos[source[0]][source[1]]
 
     def whole(self, source: Source) -> Box | None:
-        """Return the whole of a tensor that is there anyway: a constant, or known elements."""
+        """Return the whole box of a tensor that is available without computing; None for others."""
         info = self.info(source)
         if source[0] not in self.ends and not has_known_elements(info):
             return None
         return whole_box(static(info.shape))
 
     def computed(self, index: int, source: Source, demands: Sequence[Box]) -> Box:
-        """Return the box of its output that a layer computes for those that are needed."""
+        """Return the box of a layer's output that is computed for the needed boxes."""
         box = hull(demands)
         if index in self.steps:
             return in_steps(box, static(self.info(source).shape), self.steps[index])
@@ -71,7 +71,7 @@ class Walk(NamedTuple):
         return tile._replace(inputs=(seen, *tile.inputs[1:]))
 
     def made(self, index: int) -> tuple[Source, ...]:
-        """Return the tensors that a layer computes, with what is fused into it."""
+        """Return the tensors that a layer and the layers fused into it compute."""
         fused = self.fused.get(index)
         if fused:
             return ((fused[-1], 0),)
@@ -82,24 +82,22 @@ class Regions(NamedTuple):
     """The regions that boxes of some tensors need."""
 
     boxes: dict[Source, Box]
-    """Tensor -> the box of it that is computed: the needed one, and all that is made with it."""
+    """Tensor -> its box that is computed, which contains the needed one."""
     tiles: dict[int, LayerTile]
-    """Layer -> how it computes the boxes of its outputs."""
+    """Layer -> the computation of the boxes of its outputs."""
     blocked: dict[int, Boxes]
-    """Layer that cannot compute what is needed alone -> that, for each output; it computes whole
-    axes.
-    """
+    """Layer that must compute whole axes -> the needed box of each output."""
 
 
 class Blocker(NamedTuple):
-    """A layer that keeps an axis of the output from being tiled, and what it sees whole.
+    """A layer that prevents tiling of an axis of the output, and the axes that it needs whole.
 
     Attributes
     ----------
     layer : int
         Its index in the graph.
     axes : tuple of int
-        Axes of its input that it sees whole.
+        Axes of its input that it needs whole.
 
     Examples
     --------
@@ -115,7 +113,7 @@ class Blocker(NamedTuple):
 def required_regions(walk: Walk, wanted: Mapping[Source, Box], *, local: bool = False) -> Regions:
     """Find the box of each tensor that the wanted boxes of some tensors need.
 
-    With `local`, without what is needed only because a layer reduces a whole axis.
+    With `local`, elements that are needed only because a layer reduces a whole axis are left out.
     """
     demands: dict[Source, list[Box]] = {source: [box] for source, box in wanted.items()}
     found = Regions({}, {}, {})
@@ -151,7 +149,7 @@ def _layer_tile(
 ) -> tuple[LayerTile, Boxes]:
     """Return how a layer computes boxes of its outputs, and the boxes that it computes.
 
-    Where it must compute whole axes, it is added to the layers that are `blocked`.
+    A layer that must compute whole axes is added to `blocked`.
     """
     operation = walk.graph.layers[index].operation
     inputs = [walk.info(source) for source in sources]
@@ -188,13 +186,13 @@ def _blocker(
         return None
     at = extent // 2
     unit = {wanted: (*whole[:axis], (at, at + 1), *whole[axis + 1 :])}
-    # A layer that can compute its whole output only may be asked for it by one that reduces it.
+    # A reduction that needs the whole output of a blocked layer hides it: also walk without it.
     regions, near = (required_regions(walk, unit, local=local) for local in (False, True))
     blocked = _cut(walk, regions, everything[0]) | _cut(walk, near, everything[1])
     for index in sorted(blocked, key=walk.order.index):
         return Blocker(index, blocked[index])
-    # A layer that reduces a whole axis may need all of an input of which the rest of the
-    # network needs little.
+    # A layer that reduces a whole axis may need all of an input, while the rest of the network
+    # needs a small part of it.
     reducing = [i for i in walk.order if i in regions.tiles and regions.tiles[i].seen]
     if not reducing:
         return None
@@ -208,10 +206,10 @@ def _blocker(
 
 
 def _cut(walk: Walk, regions: Regions, everything: Regions) -> dict[int, tuple[int, ...]]:
-    """Return the layers of a tile that are blocked and so compute as much as for everything.
+    """Return the blocked layers that compute as much for a tile as for the whole output.
 
-    A slice after a layer takes the same part of it for each tile.  A layer that computes all
-    channels of some positions, where only some are needed, computes less than everything.
+    Layers from which each tile needs the same part, such as before a slice, are not counted, nor
+    are layers that compute all channels, but only of the tile's positions.
     """
     found = {}
     for index, needed in regions.blocked.items():
@@ -224,5 +222,5 @@ def _cut(walk: Walk, regions: Regions, everything: Regions) -> dict[int, tuple[i
 
 
 def _along(boxes: Boxes, axes: Sequence[int]) -> list[list[tuple[int, int]] | None]:
-    """Return the spans of boxes along some axes, which not all of them have."""
+    """Return the spans of boxes along some axes, skipping axes that a box does not have."""
     return [None if box is None else [box[a] for a in axes if a < len(box)] for box in boxes]

@@ -1,4 +1,4 @@
-"""Scratchpad budgets of layers, and the algorithms to choose from within them."""
+"""Scratchpad budgets of layers, and the algorithms that fit into them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Whole(NamedTuple):
     data, pads_begin, output : tuple of int
         Shape of its data, pads, and extents of its output: the algorithm is chosen for them.
     steps : tuple of int
-        For each spatial axis: boxes of the output that begin and end at multiples of it have the
-        bits of the whole, except near their ends.
+        For each spatial axis: boxes of the output that begin and end at multiples of it are bitwise
+        equal to the whole, except near their ends.
     margins : tuple of int
         For each spatial axis, the number of steps at either end of a box whose bits may differ.
 
@@ -35,21 +35,21 @@ class Whole(NamedTuple):
 
 
 class ScratchpadBudget(NamedTuple):
-    """Memory that a layer may take while it runs, in addition to inputs, constants and outputs.
+    """Memory that a layer may use while it runs, in addition to inputs, constants and outputs.
 
     Attributes
     ----------
     scratch_bytes : int
-        Bytes for temporary arrays of all threads; exceeded only where the work
-        cannot be cut into parts that are small enough.
+        Bytes for temporary arrays of all threads; exceeded only if the work cannot be divided into
+        small enough parts.
     winograd_bytes : int
         The scratchpad for which the kernel chooses between Winograd and direct sums;
         0: direct sums.
     whole : Whole or None
-        What the kernel chooses for, where a tile is computed.
+        The layer for which the kernel chooses the algorithm, if a tile is computed.
     keeps_weights : bool
-        Whether transformed weights are kept after the run.  Else each run makes them, a part
-        at a time, in its scratchpad, where it does so quickly; the bits are the same.
+        Whether transformed weights are kept after the run.  Otherwise each run computes them in
+        parts in its scratchpad, if that is fast; the results are bitwise equal.
 
     Examples
     --------
@@ -80,9 +80,9 @@ class AlgorithmCandidate(NamedTuple):
     scratch_bytes : int
         Scratchpad of all threads.
     weight_bytes : int
-        Further weights that are packed for it and kept; 0: it keeps none.
+        Bytes of additional packed weights that the algorithm keeps; 0: none.
     packed : bool
-        Whether these are there already.
+        Whether these weights are already packed.
 
     Examples
     --------
@@ -117,12 +117,12 @@ class AlgorithmChoice(Protocol):
 
     @property
     def algorithm(self) -> AlgorithmCandidate:
-        """The algorithm of runs."""
+        """The chosen algorithm."""
         ...
 
     @property
     def whole(self) -> Whole | None:
-        """The run that decides the bits of tiles; None: they depend on nothing."""
+        """The run that determines the bits of tiles; None: they do not depend on a run."""
         ...
 
     @property

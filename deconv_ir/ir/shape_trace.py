@@ -1,4 +1,4 @@
-"""Explains a shape error by the shapes on the path from an input to the layer."""
+"""Explanation of a shape error by the shapes on the path from an input to the layer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def explain_shape_trace(
 ) -> DeconvError:
     """Add the path of shapes from an input to the hint of a shape error that `infer` raised.
 
-    `infos` are those of the Parameter layers, by index.
+    `infos` maps the index of each Parameter layer to its info.
     """
     inference = infer(graph, context, infos, collect=True)
     at = next((i for i, layer in enumerate(graph.layers) if layer.label == error.layer), None)
@@ -33,7 +33,7 @@ def explain_shape_trace(
 def describe_shape_trace(graph: Graph, inference: Inference, index: int) -> str:
     """Return ``from x [1,3,7,7] -> conv [1,8,4,4] -> 'up'``; empty if no input leads there.
 
-    Of consecutive layers that keep the shape, only the last is named.
+    Only the last of consecutive layers that keep the shape is named.
     """
     path = _path(graph, index)
     if not path:

@@ -58,7 +58,7 @@ def format_shape(shape: Shape) -> str:
 
 
 def dim_text(dim: Dim) -> str:
-    """Write a dim as a port declares it: -1 where it is not one number."""
+    """Write a dim as a port declares it: -1 if it is dynamic."""
     return str(dim) if isinstance(dim, int) else "-1"
 
 
@@ -124,9 +124,9 @@ def element_count(shape: Sequence[int]) -> int:
 
 
 def size_problem(shape: Shape, bits: int) -> str | None:
-    """Return why no array can have this shape; None if one can.
+    """Return the reason why no array can have this shape; None if an array can.
 
-    Dynamic dims count with their lower bound; `bits` are those of an element.
+    Dynamic dims count with their lower bound; `bits` is the size of an element.
     """
     if shape is None:
         return None

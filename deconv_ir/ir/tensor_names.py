@@ -25,10 +25,10 @@ def find_tensors(
 ) -> dict[str, Source]:
     """Find tensors by tensor name, layer name or layer id, in this order.
 
-    A name of several layers stands for the one of the model's `outputs` that has it.
+    If several layers have a name, it refers to the one among the model's `outputs`.
 
-    A Result stands for its input.  A layer with several outputs stands for all of them, under
-    ``name.0``, ``name.1`` and so on, each of which may also be asked for.
+    A Result refers to its input.  A layer with several outputs refers to all of them, named
+    ``name.0``, ``name.1`` and so on; these names can also be used.
     """
     tensors: dict[str, Source] = {}
     layers: dict[str, list[int]] = {}
@@ -99,7 +99,7 @@ def _outputs(graph: Graph, name: str, index: int) -> dict[str, Source]:
 
 
 def missing(graph: Graph, what: str, name: str, names: Sequence[str]) -> IRError:
-    """Return the error that there is no layer, or tensor, of a name; the hint is the nearest."""
+    """Return the error for an unknown name of a layer or tensor; the hint is the nearest name."""
     hint = nearest(name, names)
     return IRError(f"there is no {what} {name!r}", file=graph.file, actual=name, hint=hint)
 
@@ -153,7 +153,7 @@ def _name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port
 
 
 def names_of(outputs: object) -> Sequence[str]:
-    """Return the names of tensors that a caller asks for; one alone is a name."""
+    """Return the requested names of tensors as a sequence; a string is a single name."""
     if isinstance(outputs, str):
         return (outputs,)
     if not isinstance(outputs, Iterable) or isinstance(outputs, bytes):

@@ -22,6 +22,6 @@ class Window(NamedTuple):
 
     @classmethod
     def of(cls, axis: Axis, found: AxisGeometry, data: int, kernel: int) -> Self:
-        """Combine attributes, pads and output extent, and the extents X and K."""
+        """Combine attributes, pads, the output extent, and the extents X and K."""
         given = (data, kernel, axis.stride, axis.dilation, axis.output_padding)
         return cls(*given, found.pad_begin, found.pad_end, found.output)

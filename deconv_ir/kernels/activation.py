@@ -27,19 +27,19 @@ class Activation(NamedTuple):
     kind: ActivationKind = ActivationKind.NONE
     low: float = 0.0
     high: float = 0.0
-    """Bounds of CLAMP, or the immediate values of a FUNCTION."""
+    """Bounds of CLAMP, or immediate values of a FUNCTION."""
     slope: float = 0.0
     """Factor of negative values in LEAKY_RELU."""
     function: str = ""
-    """Of FUNCTION, in f32: the name of a compiled operation on one operand, see `pointwise`."""
+    """For FUNCTION, in f32: the name of a compiled unary operation, see `pointwise`."""
     in_numpy: Callable[[Array], Array] | None = None
-    """The FUNCTION in NumPy."""
+    """For FUNCTION: its implementation in NumPy."""
     scale: float = 1.0
     offset: float = -0.0
-    """A FUNCTION is multiplied by `scale`, then `offset` is added; -0.0 changes nothing."""
+    """A FUNCTION's result is multiplied by `scale`, then `offset` is added; -0.0 has no effect."""
 
     def arguments(self) -> tuple[int, float, float, float, int, float, float]:
-        """Return what the compiled kernels take: the fields, numbers for kind and function."""
+        """Return the arguments of the compiled kernels; kind and function are numbers."""
         from deconv_ir.kernels.pointwise import operation_number
 
         kind, function = self.kind.value, operation_number(self.function)

@@ -30,16 +30,16 @@ NATIVE = {
     Algorithm.DIRECT: WinogradUse.NEVER,
     Algorithm.WINOGRAD: WinogradUse.ALWAYS,
 }
-"""The algorithms of the compiled kernel, and when each uses Winograd."""
+"""The algorithms of the compiled kernel, and their use of Winograd."""
 
 
 def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:
-    """Choose the kernel for a problem; `compiled`: whether the compiled kernel is there."""
+    """Choose the kernel for a problem; `compiled`: whether the compiled kernel is available."""
     return Algorithm.COMPILED if compiled and supports(problem, dtype) else Algorithm.NUMPY
 
 
 def wanted_algorithm(algorithm: str) -> Algorithm | None:
-    """Return the kernel that the caller, else DECONV_IR_KERNEL, asks for; None: choose."""
+    """Return the kernel that the caller, or else DECONV_IR_KERNEL, requests; None: choose."""
     source = "algorithm"
     if algorithm == "auto":
         algorithm, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
@@ -57,7 +57,7 @@ def wanted_algorithm(algorithm: str) -> Algorithm | None:
 
 
 def preferred_algorithm() -> Algorithm:
-    """Return the algorithm that f32 layers take here; DECONV_IR_KERNEL may set it."""
+    """Return the algorithm of f32 layers in this process; DECONV_IR_KERNEL may set it."""
     problem = Problem(1, 1, 1, (1,), (1,), (1,))
     compiled = compiled_module() is not None
     return wanted_algorithm("auto") or choose_algorithm(

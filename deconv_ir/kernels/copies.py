@@ -10,18 +10,18 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
-# Elements, and neighbouring ones of a column, from which the compiled copy is faster.
+# Minimum elements, and contiguous elements of a column, for which the compiled copy is faster.
 _LEAST_COPIED, _LEAST_ROWS = 1 << 12, 8
 _MOST_DIMS = 10
-# A last axis of so few elements is copied along the others: NumPy takes six times as long where
-# its innermost loop is over two elements.
+# A last axis of so few elements is copied along the others: NumPy is 6× slower if its innermost
+# loop is over two elements.
 _FEW = 16
 
 
 def contiguous(array: Array) -> Array:
-    """Return an array, or a copy of it, whose elements lie one after the other.
+    """Return an array if it is contiguous, otherwise a contiguous copy.
 
-    In f32, where the elements of columns are neighbours in memory, blocks are transposed.
+    f32 arrays whose columns are contiguous in memory are transposed in blocks.
     """
     if array.flags.c_contiguous:
         return array
@@ -31,7 +31,7 @@ def contiguous(array: Array) -> Array:
 
 
 def in_order(array: Array) -> Array | None:
-    """Return a contiguous array as it is, a compiled copy of a transposed one, or None."""
+    """Return a contiguous array itself, a compiled copy of a transposed one, or None for others."""
     if array.flags.c_contiguous:
         return array
     matrices = _matrices(array)
@@ -57,7 +57,7 @@ def copy_into(array: Array, out: Array) -> None:
 
 
 def reshape_into(array: Array, out: Array) -> None:
-    """Copy the elements of an array, transposed or not, in their order into one of any shape."""
+    """Copy the elements of an array, transposed or not, in order into an array of any shape."""
     if out.flags.c_contiguous:
         copy_into(array, out.reshape(array.shape))
     else:
@@ -65,7 +65,7 @@ def reshape_into(array: Array, out: Array) -> None:
 
 
 def _matrices(array: Array) -> Array | None:
-    """Return a view as a stack of matrices whose columns lie in order; None: NumPy copies it."""
+    """Return a view as a stack of matrices with contiguous columns; None: NumPy copies it."""
     if (
         compiled_module() is None
         or array.dtype != np.float32
@@ -88,7 +88,7 @@ def _copy_matrices(matrices: Array, out: Array) -> None:
 
 
 def _joined(array: Array) -> tuple[int, ...]:
-    """Return a shape in which axes that follow each other in memory are one; a view has it."""
+    """Return the shape with axes merged that are contiguous in memory; a view can have it."""
     shape: list[int] = []
     steps: list[int] = []
     for extent, step in zip(array.shape, array.strides, strict=True):

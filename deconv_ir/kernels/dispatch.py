@@ -1,4 +1,4 @@
-"""The prepared convolutions, with the algorithm that was chosen for them."""
+"""Prepared convolutions, which choose between the compiled kernel and NumPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deconv_ir.kernels.problem import Problem, accumulator_of, check_run
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 
-# The NumPy kernels are imported where they are used: most processes need none of them.
+# The NumPy kernels are imported where they are used: most processes do not need them.
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs
@@ -67,7 +67,7 @@ class _Prepared:
         self._bias = bias
         self.compiled: CompiledKernel | None = None
         self.non_finite: NonFiniteOutputs | None = None
-        # Kept beside the compiled kernel only where that has another.
+        # Kept only if the compiled kernel has other weights.
         self.filter: Array | None = None
         self._numpy: TiledKernel | None = None
         self.algorithm = wanted or choose_algorithm(
@@ -91,7 +91,7 @@ class _Prepared:
         )
 
     def _pack_non_finite(self, weights: Array) -> None:
-        """Have the compiled kernel compute with the finite weights, and NumPy with the others."""
+        """Pack the finite weights for the compiled kernel, and the others for NumPy."""
         from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs, finite_part
 
         self.compiled = self._pack_compiled(finite_part(weights))
@@ -107,7 +107,7 @@ class _Prepared:
         return self._numpy
 
     def numpy_kernel(self) -> TiledKernel:
-        """Return the NumPy kernel, which is packed anew where the compiled one cannot run."""
+        """Return the NumPy kernel, packed on first use if the compiled kernel cannot run."""
         if self._numpy is not None:
             return self._numpy
         assert self.compiled is not None
@@ -128,19 +128,19 @@ class _Prepared:
     ) -> KernelPlan:
         """Plan runs with data of one shape, for the present number of threads.
 
-        Nothing is packed, except that a filter is read from its file again if it was released
-        before a first plan looked whether it is fit for Winograd.
+        Weights are not packed, unless the filter was released before a first plan checked whether
+        it is fit for Winograd: then it is read from its file again.
 
         Parameters
         ----------
         data : tuple of int
             ``[N, groups * in, *X]``; N and the X may be 0.
         pads_begin : sequence of int
-            An axis each; may be negative or beyond the kernel.  Transposed:
-            natural output position of the first output element.  Convolution:
-            how many positions before the data the first window begins.
+            One entry for each axis; may be negative or beyond the kernel.  Transposed: natural
+            output position of the first output element.  Convolution: number of positions before
+            the data at which the first window begins.
         output : sequence of int
-            Extents of the output, an axis each; may exceed the natural ones.
+            Extents of the output, one for each axis; may exceed the natural ones.
         budget : ScratchpadBudget
             Bound on the scratchpad, within `scratch_bytes`.
         """
@@ -157,7 +157,7 @@ class _Prepared:
         budget: ScratchpadBudget | None = None,
         addend: Array | None = None,
     ) -> Array:
-        """Plan and run once; parameters as of `plan` and `KernelPlan.run`."""
+        """Plan and run once; parameters as in `plan` and `KernelPlan.run`."""
         return self.plan(data.shape, pads_begin, output, budget or UNLIMITED).run(data, out, addend)
 
     def release(self) -> None:
@@ -208,7 +208,7 @@ class KernelPlan:
 
     @functools.cached_property
     def algorithm(self) -> AlgorithmCandidate:
-        """The algorithm of runs; the budget is raised where no tile is small enough for it."""
+        """The algorithm of runs; the budget is raised if no tile fits."""
         chosen = AlgorithmCandidate(0.0, 0, 0)
         if 0 in (*self.data, *self.output):
             return chosen
@@ -218,17 +218,17 @@ class KernelPlan:
 
     @property
     def scratchpad_bytes(self) -> int:
-        """Bytes of the scratchpad that a run takes."""
+        """Scratchpad bytes of a run."""
         return self.algorithm.scratch_bytes
 
     @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
         """The algorithms that a run within this scratchpad can choose from.
 
-        They are compared for one image on two threads, so that the choice among
-        them depends on neither the batch nor the threads of a run.  The first packs
-        no further weights; a second is there where a run takes it if its budget
-        allows it, with weights that are kept or, as the budget says, made in each run.
+        They are compared for one image on two threads, so that the choice depends on neither the
+        batch nor the threads of a run.  The first packs no further weights; a second one is listed
+        if a run uses it within a sufficient budget, with weights that are kept or, depending on the
+        budget, computed in each run.
         """
         if self._compiled is None or 0 in self.data:
             return (self.algorithm,)
@@ -237,17 +237,17 @@ class KernelPlan:
 
     @property
     def details(self) -> dict[str, Any]:
-        """The tiling of the compiled kernel; empty where NumPy computes."""
+        """The tiling of the compiled kernel; empty if NumPy computes."""
         return {} if self._compiled is None else self._compiled.describe()
 
     @property
     def whole(self) -> Whole | None:
-        """What tiles of a run depend on; None: each element is summed by itself."""
+        """The extents that the bits of tiles depend on; None: each element is summed separately."""
         if not self.scratchpad_bytes or "winograd" not in self.details:
             return None
         spatial = len(self._pads)
         problem = self._kernel.problem
-        # Windows of one tap see the data of their outputs alone; others may overlap, or see more.
+        # Windows of one tap read only the data of their outputs; others may overlap, or read more.
         margins = tuple(
             int(r > 1 and (not problem.forward or k % r > 0))
             for k, (_, r) in zip(problem.kernel, self.details["winograd"][-spatial:], strict=True)
@@ -256,11 +256,11 @@ class KernelPlan:
         return Whole(self.data, self._pads, self.output[2:], steps, margins)
 
     def run(self, data: Array, out: Array | None = None, addend: Array | None = None) -> Array:
-        """Compute the output, into `out` if given; weights that it needs are packed first.
+        """Compute the output, into `out` if given; missing weights are packed first.
 
         The data are of the planned shape and the filter's dtype, any strides; `out` may overlap
-        them.  A `TypeError` or `ValueError` says that an array is of another dtype or shape.
-        Of a kernel that `adds`, the result is that of NumPy's addition of `addend`, activated.
+        them.  Raises `TypeError` or `ValueError` for an array of another dtype or shape. For a
+        kernel that `adds`, the result equals NumPy's addition of `addend`, activated.
         """
         kernel, element = self._kernel, self._kernel.element
         if data.dtype != element:
@@ -294,7 +294,7 @@ class KernelPlan:
         return out
 
     def fix(self, data: Array, out: Array, addend: Array | None = None) -> Callable[[], object]:
-        """Return what runs with these arrays, whose memory must stay; parameters as of `run`."""
+        """Return a call for these arrays, whose memory must not move; parameters as in `run`."""
         run = functools.partial(self.run, data, out, addend)
         kernel, others = self._kernel, [data] if addend is None else [data, addend]
         is_direct = (
@@ -314,7 +314,7 @@ class KernelPlan:
         return self._compiled.fix(data, out, addend, run)
 
     def _add(self, data: Array, addend: Array, out: Array | None) -> Array:
-        """Add another tensor, broadcast, to results of NumPy."""
+        """Compute with NumPy, and add another tensor, broadcast."""
         sums = empty(self.output, self._kernel.element)
         if sums.size:
             self._run_numpy(self._kernel.numpy_kernel(), data, sums)
@@ -337,12 +337,12 @@ class KernelPlan:
         return True
 
     def _run_numpy(self, kernel: TiledKernel | NonFiniteOutputs, data: Array, out: Array) -> None:
-        # Infinities and NaNs are results here, not mistakes to warn of.
+        # Infinities and NaNs are valid results here, so warnings are off.
         with np.errstate(all="ignore"):
             kernel.run(self._by_group(data), self._pads, self._numpy_bound, self._by_group(out))
 
     def _with_numpy(self, chosen: AlgorithmCandidate, bound: int) -> AlgorithmCandidate:
-        """Count the scratchpad of the NumPy kernel where that computes all or a part."""
+        """Include the scratchpad of the NumPy kernel if it computes all or a part."""
         kernel: TiledKernel | NonFiniteOutputs | None = self._kernel.non_finite
         if self._compiled is None:
             kernel = self._kernel.numpy_kernel()
@@ -373,27 +373,26 @@ class Deconvolution(_Prepared):
         ``[groups * in, out, *K]``, at least one spatial axis.  f16, bf16, f32,
         f64, or any integer type.
     strides, dilations : sequence of int
-        One entry a spatial axis, at least 1.
+        One entry for each spatial axis, at least 1.
     groups : int
         Number of groups.
     bias : ndarray, optional
-        ``[groups * out]``, of the filter's dtype; added to every output
-        element, also where no tap reaches.
+        ``[groups * out]``, of the filter's dtype; added to every output element, even if no tap
+        reaches it.
     activation : Activation, optional
         Applied to every output element, after the bias and before rounding.
     adds : bool
         Whether every run adds another tensor to the output, before the activation.
     scratch_bytes : int
-        Bound of the memory in use beside data, filter and result.
+        Bound on memory in addition to data, filter and result.
     packer : object, optional
-        Of `background_packer`: reads a large filter from its file and packs it later.  Until it has
-        finished, the filter counts as finite and fit for Winograd.
+        Result of `background_packer`: reads a large filter from its file and packs it later.  Until
+        it has finished, the filter is assumed to be finite and fit for Winograd.
     algorithm : str
-        ``auto``, or the name of the kernel to use: ``compiled``, held to direct
-        sums as ``direct`` or to Winograd as ``winograd``; ``numpy``, held to one
-        of its methods as ``im2col`` or ``gemm_col2im``.  ``auto`` heeds the environment
-        variable DECONV_IR_KERNEL.  A kernel that cannot compute the problem is replaced
-        by the next.
+        ``auto``, or the name of the kernel to use: ``compiled``, restricted to direct sums as
+        ``direct`` or to Winograd as ``winograd``; ``numpy``, restricted to one of its methods as
+        ``im2col`` or ``gemm_col2im``.  ``auto`` respects the environment variable
+        DECONV_IR_KERNEL.  A kernel that cannot compute the problem is replaced by the next.
 
     Notes
     -----
@@ -417,8 +416,8 @@ class Convolution(_Prepared):
     filter : ndarray or LazyTensor
         ``[groups * out, in, *K]``, at least one spatial axis.
     strides, dilations, groups, bias, activation, adds, scratch_bytes, algorithm, accuracy
-        As of `Deconvolution`; every algorithm but those of the compiled kernel is
-        ``im2col`` here.
+        As in `Deconvolution`; every algorithm except those of the compiled kernel is ``im2col``
+        here.
 
     Notes
     -----

@@ -18,13 +18,13 @@ class KernelInfo(NamedTuple):
     """The kernel in use."""
 
     kernel: str
-    """The algorithm of f32 layers: ``compiled``, ``numpy``, or the one that they are held to."""
+    """The algorithm of f32 layers: ``compiled``, ``numpy``, or the one that was requested."""
     instruction_set: str
-    """That of the compiled kernel; empty where it is not used."""
+    """Instruction set of the compiled kernel; empty if that is not used."""
     available: tuple[str, ...]
-    """Instruction sets of the compiled kernel that this machine has; none if it was not built."""
+    """Instruction sets of the compiled kernel on this machine; empty if it was not built."""
     blas: str
-    """NumPy's BLAS, and its version."""
+    """NumPy's BLAS and its version."""
     threads: int
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class KernelInfo(NamedTuple):
 
 
 def kernel_info() -> KernelInfo:
-    """Return what computes here; DECONV_IR_KERNEL and DECONV_IR_ISA may set it."""
+    """Return the kernel in use; DECONV_IR_KERNEL and DECONV_IR_ISA may set it."""
     module = compiled_module()
     algorithm = preferred_algorithm()
     return KernelInfo(

@@ -1,4 +1,4 @@
-"""The compiled kernel, where there is one: arguments are checked here, before C sees a pointer."""
+"""The compiled kernel, if it was built: arguments are checked here, before C uses a pointer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 _AXES = 3
-# Beyond these the tables of sub-convolutions would be larger than the work.
+# Above these limits the tables of sub-convolutions would be larger than the work.
 _MOST_SUBCONVOLUTIONS = 1 << 16
 _MOST_TAPS = 1 << 20
 # Positions, sums of pads and extents, stay within 64 bits.
@@ -39,14 +39,13 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Bytes of scratch of a thread: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
-# Candidates are compared for this number of threads, whatever their number in a run.
+# Candidates are compared for this number of threads, for any number in a run.
 _JUDGED_THREADS = 2
-# Positions that a dilated kernel spans, beyond which larger tiles do make a layer faster.
+# Span of a dilated kernel, in positions, above which larger tiles do make a layer faster.
 _MOST_REACH = 1 << 12
-# Bytes of a filter from which on C reads it from the file.
+# Minimum size of a filter that C reads from the file.
 LARGE_BYTES = 256 << 10
-# Input channels, and share of nonzero weights, from which on folding sub-convolutions into channels
-# pays.
+# Minimum input channels, and share of nonzero weights, for folding sub-convolutions into channels.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
 _ELEMENTS = {
@@ -66,7 +65,7 @@ _ELEMENTS = {
 
 
 def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
-    """Whether the compiled kernel can compute a problem; extents never matter."""
+    """Whether the compiled kernel can compute a problem, which does not depend on extents."""
     return (
         problem.axes <= _AXES
         and dtype.name in _ELEMENTS
@@ -77,11 +76,10 @@ def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
 
 
 def choose_fold(problem: Problem) -> int:
-    """Choose how many sub-convolutions of the last axis become channels; 1: none.
+    """Choose the number of sub-convolutions of the last axis that become channels; 1: no folding.
 
-    A micro-kernel with one or two rows waits for its loads.  Where a group has
-    so few output channels, the sub-convolutions of the last axis, which read nearly the
-    same data, make the other rows.
+    A micro-kernel with one or two rows waits for its loads.  If a group has so few output channels,
+    the sub-convolutions of the last axis, which read nearly the same data, fill more rows.
     """
     stride, kernel = problem.strides[-1], problem.kernel[-1]
     rows = problem.channels_out * stride
@@ -89,7 +87,7 @@ def choose_fold(problem: Problem) -> int:
         return 1
     if problem.channels_in < _FEWEST_FOLDED_CHANNELS or rows not in (2, 3, 4, 5, 6, 8, 12):
         return 1
-    # Rows without a tap in the last shift are multiplied by zero there.
+    # Rows without a tap in the last shift have zero weights there.
     useful = kernel / (-(-kernel // stride) * stride)
     return stride if useful >= _LEAST_USEFUL and (rows > 2 or useful == 1) else 1
 
@@ -106,20 +104,20 @@ def fold_filter(problem: Problem, weights: Array) -> Array:
 
 
 class WinogradUse(enum.Enum):
-    """When Winograd takes the place of direct sums."""
+    """The use of Winograd instead of direct sums."""
 
     NEVER = 0
     BY_COST = 1
     ALWAYS = 2
-    """Wherever it is possible: for tests."""
+    """Whenever possible, for tests."""
 
 
 def background_packer() -> Any:
-    """Return what packs filters while other work goes on; None without a thread for it.
+    """Return an object that packs filters in the background; None without a thread for it.
 
-    Its `finish` waits until all are packed.  It returns 0; 1 where a layer cannot use Winograd,
-    which was assumed, and has to be planned again; 2 where filters cannot be read or are not
-    finite: such layers have to be made again.
+    Its `finish` waits until all are packed.  It returns 0; 1 if a layer cannot use Winograd,
+    contrary to the assumption, and must be planned again; 2 if filters cannot be read or are not
+    finite, so that their layers must be prepared again.
     """
     module = compiled_module()
     return None if module is None or get_threads() < 2 else module.Packer(get_threads())
@@ -131,24 +129,24 @@ class CompiledKernel:
     Parameters
     ----------
     problem : Problem
-        What is computed; `supports` it.
+        The convolution, for which `supports` is true.
     weights : ndarray or LazyTensor
         ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
     bias : ndarray or None
         ``[groups * out]`` of the same dtype.
     activation : Activation
-        Applied to every result; the identity for integers.
+        Applied to every result; must be the identity for integers.
     fold : int, optional
         Sub-convolutions of the last axis that become channels; default: `choose_fold`.
     winograd : WinogradUse
-        When Winograd takes the place of direct sums.  Its weights are
-        packed by the first run that needs them, and kept beside the others.
+        The use of Winograd instead of direct sums.  Its weights are packed by the first run that
+        needs them, and kept in addition to the others.
     machine : Machine, optional
-        What tiles and algorithms are chosen for; default: `current_machine`.
+        The machine for which tiles and algorithms are chosen; default: `current_machine`.
     packer : object, optional
-        Of `background_packer`, packs a large filter from a file.
+        Result of `background_packer`, which packs a large filter from a file.
     channel_block : int, optional
-        Input channels whose sums are rounded together; default: what suits the layer.
+        Input channels whose sums are rounded together; default: chosen for the layer.
     """
 
     def __init__(
@@ -173,8 +171,8 @@ class CompiledKernel:
         self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
         self.is_depthwise = problem.groups > 1 and problem.channels_in == 1
         self._bias, self._activation = bias, activation
-        # The filter as it was given, kept for runs without folding: it is small, since folding is
-        # done where there are few output channels.
+        # The original filter, kept for runs without folding: it is small, since layers are folded
+        # only if they have few output channels.
         self._weights: Array | None = None
         self._plain_kernel: CompiledKernel | None = None
         if fold is None:
@@ -216,31 +214,31 @@ class CompiledKernel:
                 self._machine.multiply_adds(isa),
             ),
         )
-        # A filter in a file can be read again, and is not kept.
+        # A filter in a file can be read again, so it is not kept.
         self._lazy = weights if isinstance(weights, LazyTensor) else None
         self._lock = ForkSafeLock()
         file = self._large_file()
         if packer is None or file is None or not packer.add(self._kernel, *file):
             self.pack()
         if not isinstance(weights, LazyTensor):
-            # Networks that compute their filters exchange these axes by a view.
+            # Networks that compute their filters often swap these axes by a view.
             swapped = weights.swapaxes(0, 1)
             is_swapped = swapped.flags.c_contiguous and not weights.flags.c_contiguous
             given = _packable(swapped if is_swapped else weights)
             self._kernel.fill(given, 0, is_swapped, get_threads())
 
     def _large_file(self) -> tuple[int, int] | None:
-        """Return descriptor and offset of the file that has the filter, if C reads it there."""
+        """Return descriptor and offset of the filter's file, if C reads it from there."""
         lazy = self._lazy
         return lazy.file if lazy is not None and lazy.nbytes >= LARGE_BYTES else None
 
     def pack(self) -> None:
-        """Read and pack the weights that are not packed, at first or since `release`."""
+        """Read and pack the weights, unless they are packed already."""
         with self._lock:
             lazy, threads = self._lazy, get_threads()
             if lazy is None or self.is_filled:
                 return
-            # Where the file has become too short, reading part by part raises the error.
+            # If the file has been truncated, reading part by part raises the error.
             file = self._large_file()
             if file is None or not self._kernel.read(*file, threads):
                 for first, part in lazy.parts():
@@ -259,18 +257,18 @@ class CompiledKernel:
 
     @property
     def finite(self) -> bool:
-        """Whether every weight is finite; an infinite one times a zero around the data is NaN."""
+        """Whether all weights are finite; an infinite one times a zero around the data is NaN."""
         return bool(self._kernel.finite)
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the filter in all forms that are kept; Winograd has one of its own."""
+        """Bytes of the filter in all kept forms, including that of Winograd."""
         kept = 0 if self._weights is None else self._weights.nbytes
         plain = 0 if self._plain_kernel is None else self._plain_kernel.packed_bytes
         return int(self._kernel.packed_bytes) + kept + plain
 
     def unpacked(self) -> Array:
-        """Return the filter as it was given; it is not kept beside its packing."""
+        """Return the original filter, restored from its packed form."""
         if self._weights is not None:
             return self._weights
         self.pack()
@@ -283,7 +281,7 @@ class CompiledKernel:
         if self._weights is None:
             return None
         if self._plain_kernel is None:
-            # Data that are finite give the same bits either way.
+            # Finite data give the same bits with and without folding.
             self._plain_kernel = CompiledKernel(
                 self._problem,
                 self._weights,
@@ -307,11 +305,11 @@ class _Chosen(NamedTuple):
     settings: tuple[Any, ...]
     """The arguments of C after the arrays."""
     tiling: dict[str, Any]
-    """What C describes; empty where it cannot compute."""
+    """The description from C; empty if C cannot compute the run."""
 
 
 class CompiledPlan:
-    """Runs of a compiled kernel with arrays of certain shapes, on the present number of threads."""
+    """Runs of a compiled kernel with arrays of fixed shapes, on the current number of threads."""
 
     def __init__(
         self,
@@ -335,7 +333,7 @@ class CompiledPlan:
 
     @property
     def budget(self) -> ScratchpadBudget:
-        """The budget of runs: the one given, raised where no tile is small enough for it."""
+        """The budget of runs: the given one, raised if no tile fits."""
         return self._chosen.budget
 
     @property
@@ -387,11 +385,12 @@ class CompiledPlan:
         The addend is in f32, without gaps, and of the output's shape.
         """
         if self._within_bounds:
-            # A depthwise layer would read transposed data element by element.
+            # A depthwise layer would read transposed data one element at a time.
             copied = in_order(data) if self._kernel.is_depthwise else None
             data = _in_whole_elements(data) if copied is None else copied
             arrays = _plain(data), _plain(out), addend
-            # To describe the tiling takes longer than a small layer: most budgets need no raise.
+            # Describing the tiling takes longer than a small layer, and most budgets need not be
+            # raised.
             if self._run(*arrays, *self._settings):
                 return True
             if self._settings != self._chosen.settings and self._run(
@@ -414,7 +413,7 @@ class CompiledPlan:
     def fix(
         self, data: Array, out: Array, addend: Array | None, otherwise: Callable[[], object]
     ) -> Callable[[], object]:
-        """Return what computes as `run` with these arrays; `otherwise` is for what that refuses."""
+        """Return a call of `run` with these arrays; `otherwise` is called if C refuses them."""
         copied = self._kernel.is_depthwise or _in_whole_elements(data) is not data
         if not self._within_bounds or (copied and not data.flags.c_contiguous):
             return otherwise
@@ -430,7 +429,7 @@ class CompiledPlan:
     def _settings_for(
         self, budget: ScratchpadBudget, threads: int | None = None
     ) -> tuple[Any, ...]:
-        """Return the arguments of C beside the arrays."""
+        """Return the arguments of C after the arrays."""
         kernel = self._kernel
         # The pad of a folded axis, and the interleaved positions before the output.
         pad, crop = divmod(self._pads[-1], kernel._fold)
@@ -446,7 +445,7 @@ class CompiledPlan:
             kernel._fill((*self._output[2:-1], positions), 1),
             threads or get_threads(),
             allowed,
-            # Of the layer alone: the choice of the algorithm depends on it.
+            # Independent of the run's budget: the choice of the algorithm depends on it.
             max(0, min(self._scratch_bytes, thread_bytes)),
             budget.winograd_bytes,
             int(not budget.keeps_weights),
@@ -457,7 +456,7 @@ class CompiledPlan:
 
 
 def _candidate(tiling: dict[str, Any]) -> AlgorithmCandidate:
-    """Return the algorithm that C describes."""
+    """Return the algorithm of a tiling from C."""
     if not tiling:
         return AlgorithmCandidate(0.0, 0, 0)
     scratch = tiling["bytes"] * min(tiling["threads"], tiling["jobs"]) + tiling["shared_bytes"]
@@ -466,7 +465,7 @@ def _candidate(tiling: dict[str, Any]) -> AlgorithmCandidate:
 
 
 def _packable(array: Array) -> Array:
-    """Return an array as C reads it: aligned, without gaps."""
+    """Return an array in the form that C reads: aligned and contiguous."""
     return _plain(np.require(array, requirements=["C", "A"]))
 
 
@@ -478,5 +477,5 @@ def _in_whole_elements(array: Array) -> Array:
 
 
 def _plain(array: Array) -> Array:
-    """Return a view whose dtype the buffer protocol knows."""
+    """Return a view with a dtype that the buffer protocol supports."""
     return array.view(f"u{array.itemsize}") if array.dtype.isbuiltin != 1 else array

@@ -26,12 +26,12 @@ def standardize(
     scale: Array | None = None,
     bias: Array | None = None,
 ) -> bool:
-    """Write rows from which their mean is taken, divided by their deviation.
+    """Write rows minus their mean, divided by their deviation.
 
-    Data and `out`, which is contiguous, are f32; rows of `row` elements lie one after the other.
-    `eps` is added to the variance, or (``inside=False``) to its root; `divides` says whether to
-    divide at all.  `scale` and `bias` have a number for each index of the second axis of `data`.
-    False: the extension was not built, or the arrays are not of f32.
+    Data and `out`, which is contiguous, are f32; rows of `row` elements are contiguous.
+    `eps` is added to the variance, or (``inside=False``) to its root; without `divides`, only the
+    mean is subtracted.  `scale` and `bias` have a number for each index of the second axis of
+    `data`.  Returns False if the extension was not built, or the arrays are not of f32.
     """
     module = compiled_module()
     if module is None or data.dtype != np.float32 or not data.size:
@@ -49,10 +49,10 @@ def standardize(
 
 
 def row_sums(*, mean: bool) -> Callable[[Array, Array], None] | None:
-    """Return what writes the sums of rows, or their means; None: the extension was not built.
+    """Return a function that writes sums or means of rows; None if the extension was not built.
 
     The call takes data, whose last axes are the rows, and a contiguous array with an element for
-    each row, both of f32.  The number of threads is that of now.
+    each row, both of f32.  The current number of threads is used.
     """
     module = compiled_module()
     if module is None:
@@ -65,8 +65,8 @@ def row_sums(*, mean: bool) -> Callable[[Array, Array], None] | None:
 def softmax(data: Array, axis: int, *, logarithm: bool, out: Array | None = None) -> Array | None:
     """Return ``exp(x) / sum(exp(x))`` along an axis, or its logarithm; None: left to NumPy.
 
-    The result goes to `out`, where that is given: a contiguous array like the data.
-    Sums are made in f64, in the order of the axis: a list has the same bits wherever it lies.
+    The result is written to `out`, if given: a contiguous array like the data.
+    Sums are in f64, in the order of the axis: the bits do not depend on the memory layout.
     """
     module = compiled_module()
     if module is None or data.dtype != np.float32 or not data.size:

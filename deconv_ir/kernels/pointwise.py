@@ -1,6 +1,6 @@
 """Elementwise programs: several operations in one pass over memory, compiled.
 
-An `Expression` is built value by value; its `Program` computes one of the values.
+An `Expression` is built value by value; its `Program` computes one value.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ Value = int
 
 @functools.cache
 def _operations() -> Mapping[str, tuple[int, int, int]]:
-    """Return the number of each compiled operation, of its operands and immediate values."""
+    """Return number, operand count and immediate count of each compiled operation."""
     module = compiled_module()
     rows = () if module is None else module.OPERATIONS
     return {name: (number, *counts) for number, (name, *counts) in enumerate(rows)}
 
 
 def operation_number(name: str) -> int:
-    """Return the number of a compiled operation; -1: there is none of this name."""
+    """Return the number of a compiled operation; -1 if the name is unknown."""
     return _operations().get(name, (-1,))[0]
 
 
 class _Node(NamedTuple):
-    """A value: an input, a constant, or what an operation computes of others."""
+    """A value: an input, a constant, or the result of an operation on other values."""
 
     name: str
     operands: tuple[Value, ...] = ()
@@ -75,13 +75,13 @@ class Expression:
         return self._add(node._replace(trailing=count)) if node.name == "input" else None
 
     def constant(self, number: float) -> Value:
-        """Return a value that is the same everywhere."""
+        """Return a constant value."""
         return self._add(_Node("constant", immediates=(number,)))
 
     def apply(
         self, name: str, *operands: Value | None, immediates: Sequence[float] = ()
     ) -> Value | None:
-        """Return what an operation computes; None where it is not compiled."""
+        """Return the result of an operation; None if it is not compiled."""
         found, given = _operations().get(name), [v for v in operands if v is not None]
         if found is None or len(given) < len(operands):
             return None
@@ -90,7 +90,7 @@ class Expression:
         return self._add(_Node(name, tuple(given), tuple(immediates)))
 
     def unary(self, value: Value) -> tuple[str, tuple[float, ...]] | None:
-        """Return name and immediate values of one operation on an input; None: it is more."""
+        """Return name and immediate values of a single operation on an input; None for others."""
         node = self._nodes[value]
         inputs = [v for v in node.operands if self._nodes[v].name == "input"]
         return (node.name, node.immediates) if len(inputs) == len(node.operands) == 1 else None
@@ -102,7 +102,7 @@ class Expression:
         return self._known[node]
 
     def program(self, result: Value, dtype: np.dtype[Any]) -> Program | None:
-        """Compile the expression; None where it is too large."""
+        """Compile the expression; None if it is too large."""
         used = self._used(result)
         inputs = [v for v in used if self._nodes[v].name == "input"]
         constants = [v for v in used if self._nodes[v].name == "constant"]
@@ -167,11 +167,9 @@ class Program:
     inputs : tuple of (int, int)
         Element type of each input, and axes of extent 1 that are appended to its shape.
     arrays : tuple of int
-        The array of a run that each input is.
+        Index of the array of a run for each input.
     constants : tuple of float
-    dtype : dtype
-        Of the output.
-    code : tuple
+    dtype : dtype / Dtype of the output. code : tuple
         For each instruction: operation, register of the result, of three operands, and two
         immediate values.
     """
@@ -189,13 +187,13 @@ class Program:
         self.dtype = dtype
         self._arrays = arrays
         self.scratch_bytes = (1 + max(int(row[1]) for row in code)) * _BLOCK_BYTES
-        """Of each thread."""
+        """Scratch bytes of each thread."""
         isa = INSTRUCTION_SETS.index(instruction_set())
         self._plain = all(element != ELEMENTS["bfloat16"] for element, _ in inputs)
         self._program = module.Program(isa, inputs, constants, ELEMENTS[dtype.name], code)
 
     def bind(self) -> Callable[[Sequence[Array], Array], None]:
-        """Return what computes the output from the inputs, on as many threads as are set now."""
+        """Return a call that computes the output, on the current number of threads."""
         run, threads = self._program.run, get_threads()
         plain = self._plain and self.dtype.isbuiltin == 1
         picked = self._arrays
@@ -204,10 +202,10 @@ class Program:
             target = out
             if picked != (0, 1, 2, 3, 4, 5, 6, 7)[: len(arrays)]:
                 arrays = [arrays[i] for i in picked]
-            # Elements of columns would be read one by one.
+            # A transposed array would be read one element at a time.
             arrays = [a if (b := in_order(a)) is None else b for a in arrays]
             if not plain:
-                # Types that the buffer protocol lacks.
+                # Types that the buffer protocol does not support.
                 arrays, target = [_as_bits(a) for a in arrays], _as_bits(out)
             if not run(arrays, target, threads):
                 copies = [np.require(a, requirements=["C", "A"]) for a in arrays]

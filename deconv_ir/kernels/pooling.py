@@ -19,19 +19,19 @@ class Pooler(NamedTuple):
     """Pools ``[N, C, *X]`` into ``[N, C, *Y]``, both f32."""
 
     takes: Callable[[Sequence[int], Sequence[int]], bool]
-    """Whether it takes extents X and Y; others are left to NumPy."""
+    """Whether extents X and Y are supported; NumPy handles others."""
     run: Callable[[Array, Array], None]
-    """Takes the data and the contiguous output."""
+    """Pools the data into the contiguous output."""
 
 
 def pooler(
     windows: Sequence[tuple[int, int, int, int]], divisors: Sequence[Array] | None
 ) -> Pooler | None:
-    """Return what pools over one to three axes; None where the extension was not built.
+    """Return a pooler over one to three axes; None if the extension was not built.
 
     Each axis has a window: kernel, stride, dilation, and padding before the data.  The product of
-    the divisors, a sequence for each axis, divides the sum under a window; without them, the
-    greatest element is taken, NaN if one is, -inf where there is none.
+    the divisors, a sequence for each axis, divides the sum under a window; without them, the result
+    is the maximum, NaN if an element is NaN, -inf for an empty window.
     """
     module, rank = compiled_module(), len(windows)
     if module is None or not 1 <= rank <= _AXES:
@@ -45,7 +45,7 @@ def pooler(
     isa, pool, threads = INSTRUCTION_SETS.index(instruction_set()), module.pool, get_threads()
 
     def takes(extents: Sequence[int], outputs: Sequence[int]) -> bool:
-        # Rows are padded: none is that is mostly padding.
+        # Rows are padded, but not if they would be mostly padding.
         sane = all(
             pad >= 0 and pad + y * stride + kernel * dilation < 4 * (x + y) + _MOST_PADDED
             for (kernel, stride, dilation, pad), x, y in zip(windows, extents, outputs, strict=True)

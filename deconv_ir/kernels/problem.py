@@ -23,7 +23,7 @@ from deconv_ir.ir.record import NamedTuple
 
 
 class Problem(NamedTuple):
-    """A convolution without its extents: what can be prepared once."""
+    """A convolution without its extents: the part that can be prepared once."""
 
     groups: int
     channels_in: int
@@ -32,9 +32,9 @@ class Problem(NamedTuple):
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
-    """One entry a spatial axis, as of kernel and strides."""
+    """One entry for each spatial axis, as for kernel and strides."""
     forward: bool = False
-    """Whether it is a convolution rather than a transposed one."""
+    """Whether the problem is a convolution rather than a transposed one."""
 
     @property
     def axes(self) -> int:
@@ -56,10 +56,10 @@ class Problem(NamedTuple):
         *,
         forward: bool = False,
     ) -> Problem:
-        """Read the problem off a filter ``[groups * in, out, *K]``.
+        """Return the problem of a filter ``[groups * in, out, *K]``.
 
-        With `forward` it is that of a convolution, ``[groups * out, in, *K]``.  A `ValueError`
-        says which lengths or values do not fit together.
+        With `forward` the filter is that of a convolution, ``[groups * out, in, *K]``.  Raises
+        `ValueError` if lengths or values do not fit together.
         """
         if len(shape) < 3:
             raise ValueError(f"filter must have rank 3 or greater, not shape {list(shape)}")
@@ -86,7 +86,7 @@ def check_vector(
 ) -> tuple[int, ...]:
     """Return `values` as a tuple of ints.
 
-    A `ValueError` says that there are not `length` of them, or that one is less than `least`.
+    Raises `ValueError` if there are not `length` values, or a value is less than `least`.
     """
     result = tuple(int(v) for v in values)
     if len(result) != length:
@@ -102,8 +102,8 @@ def check_run(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Check the arguments of one run against the prepared problem.
 
-    Returns pads, in the bounds within which they make a difference, and output.  A `ValueError`
-    says which rank, channels or lengths do not fit.
+    Returns pads, clipped to the range in which they matter, and output.  Raises `ValueError` if
+    rank, channels or lengths do not fit.
     """
     if len(shape) != problem.axes + 2:
         raise ValueError(f"data must have rank {problem.axes + 2}, not shape {list(shape)}")
@@ -112,7 +112,7 @@ def check_run(
         raise ValueError(f"data must have {channels} channels, not {shape[1]}")
     extents = check_vector("output", output, problem.axes, 0)
     pads = check_vector("pads_begin", pads_begin, problem.axes)
-    # No tap brings data to the output beyond these bounds, and sums with them stay within 64 bits.
+    # No tap reaches the output beyond these bounds, and sums with them fit into 64 bits.
     bounds = (
         s * max(x, y) + d * k + x + y + 1
         for s, d, k, x, y in zip(
@@ -123,7 +123,7 @@ def check_run(
 
 
 def pick(array: Array, *index: Any) -> Array:
-    """Return ``array[index]`` for an index of as many entries as the array's rank needs."""
+    """Return ``array[index]`` for an index whose length depends on the array's rank."""
     result: Array = array[index]
     return result
 
@@ -131,7 +131,7 @@ def pick(array: Array, *index: Any) -> Array:
 def accumulator_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which elements of a type are summed.
 
-    An `UnsupportedError` says that there is no arithmetic for it: bool, complex, f8 and the like.
+    Raises `UnsupportedError` for types without arithmetic, such as bool, complex and f8.
     """
     if dtype in (np.float32, np.float64):
         return dtype

@@ -1,10 +1,10 @@
 """Matrix products: of stacks in one call, and of any arrays on the threads of the kernels.
 
-Larger ones in f32 are compiled; a constant factor is packed once.
+Larger products in f32 are compiled; a constant factor is packed once.
 
-A BLAS with threads of its own keeps these spinning after a product, and slows
-down whatever runs next (docs/kernels.md, Threads).  Here it computes a part of
-the result on each of our threads instead.
+A multithreaded BLAS keeps its threads spinning after a product, which slows down the next
+computation (docs/kernels.md, Threads).  Here, each of the kernels' threads calls it for a part of
+the result instead.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-# The most pieces into which a result is cut for threads, the fewest multiply-adds of a piece and,
-# where matrices are cut, its fewest rows or columns.
+# Maximum number of pieces of a result for threads, minimum multiply-adds of a piece and, if
+# matrices are divided, its minimum rows or columns.
 _MOST_PIECES, _PIECE, _PIECE_ROWS = 32, 1 << 21, 32
 LEAST_FOR_THREADS = 1 << 13
-"""Multiply-adds below which no BLAS uses threads of its own."""
+"""Multiply-adds below which a BLAS does not use several threads."""
 
-# Products of fewer rows or multiply-adds a matrix are left to the BLAS, which need not pack.
+# Products with fewer rows or multiply-adds per matrix use the BLAS, which need not pack.
 _LEAST_ROWS, _LEAST_COMPILED = 8, 1 << 15
-# Elements of a matrix that is packed.
+# Minimum number of elements of a matrix that is packed.
 _LEAST_PACKED = 1 << 10
 _MOST_STACKED = 8
 
@@ -58,9 +58,9 @@ class PackedMatrix(NamedTuple):
     ) -> Array:
         """Return the product of ``[M, K]`` in f32 and this matrix, plus ``[N]``: ``[M, N]``.
 
-        Each sum begins with the bias and adds its terms in order: the same bits for any number of
-        rows and threads.  The activation is applied at the end; the result is written to `out`,
-        contiguous, if that is given.
+        Each sum begins with the bias and adds its terms in order: the bits are the same for any
+        number of rows and threads.  The activation is applied at the end; the result is written to
+        `out`, contiguous, if that is given.
         """
         module = compiled_module()
         assert module is not None, "the matrix is packed for it"
@@ -77,8 +77,8 @@ class PackedMatrix(NamedTuple):
 def pack_matrix(matrix: Array) -> PackedMatrix | None:
     """Pack ``[K, N]``.
 
-    None where the extension was not built, where the matrix is small or not of f32, or where so
-    few columns would fill vectors that the zeros beside them take more than a quarter of it.
+    Returns None if the extension was not built, if the matrix is small or not of f32, or if more
+    than a quarter of the packed matrix would be padding.
     """
     module = compiled_module()
     if module is None or matrix.dtype != np.float32 or matrix.size < _LEAST_PACKED:
@@ -95,9 +95,9 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
 
 
 def scratch_bytes(rows: int, depth: int, columns: int) -> int:
-    """Return the bytes that a compiled product of such extents takes at most.
+    """Return the maximum scratch bytes of a compiled product with these extents.
 
-    0: it is not compiled.
+    0: the product is not compiled.
     """
     module = compiled_module()
     if module is None or depth * columns * max(rows, _LEAST_ROWS) < _LEAST_COMPILED:
@@ -109,7 +109,7 @@ def scratch_bytes(rows: int, depth: int, columns: int) -> int:
 
 
 def _is_compiled(a: Array, b: Array) -> bool:
-    """Whether a product is compiled, which depends on one matrix of each stack alone."""
+    """Whether a product is compiled, which depends only on one matrix of each stack."""
     (m, k), n = a.shape[-2:], b.shape[-1]
     return (
         _is_worth(m, k, n)
@@ -145,7 +145,7 @@ def matmul(a: Array, b: Array) -> Array:
     """Return ``a @ b``, as NumPy defines it, computed on several threads.
 
     The operands are ``[..., M, K]``, or ``[K]``, and ``[..., K, N]``, or ``[K]``; stacks are
-    broadcast.  The bits are the same on any number of threads.  A `ValueError` says that the shapes
+    broadcast.  The bits are the same on any number of threads.  Raises `ValueError` if the shapes
     do not fit.
     """
     if a.ndim < 2 or b.ndim < 2:
@@ -153,7 +153,7 @@ def matmul(a: Array, b: Array) -> Array:
         return product
     compiled = _is_compiled(a, b)
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and a.size:
-        # One product in place of a stack of them.
+        # One product instead of a stack of products.
         rows = a.reshape(-1, a.shape[-1])
         product = _compiled(rows, b) if compiled else _multiply(rows, b)
         return product.reshape(*a.shape[:-1], b.shape[-1])
@@ -168,12 +168,13 @@ def attend(
     mask: Array | None = None,
     out: Array | None = None,
 ) -> Array | None:
-    """Return ``softmax(scale * query key^T + mask) value``, the weights of few queries at once.
+    """Return ``softmax(scale * query key^T + mask) value``, computed for few queries at once.
 
-    Of ``[..., M, K]``, ``[..., N, K]`` and ``[..., N, V]``, stacks broadcast, it is
-    ``[..., M, V]``, with the same bits on any number of threads.  The mask, of f32, is broadcast to
-    ``[..., M, N]``.  It is written to `out` if that is of f32 and contiguous.  None: not compiled,
-    which depends on the types, and on the shapes of one matrix of each stack alone.
+    The operands are ``[..., M, K]``, ``[..., N, K]`` and ``[..., N, V]``, with stacks broadcast;
+    the result is ``[..., M, V]``, with the same bits on any number of threads.  The mask, in f32,
+    is broadcast to ``[..., M, N]``.  The result is written to `out` if that is in f32 and
+    contiguous. Returns None if this is not compiled, which depends only on the types, and on the
+    shapes of one matrix of each stack.
     """
     module, scores = compiled_module(), (query.shape[-2], key.shape[-2])
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
@@ -194,7 +195,7 @@ def attend(
 
 
 def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | None:
-    """Return the bytes that `attend` takes at most; None where it is not compiled.
+    """Return the maximum scratch bytes of `attend`; None if it is not compiled.
 
     `depth` is the last extent of queries and keys, `width` that of values.
     """
@@ -217,11 +218,11 @@ def _multiply(a: Array, b: Array) -> Array:
     """Return the product of arrays of two axes and more, computed by the BLAS."""
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     product = np.empty(shape, np.result_type(a, b))
-    # The longest axis of the result, counted from its end, is dealt out.
+    # The longest axis of the result, counted from its end, is divided among threads.
     axis = max(range(-product.ndim, 0), key=lambda i: product.shape[i])
     extent = product.shape[axis]
     most = extent if axis < -2 else extent // _PIECE_ROWS
-    # How it is cut depends on shapes alone: a BLAS sums pieces of other sizes in another order.
+    # The division depends only on shapes: a BLAS sums pieces of other sizes in another order.
     pieces = max(1, min(most, product.size * a.shape[-1] // _PIECE, _MOST_PIECES))
     with single_threaded_blas() as alone:
 
@@ -238,17 +239,17 @@ def _multiply(a: Array, b: Array) -> Array:
 def multiply_stacks(a: Array, b: Array, out: Array) -> None:
     """Write the products of two stacks of matrices into `out`, in the caller's thread.
 
-    They are ``[..., M, K]``, ``[..., K, N]`` and ``[..., M, N]``; stacks are broadcast.
+    The arrays are ``[..., M, K]``, ``[..., K, N]`` and ``[..., M, N]``; stacks are broadcast.
     """
     if a.shape[-1] == 1:
-        # Depthwise: NumPy's loop for products of one term takes ten times as long.
+        # Depthwise: NumPy's loop for products of one term is 10× slower.
         np.multiply(a, b, out=out)
     else:
         np.matmul(a, b, out=out)
 
 
 def _cut(array: Array, axis: int, piece: slice) -> Array:
-    """Take a piece of an axis, counted from the end, where it is there and not broadcast."""
+    """Return a piece of an axis, counted from the end, unless it is missing or broadcast."""
     if -axis > array.ndim or array.shape[axis] == 1:
         return array
     index = [slice(None)] * array.ndim

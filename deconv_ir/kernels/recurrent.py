@@ -21,7 +21,7 @@ UNITS = 16
 
 
 class PackedCells(NamedTuple):
-    """Weights in the order in which a moment reads them."""
+    """Weights in the order in which a time step (a moment) reads them."""
 
     w: Array
     """``[D, B, I, G, UNITS]``"""
@@ -30,7 +30,7 @@ class PackedCells(NamedTuple):
     b: Array
     """``[D, B, G, UNITS]``"""
     inner: Array | None
-    """``[D, B, UNITS]``: of a GRU, the bias that the reset multiplies; None of an LSTM."""
+    """``[D, B, UNITS]``: for a GRU, the bias that the reset multiplies; None for an LSTM."""
 
     @property
     def gates(self) -> int:
@@ -39,10 +39,11 @@ class PackedCells(NamedTuple):
 
 
 def pack(w: Array, r: Array, b: Array) -> PackedCells | None:
-    """Arrange the weights of an LSTM (gates f, i, c, o) or a GRU (z, r, h).
+    """Pack the weights of an LSTM (gates f, i, c, o) or a GRU (z, r, h).
 
-    They are ``[D, G * H, I]``, ``[D, G * H, H]`` and ``[D, G * H]``; of a GRU whose reset follows
-    the product ``[D, 4 * H]``.  None where the extension was not built, or for other types.
+    W is ``[D, G * H, I]``, R ``[D, G * H, H]`` and B ``[D, G * H]``, or ``[D, 4 * H]`` for a GRU
+    whose reset follows the product.  Returns None if the extension was not built, or for other
+    types.
     """
     if compiled_module() is None or any(array.dtype != np.float32 for array in (w, r, b)):
         return None
@@ -58,7 +59,7 @@ def pack(w: Array, r: Array, b: Array) -> PackedCells | None:
 
 
 def _blocks(rows: Array, gates: int) -> Array:
-    """Bring ``[D, G * H, ...]`` into the order ``[D, B, G, UNITS, ...]``."""
+    """Reorder ``[D, G * H, ...]`` to ``[D, B, G, UNITS, ...]``."""
     d, h, rest = rows.shape[0], rows.shape[1] // gates, rows.shape[2:]
     blocks = -(-h // UNITS)
     padded = np.zeros((d, gates, blocks * UNITS, *rest), rows.dtype)
@@ -78,7 +79,7 @@ def _rows(blocks: Array, h: int) -> Array:
 
 
 def unpack(packed: PackedCells) -> list[Array]:
-    """Return W, R and B as they were."""
+    """Return the original W, R and B."""
     h = packed.r.shape[2]
     w, r = (_rows(weights.transpose(0, 1, 3, 4, 2), h) for weights in (packed.w, packed.r))
     inner = [] if packed.inner is None else [_rows(packed.inner[:, :, None], h)]
@@ -92,12 +93,12 @@ def recur(
     backwards: Callable[[int], bool],
     at_once: int,
 ) -> list[Array]:
-    """Run ``[N, T, I]`` over all of the time, from states ``[N, D, H]``.
+    """Run ``[N, T, I]`` over all time steps, from states ``[N, D, H]``.
 
-    The first states are the hidden one and, of an LSTM, the cell state.  `backwards` says whether a
-    direction starts with the last element; the inputs of `at_once` moments are multiplied by W at
-    once.  Returns all hidden states ``[N, D, T, H]`` and the last states; the bits are the same for
-    any number of threads or sequences.
+    The initial states are the hidden state and, for an LSTM, the cell state.  `backwards` returns
+    whether a direction starts with the last element; the inputs of `at_once` moments are multiplied
+    by W at once.  Returns all hidden states ``[N, D, T, H]`` and the last states; the bits are the
+    same for any number of threads or sequences.
     """
     module = compiled_module()
     assert module is not None, "the weights are packed for it"

@@ -1,7 +1,6 @@
-"""The loop oracle: the definition of a transposed convolution, written down.
+"""The loop oracle: a transposed convolution, computed by its definition.
 
-It shares nothing with the fast kernels, not even the words for sub-convolutions, so
-that it can judge them.
+It shares no code with the fast kernels, so that it can verify them.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def naive_convolution(
 ) -> Array:
     """Convolution straight from ``output[y] += data[s*y + d*k - pad] * filter[k]``.
 
-    The filter is ``[groups * out, in, *K]``; all else is as of `naive`.
+    The filter is ``[groups * out, in, *K]``; the rest is as in `naive`.
     """
     wide = np.uint64 if np.issubdtype(data.dtype, np.integer) else np.float64
     n, channels = data.shape[:2]

@@ -1,4 +1,4 @@
-"""The linter: rules, and the findings that they make."""
+"""The linter: rules and their findings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lint(
     path : path-like
         The .xml file.
     semantics : Semantics or str
-        ``spec`` or ``openvino``: the rule that decides where the two differ.
+        ``spec`` or ``openvino``: the rule for cases in which the two differ.
     weights : path-like, optional
         The .bin file; by default the one next to the .xml.
     select, ignore : iterable of str
@@ -44,20 +44,20 @@ def lint(
         Input name -> shape: check whether the layers fit at other input
         shapes.  Declared dims are not compared then.
     deep : bool
-        Read all weights, and search them for NaN and infinity.
+        Whether to read all weights, and search them for NaN and infinity.
     limits : Limits
-        Sizes beyond which the file is refused.
+        Sizes above which the file is rejected.
 
     Returns
     -------
     list of Finding
-        In the order of the file; empty for a clean file.  A broken file gives
-        findings, not an error.
+        In the order of the file; empty for a clean file.  An invalid file gives findings, not an
+        error.
 
     Raises
     ------
     DeconvError
-        There is no such rule, severity, semantics or input.
+        A rule, severity, semantics or input is unknown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Known findings: those in a baseline pass, new ones fail."""
+"""Known findings: those in a baseline are accepted, new ones are errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.formats.files import output_errors, read_input, replace_file
 from deconv_ir.ir.findings import Finding
 
 MAX_BYTES: Final = 64 << 20
-"""Size beyond which a baseline is refused."""
+"""Size above which a baseline is rejected."""
 
 _LINE: Final = re.compile(r"line \d+")
 _NO_BASELINE: Final = (
@@ -25,9 +25,9 @@ _NO_BASELINE: Final = (
 
 
 class Baseline:
-    """Fingerprints of known findings, with how often each occurs.
+    """Fingerprints of known findings, with the number of occurrences.
 
-    A fingerprint has no line, so that findings stay known when lines move.  Its path begins in
+    A fingerprint has no line, so that findings stay known when lines move.  Its path is relative to
     `root`: the folder of the settings file, or else that of the baseline.
     """
 
@@ -45,7 +45,7 @@ class Baseline:
         Raises
         ------
         DeconvError
-            It cannot be read, or is none.
+            The file cannot be read, or is not a baseline.
         """
         data = read_input(file, MAX_BYTES, "the baseline", hint="a baseline is written first")
         try:
@@ -56,7 +56,7 @@ class Baseline:
         return cls(file, root, counts)
 
     def new(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings that are not known."""
+        """Return the findings that are not in the baseline."""
         left = self.counts
         fresh = []
         for finding in findings:
@@ -70,8 +70,8 @@ class Baseline:
     def update(self, checked: Mapping[str, Collection[str]], findings: Iterable[Finding]) -> None:
         """Replace the entries of some files by these findings, and write the baseline.
 
-        `checked` has the codes of the rules that each file was checked by.  Entries of other rules
-        stay, and those of other files, except of files that no longer exist.
+        `checked` has the codes of the rules with which each file was checked.  Entries of other
+        rules are kept, and those of other files, unless the files no longer exist.
         """
         rules = {self._path(file): codes for file, codes in checked.items()}
         kept: Counter[str] = Counter()
@@ -86,7 +86,7 @@ class Baseline:
             stream.write(json.dumps(content, indent=1).encode() + b"\n")
 
     def fingerprint(self, finding: Finding) -> str:
-        """Return what stays the same of a finding while the file is edited elsewhere."""
+        """Return the key of a finding, which does not change when the file is edited elsewhere."""
         text = "\0".join((finding.layer or "", _LINE.sub("line", finding.message)))
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{self._path(finding.file or '')}:{finding.code}:{digest}"

@@ -1,4 +1,4 @@
-"""The bodies of If, Loop and TensorIterator: graphs of their own, joined to a layer by a port map.
+"""The bodies of If, Loop and TensorIterator: graphs that a port map connects to a layer.
 
 Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 OWN_INPUTS: Final = {"If": 1, "Loop": 2}
-"""Type -> how many of its inputs the layer reads itself."""
+"""Type -> number of inputs that the layer reads itself."""
 
 
 def _element(context: LintContext, index: int) -> Element:
@@ -34,7 +34,7 @@ def _element(context: LintContext, index: int) -> Element:
 
 
 def read_bodies(context: LintContext) -> Iterator[Body]:
-    """Connect and infer the bodies of a graph's layers, with the shapes that they are given."""
+    """Connect and infer the bodies of a graph's layers, with the shapes of their inputs."""
     document = context.document
     for owner, tag, inner in document.bodies if isinstance(document, Document) else ():
         assert inner.graph is not None, "a body has a graph"
@@ -47,7 +47,7 @@ def read_bodies(context: LintContext) -> Iterator[Body]:
 
 
 def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
-    """Return what a layer knows of the Parameters of one of its bodies."""
+    """Return the infos of the Parameters of a layer's body."""
     operation = context.graph.layers[owner].operation
     if tag not in operation.body_names:
         return {}
@@ -107,7 +107,7 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
 
 
 def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Report]:
-    """Look for ports of a layer that the port maps of its bodies do not name.
+    """Report ports of a layer that the port maps of its bodies do not name.
 
     The first inputs are the layer's own: the condition of an If, trip count and condition of a
     Loop.
@@ -151,7 +151,7 @@ def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Report
 def _check_entry(
     context: LintContext, body: Body, entry: Element, attributes: dict[str, str], index: int
 ) -> Iterator[Report]:
-    """Compare one tensor inside a body with the one outside that the port map joins to it."""
+    """Compare a tensor inside a body with the connected one outside."""
     layer = context.graph.layers[body.owner]
     purpose = attributes.get("purpose")
     inside = _inside(body.context, entry.tag, index)
@@ -200,7 +200,7 @@ def _check_entry(
 def _check_slices(
     entry: Element, attributes: dict[str, str], inside: TensorInfo, axis: int
 ) -> Iterator[Report]:
-    """A slice is as long as its tensor in the body; those of an output are concatenated."""
+    """Check that a slice is as long as its tensor in the body; outputs are concatenated."""
     size = _number(attributes.get("part_size", "1"))
     stride = _number(attributes.get("stride", "1"))
     extent = inside.shape[axis] if inside.shape is not None and axis < len(inside.shape) else size
@@ -221,7 +221,7 @@ def _check_slices(
 
 
 def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> Iterator[Report]:
-    """A tensor that goes into the next iteration has the shape and type that it expects."""
+    """Check that tensors for the next iteration have the expected shape and type."""
     back_edges = element.first("back_edges")
     for edge in back_edges.children if back_edges is not None else ():
         ends = edge.attributes()
@@ -243,7 +243,7 @@ def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> It
 
 
 def _inside(context: LintContext, side: str, index: int) -> TensorInfo | None:
-    """Return what a Parameter declares, or what is known of what a Result is given."""
+    """Return the declared info of a Parameter, or the inferred one of a Result's input."""
     layer = context.graph.layers[index]
     if side == "input":
         is_parameter = layer.type == "Parameter" and layer.outputs

@@ -1,4 +1,4 @@
-"""Results of earlier checks, kept by the content of the files and our version."""
+"""Results of earlier checks, by the contents of the files and the version of the linter."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from deconv_ir.linter.weights import WeightsView, fingerprint
 from deconv_ir.version import __version__
 
 FORMAT = 3
-"""Raised when entries are written in another way."""
+"""Version of the format of entries."""
 MAX_AGE_SECONDS = 30 * 24 * 3600
 
 
 def default_folder() -> Path:
-    """Return where the cache is: in the user's cache folder, so that no project is littered."""
+    """Return the cache folder: within the user's, so that no files are added to projects."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "deconv-lint"
 
 
 class Cache:
-    """Results by content; if it cannot be used, the file is checked again."""
+    """Results by content; if the cache cannot be used, the file is checked again."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -45,7 +45,7 @@ class Cache:
         weights: str | None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
-        """Return the name of the entry for a file's bytes; messages name the .bin."""
+        """Return the key of a file's bytes; it includes the .bin's name, which messages have."""
         name = "" if weights is None else os.path.basename(weights)
         rest = options.replace(rules=frozenset(), hidden=frozenset())
         chosen = [repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)]
@@ -55,7 +55,7 @@ class Cache:
         return digest.hexdigest()
 
     def load(self, key: str, file: str, weights: str | None) -> Result | None:
-        """Return the result for these bytes, and this .bin; None: there is none."""
+        """Return the result for these bytes and this .bin; None if it is not cached."""
         try:
             entry = json.loads(self._path(key).read_bytes())
             if not _same_weights(entry["weights"], weights):
@@ -65,7 +65,7 @@ class Cache:
             return None
 
     def store(self, key: str, result: Result, weights: str | None) -> None:
-        """Keep a result."""
+        """Store a result."""
         entry = _encode(result)
         entry["weights"] = _weights_state(result, weights)
         path = self._path(key)
@@ -87,9 +87,9 @@ class Cache:
 
 
 def _code_stamp() -> str:
-    """Return what changes when the linter does: the version, and its files' times.
+    """Return the stamp of the linter: the version, and the times of its files.
 
-    In a source tree the version stays while the code changes.
+    In a source tree the code changes without the version.
     """
     package = Path(__file__).resolve().parent.parent
     newest = max(

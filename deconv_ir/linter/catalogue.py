@@ -16,7 +16,7 @@ FALLBACK = "IR415"
 
 
 class Entry(NamedTuple):
-    """The facts about a rule that decide whether it runs; see `rule.Rule`."""
+    """The facts about a rule that determine whether it runs; see `rule.Rule`."""
 
     code: str
     name: str
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     library_rules: tuple[str, ...]
     types: tuple[str, ...]
     when: str | None
-    """None: the rule has no check of its own, and only reports findings of the library."""
+    """None: the rule has no check, and only reports findings of the library."""
     deep: bool
 
     @property
@@ -67,7 +67,7 @@ def is_claimed(library_rule: str) -> bool:
 
 
 def find_rule(word: str) -> Entry | None:
-    """Return the rule of a code or a name; None where there is none."""
+    """Return the rule of a code or a name; None if it is unknown."""
     folded = word.strip()
     if folded.upper() in RULES:
         return RULES[folded.upper()]
@@ -75,7 +75,7 @@ def find_rule(word: str) -> Entry | None:
 
 
 def select_rules(words: Iterable[str]) -> frozenset[str]:
-    """Return the codes that some words choose.
+    """Return the codes that some words select.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
     Raises
     ------
     DeconvError
-        A word chooses nothing.
+        A word matches no rule.
     """
     chosen: set[str] = set()
     for word in words:
@@ -106,11 +106,11 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
 
 
 def nearest_rule(word: str) -> str:
-    """Return a hint for a word that chooses no rule."""
+    """Return a hint for a word that matches no rule."""
     from deconv_ir.suggestions import nearest
 
     if f"IR{word}" in RULES:
         return f"did you mean 'IR{word}'?"
-    # Codes all look alike: one that is wrong leads to none.
+    # Codes are all similar, so a wrong code gives no suggestion.
     names = [*(rule.name for rule in RULES.values()), *FAMILIES.values()]
     return nearest(word, names) or "the documentation lists all rules"

@@ -15,14 +15,14 @@ FILE_NAME = "deconv-lint.toml"
 PROJECT = "pyproject.toml"
 
 MAX_BYTES = 4 << 20
-"""Size beyond which a file of settings is refused."""
+"""Size above which a file of settings is rejected."""
 
 
 class Config(Record):
     """Settings of one configuration file; None: not set."""
 
     file: str | None = field(default=None)
-    """Their file; relative patterns and paths begin in its folder."""
+    """The file of the settings; patterns and paths are relative to its folder."""
     select: tuple[str, ...] | None = field(default=None)
     ignore: tuple[str, ...] | None = field(default=None)
     extend_select: tuple[str, ...] | None = field(default=None)
@@ -39,7 +39,7 @@ class Config(Record):
 
     @property
     def folder(self) -> str:
-        """Where relative patterns and paths begin."""
+        """The base of relative patterns and paths."""
         return os.path.dirname(self.file or "")
 
     @property
@@ -48,7 +48,7 @@ class Config(Record):
         return self.baseline and os.path.join(self.folder, self.baseline)
 
     def ignored_for(self, path: str) -> tuple[str, ...]:
-        """Return the rules that `per-file-ignores` leaves out for a file."""
+        """Return the rules that `per-file-ignores` disables for a file."""
         if self.file is None or not self.per_file_ignores:
             return ()
         return tuple(
@@ -60,7 +60,7 @@ class Config(Record):
 
 
 def matches(path: str, pattern: str, folder: str) -> bool:
-    """Whether a path matches a pattern: its name alone, or from `folder` on."""
+    """Whether a path matches a pattern: by its name, or relative to `folder`."""
     from fnmatch import fnmatch
 
     absolute = os.path.abspath(path)
@@ -71,10 +71,10 @@ def matches(path: str, pattern: str, folder: str) -> bool:
 
 
 def find_config(folder: str, known: dict[str, Config] | None = None) -> Config:
-    """Return the nearest settings, from a folder upwards; empty ones where there are none.
+    """Return the nearest settings, from a folder upwards; empty settings if none are found.
 
-    In one folder deconv-lint.toml goes before pyproject.toml.  `known` are the settings of
-    folders, of earlier calls; what is found is added.
+    In one folder deconv-lint.toml takes precedence over pyproject.toml.  `known` caches the
+    settings of folders between calls.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _own_config(folder: str) -> Config | None:
 
 
 def _mentions_us(project: str) -> bool:
-    """Whether a table of ours can be in it: most have none, and TOML is slow to load."""
+    """Whether the file may have settings of the linter: most do not, and loading TOML is slow."""
     try:
         text = read_regular(project, MAX_BYTES)
         if b"deconv-lint" not in text:
@@ -138,7 +138,7 @@ def _tables(file: str) -> dict[str, Any]:
 
 
 def _table(tables: Mapping[str, Any], name: str, file: str) -> dict[str, Any]:
-    """Return a table within others; empty where it is not."""
+    """Return a nested table; empty if it does not exist."""
     found = tables.get(name, {})
     if not isinstance(found, dict):
         raise DeconvError(f"{name} must be a table, found {found!r}", file=file)
@@ -151,7 +151,7 @@ def read_config(file: str) -> Config:
     Raises
     ------
     DeconvError
-        It cannot be read, or has a mistake.
+        The file cannot be read, or has a mistake.
     """
     tables = _tables(file)
     if os.path.basename(file) == PROJECT:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 24
 MAX_RANGE_BYTES = 1 << 18
-"""Ranges of a FakeQuantize with more bytes are not read."""
+"""Maximum bytes of the ranges of a FakeQuantize that are read."""
 
 Span = tuple[int, int, list[int]]
 """Start and end of a range of the .bin, and the indices of the layers that use it."""
 
 
 def needed_bytes(const: Const) -> int | None:
-    """Return the bytes that shape and type need; None where they are not known."""
+    """Return the bytes that shape and type need; None if they are not known."""
     if const.element_type is None:
         return None
     if not const.element_type.bits:
@@ -37,8 +37,8 @@ def needed_bytes(const: Const) -> int | None:
 def are_untidy(constants: Iterable[Const], length: int | None) -> bool:
     """Whether any rule about sizes and offsets may have something to report.
 
-    Tidy constants have the size that shape and type need, do not overlap
-    except where they are the same, and fill the .bin of `length` bytes.
+    Tidy constants have the size that shape and type need, do not overlap unless they are equal, and
+    fill the .bin of `length` bytes.
     """
     spans: set[tuple[int, int]] = set()
     for const in constants:
@@ -64,9 +64,9 @@ def spans(constants: Iterable[tuple[int, Const]]) -> list[Span]:
 
 
 def overlaps(ranges: Iterable[Span]) -> Iterator[tuple[int, int]]:
-    """Iterate over the layers whose constants overlap with another one, and name that one.
+    """Iterate over the layers whose constants overlap with another one, and that other layer.
 
-    Each layer comes once, however many it overlaps with.
+    Each layer is listed once, even if it overlaps with several.
     """
     partner: dict[int, int] = {}
     furthest = None
@@ -85,8 +85,8 @@ def overlaps(ranges: Iterable[Span]) -> Iterator[tuple[int, int]]:
 def gaps(ranges: Iterable[Span], length: int) -> Iterator[tuple[int, int, int | None]]:
     """Iterate over the parts of a .bin of `length` bytes that no constant uses: start, end, layer.
 
-    The layer is the constant that begins where the gap ends; at the end of the file, the last
-    one before it; None: there is none.
+    The layer is the constant that begins at the end of the gap; at the end of the file, the last
+    one before it; None without constants.
     """
     covered = 0
     last = None
@@ -100,9 +100,9 @@ def gaps(ranges: Iterable[Span], length: int) -> Iterator[tuple[int, int, int | 
 
 
 def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tuple[int, Array]]:
-    """Iterate over the elements of a constant, some at a time, and the index of the first.
+    """Iterate over blocks of the elements of a constant, with the index of the first.
 
-    The numbers of elements are multiples of `group` and of 24, which fills whole bytes; types
+    The numbers of elements are multiples of `group` and of 24, which fill whole bytes; types
     without arrays have no elements.
     """
     from deconv_ir.ops.constants.constant import unpack
@@ -125,16 +125,16 @@ def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tupl
 
 
 def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]:
-    """Count the NaN and infinite elements of a constant; masks consist of -inf, which is left out.
+    """Count the NaN and infinite elements of a constant, except -inf, which masks consist of.
 
-    The third number is the index of the first of them; -1 where there is none.
+    The third number is the index of the first such element; -1 if there are none.
     """
     import numpy as np
 
     nans = infinities = 0
     first = -1
     for start, data in chunks(const, weights):
-        # Types of eight bits and fewer have no isfinite of their own.
+        # Types of up to eight bits have no isfinite.
         wide = data if data.dtype.kind == "f" else data.astype(np.float32)
         bad = ~np.isfinite(wide) & ~np.isneginf(wide)
         if bad.any():
@@ -149,7 +149,7 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
 def count_saturated(const: Const, weights: WeightsView) -> tuple[int, int]:
     """Count the elements of an f16 constant that are the largest finite number, or its negative.
 
-    The second number is the index of the first of them; -1 where there is none.
+    The second number is the index of the first such element; -1 if there are none.
     """
     import numpy as np
 
@@ -166,8 +166,8 @@ def count_saturated(const: Const, weights: WeightsView) -> tuple[int, int]:
 def zero_channels(const: Const, weights: WeightsView, axes: Sequence[int]) -> list[int]:
     """Return the output channels of a filter whose elements are all zero.
 
-    Output channels lie along `axes`: that of the groups, if there are any, and that of the
-    channels of a group.
+    Output channels are along `axes`: the axis of groups, if any, and that of the channels of a
+    group.
     """
     import numpy as np
 
@@ -188,6 +188,6 @@ def zero_channels(const: Const, weights: WeightsView, axes: Sequence[int]) -> li
 
 
 def _filled(data: Array, size: int) -> Array:
-    """Return for each `size` elements whether one of them is not 0."""
+    """Return, for each `size` elements, whether any element is not 0."""
     filled: Array = (data != 0).reshape(-1, size).any(axis=1)
     return filled

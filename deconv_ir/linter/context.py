@@ -1,4 +1,4 @@
-"""The context of a lint run: one file as the rules see it."""
+"""The context of a lint run: the view of one file for the rules."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from deconv_ir.ops.constants.constant import Const
 
 SINKS = ("Result", "Assign")
-"""Types of layers that are computed for their own sake."""
+"""Types of layers that are always needed."""
 
 _KNOWN_VERSIONS = frozenset({f"opset{number}" for number in range(1, 18)})
 
 _OF_EDGES: Final = ("two-edges-into-port", "input-without-edge")
-"""Problems of edges that a file states; those of graph files follow from ids."""
+"""Problems of explicit edges; those of graph files follow from ids."""
 
 
 class Body(NamedTuple):
@@ -43,7 +43,7 @@ class Body(NamedTuple):
     tag: str
     """``body``, ``then_body`` or ``else_body``."""
     context: LintContext
-    """The body, as the rules see it."""
+    """The context of the body."""
 
 
 class LintContext:
@@ -53,20 +53,20 @@ class LintContext:
     ----------
     document : Document
     inference_context : Context
-        What inference was asked with: semantics and weights.
+        Context of the inference: semantics and weights.
     inference : Inference or None
-        None when the file is not an IR.
+        None if the file is not an IR.
     weights : WeightsView or None
-        The .bin; None where there is none, or none is needed.
+        The .bin; None if it is missing or not needed.
     bodies : tuple of Body
-        Those of the graph's If, Loop and TensorIterator layers.
+        Bodies of the graph's If, Loop and TensorIterator layers.
     is_body : bool
     evidence : Evidence
     dead_channels : dict
-        Filter and axes of its output channels -> the channels without an element other than 0;
-        rules that read them put them here.
+        Filter and axes of its output channels -> the channels whose elements are all 0; a cache
+        shared by rules.
     library_findings : dict
-        What reading, connecting and inference reported, by their `rule`.
+        Findings of reading, connecting and inference, by their `rule`.
     """
 
     bodies: tuple[Body, ...] = ()
@@ -102,10 +102,10 @@ class LintContext:
             for found in reports:
                 is_implied = found.rule in implied
                 if not is_implied and getattr(found.location, "child", None) is None:
-                    self.file(found)  # a body reports its own
+                    self.file(found)  # a body reports its own findings
 
     def file(self, found: DeconvError | Finding) -> None:
-        """Add a finding of the library, for the rule that it belongs to."""
+        """Add a finding of the library to those of its rule."""
         self.library_findings.setdefault(found.rule or "", []).append(found)
 
     @property
@@ -116,12 +116,12 @@ class LintContext:
 
     @property
     def topology(self) -> Topology:
-        """How its layers are connected."""
+        """The connections of the layers."""
         return self.graph.topology
 
     @property
     def evidence(self) -> Evidence:
-        """Statements about each tensor; they decide which fixes are safe."""
+        """Statements about each tensor, which determine the safe fixes."""
         if self._evidence is None:
             from deconv_ir.linter.evidence import Evidence
 
@@ -130,7 +130,7 @@ class LintContext:
 
     @property
     def disputed(self) -> dict[int, Outputs]:
-        """Layers that the declared dims around them contradict; see `Evidence.disputed`."""
+        """Layers that contradict the declared dims around them; see `Evidence.disputed`."""
         return {} if self._evidence is None else self._evidence.disputed
 
     @cached_property
@@ -154,7 +154,7 @@ class LintContext:
         return (found for found in self.layers(*types) if found[0] not in self.unfit)
 
     def outputs(self, index: int) -> tuple[TensorInfo, ...]:
-        """Return what is known of a layer's outputs: on a cycle, what it declares."""
+        """Return the infos of a layer's outputs; on a cycle, the declared ones."""
         assert self.inference is not None
         declared = self.graph.layers[index].outputs
         return self.inference.outputs[index] or tuple(
@@ -162,7 +162,7 @@ class LintContext:
         )
 
     def inputs(self, index: int) -> list[TensorInfo]:
-        """Return what is known of a layer's inputs."""
+        """Return the infos of a layer's inputs."""
         layer = self.graph.layers[index]
         return [
             self.outputs(source[0])[source[1]]
@@ -172,10 +172,9 @@ class LintContext:
         ]
 
     def alike(self, *types: str) -> Iterator[list[int]]:
-        """Iterate over the layers of some types, in groups that differ in name and id alone.
+        """Iterate over the layers of some types, in groups that differ only in name and id.
 
-        Layers of a group share operation, attributes, declared ports and what
-        is known of the inputs.
+        Layers of a group share operation, attributes, declared ports and the infos of the inputs.
         """
         for kind in types:
             groups = self._groups.get(kind)
@@ -205,7 +204,7 @@ class LintContext:
 
     @cached_property
     def use_counts(self) -> list[int]:
-        """How many edges begin at each layer."""
+        """Number of edges that begin at each layer."""
         counts = [0] * len(self.graph.layers)
         for sources in self.topology.sources:
             for source in sources:
@@ -230,14 +229,13 @@ class LintContext:
             if isinstance(layer.operation, Const):
                 yield index, layer, layer.operation
 
-    # The properties that rules name in `when`: cheap, and mostly empty.
+    # The properties that rules name in `when`, which are cheap and mostly empty.
 
     @cached_property
     def unequal_edges(self) -> list[tuple[int, int, tuple[int, int]]]:
         """Edges whose two ends declare different dims or precisions.
 
-        Index of the layer and of the port that it leads to, and where it
-        comes from.
+        Index of the layer and of the port at its end, and its source.
         """
         if self.graph.bare:
             return []
@@ -252,7 +250,7 @@ class LintContext:
 
     @cached_property
     def contradictions(self) -> list[Contradiction]:
-        """Layers of a dynamic model that fit at no size, if nothing else is wrong with shapes."""
+        """Layers of a dynamic model that fit at no size, if shapes have no other errors."""
         assert self.inference is not None
         wrong = self.inference.errors or self.topology.problems or self.disputed
         dynamic = any(
@@ -275,7 +273,7 @@ class LintContext:
 
     @cached_property
     def repeated_port_ids(self) -> list[tuple[int, str, int]]:
-        """Index of the layer, side, and index of each port with an id that came before."""
+        """Index of the layer, side, and index of each port that repeats an id."""
         found = []
         unlike: set[int] = set()
         for index, layer in enumerate(self.graph.layers):
@@ -295,12 +293,12 @@ class LintContext:
         if self.graph.bare or (
             self.onednn is not None and (self.graph.layers or self.document.problems)
         ):
-            return False  # outputs of a graph file are the tensors that nothing takes
+            return False  # outputs of a graph file are its unused tensors
         return not any(self.by_type.get(kind) for kind in SINKS)
 
     @cached_property
     def unneeded(self) -> list[int]:
-        """Layers that no Result and no Assign depends on, except Parameters."""
+        """Layers, except Parameters, on which neither a Result nor an Assign depends."""
         if self.graph.bare or not self.by_type.get("Result"):
             return []
         if self.onednn is not None and (self.document.problems or self.topology.problems):
@@ -322,7 +320,7 @@ class LintContext:
             return True
         found = [const for _, _, const in self.constants()]
         if len(found) < len(self.by_type.get("Const", ())):
-            return True  # the attributes of one cannot be read
+            return True  # the attributes of a constant cannot be read
         return are_untidy(found, None if self.weights is None else len(self.weights))
 
     @cached_property
@@ -336,7 +334,7 @@ class LintContext:
 
     @cached_property
     def unusual_operations(self) -> set[tuple[str, str]]:
-        """Types and versions that are not simply an operation with a class here."""
+        """Types and versions other than those of implemented operations."""
         if self.onednn is not None:
             return set()
         pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
@@ -354,14 +352,14 @@ class LintContext:
 
     @cached_property
     def versions_without_opset(self) -> bool:
-        """Whether a layer of a model for OpenVINO names no opset."""
+        """Whether a layer of a model for OpenVINO does not name an opset."""
         return self.is_openvino_model and any(
             not (layer.version or "").startswith("opset") for layer in self.graph.layers
         )
 
     @cached_property
     def oddly_ported(self) -> list[int]:
-        """Results with outputs, and other layers without."""
+        """Results with outputs, and other layers without outputs."""
         return [
             index
             for index, layer in enumerate(self.graph.layers)
@@ -384,12 +382,12 @@ class LintContext:
 
     @property
     def semantics(self) -> Semantics:
-        """Whose semantics decide: the documents' or OpenVINO's."""
+        """The semantics in use: those of the documents or of OpenVINO."""
         return self.inference_context.semantics
 
 
 def _is_usual(kind: str, version: str) -> bool:
-    """Whether an operation needs no look at the names of the opsets."""
+    """Whether an operation is valid without a look-up in the opsets."""
     found = find_operation(kind, version)
     return found is not None and (
         not version or version in _KNOWN_VERSIONS or not found.versions  # oneDNN has no opsets
@@ -397,7 +395,7 @@ def _is_usual(kind: str, version: str) -> bool:
 
 
 def _differ(start: Port, end: Port) -> bool:
-    """Whether the ends of an edge declare different things."""
+    """Whether the ends of an edge declare different dims or types."""
     return (start.shape is not end.shape and start.shape != end.shape) or (
         start.element_type is not end.element_type and end.element_type is not None
     )

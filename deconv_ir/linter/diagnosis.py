@@ -1,4 +1,4 @@
-"""Which single correction of a layer's attributes would make its declared outputs right.
+"""Search for a single correction of a layer's attributes that gives its declared outputs.
 
 The search is bounded: some values of one attribute at a time, for a few layers of a file.
 """
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from deconv_ir.linter.context import LintContext
 
 MAX_LAYERS = 8
-"""Further layers of a file are reported without a diagnosis."""
+"""Maximum number of diagnosed layers; others are reported without a diagnosis."""
 MAX_SHOWN = 3
 NEAR = 8
-"""Numbers below it are tried for strides, dilations, pads and axes."""
+"""Upper bound of the numbers tried for strides, dilations, pads and axes."""
 
 
 class Correction(NamedTuple):
@@ -35,7 +35,7 @@ class Correction(NamedTuple):
     value: str
     """The corrected value of the attribute."""
     misspelt: str | None = None
-    """The attribute that has the value now."""
+    """The attribute that currently has the value."""
 
     def __str__(self) -> str:
         place = f" in place of {self.misspelt}" if self.misspelt else ""
@@ -43,14 +43,14 @@ class Correction(NamedTuple):
 
 
 def diagnose(context: LintContext, index: int) -> list[Correction]:
-    """Return corrections that make all declared outputs right, the likeliest first."""
+    """Return corrections that give all declared outputs, the most likely first."""
     layer = context.graph.layers[index]
     operation = type(layer.operation)
     written = dict(layer.attributes)
     known = {spec.name: spec for spec in attributes_of(operation)}
     unknown = [name for name in written if name not in known]
     found: list[tuple[int, int, Correction]] = []
-    # How likely, how many different numbers, the correction.
+    # Likelihood, number of different numbers, and the correction.
     for name, spec in known.items():
         if name in written:
             rank = 2
@@ -68,7 +68,7 @@ def diagnose(context: LintContext, index: int) -> list[Correction]:
                 found.append((rank, len(set(value.split(","))), Correction(name, value)))
                 break
     found.sort(key=lambda item: item[:2])
-    # A missing or misspelt attribute explains more than a change of one that is there.
+    # A missing or misspelt attribute is a better explanation than a changed one.
     least = found[0][0] if found else 0
     return [correction for rank, _, correction in found if rank == least or least >= 2][:MAX_SHOWN]
 
@@ -115,7 +115,7 @@ def alternatives(context: LintContext, index: int, name: str) -> Iterator[str]:
 def gives_declared(context: LintContext, index: int, changes: Mapping[str, str | None]) -> bool:
     """Whether a layer has the declared outputs when attributes are changed.
 
-    `changes` has the value of each; None: without it.
+    `changes` has the value of each; None: the attribute is removed.
     """
     layer = context.graph.layers[index]
     outputs = _outputs(context, index, changes)
@@ -133,7 +133,7 @@ def gives_declared(context: LintContext, index: int, changes: Mapping[str, str |
 def is_same_work(
     context: LintContext, index: int, a: Mapping[str, str | None], b: Mapping[str, str | None]
 ) -> bool:
-    """Whether two changes of a transposed convolution come down to the same."""
+    """Whether two changes of a transposed convolution are equivalent."""
     work = []
     for changes in (a, b):
         operation = _changed(context, index, changes)
@@ -186,7 +186,7 @@ def _corrections(context: LintContext, index: int, spec: AttributeSpec) -> Itera
         for member in type(spec.default):
             try:
                 text = spec.kind.format(member)
-            except KeyError:  # a value of other versions
+            except KeyError:  # a value of another version
                 continue
             yield text
     elif spec.kind.allowed.endswith("whole number"):
@@ -204,7 +204,7 @@ def _per_axis(context: LintContext, index: int, spec: AttributeSpec) -> Iterator
     current = getattr(layer.operation, spec.field, None) or (least,) * spatial
     for number in range(least, NEAR):
         yield ",".join([str(number)] * spatial)
-    # The spatial axes do not depend on each other.
+    # The spatial axes are independent.
     best = list(current)
     first = 1 if getattr(layer.operation, "channels_last", False) else 2
     if len(best) != spatial:

@@ -1,4 +1,4 @@
-"""Fixes of declared dims and attributes; they leave the rest of the text alone."""
+"""Fixes of declared dims and attributes, which leave the rest of the text unchanged."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fi
 
 
 def correction_fix(context: LintContext, index: int, correction: Correction) -> Fix:
-    """Return the fix that makes a correction; nothing but the declared dims confirms it."""
+    """Return the fix of a correction, which is confirmed only by the declared dims."""
     if correction.misspelt is None:
         return Fix(attribute_edit(context, index, correction.name, correction.value))
     data = context.locator.data(index)
@@ -83,7 +83,7 @@ def _insertion(
         return (start, start, "".join(f"{gap}<dim>{t}</dim>" for t in texts))
     line_start = text.rfind("\n", 0, port.start) + 1
     indent = text[line_start : port.start]
-    if indent.strip():  # the port is not on a line of its own
+    if indent.strip():  # the port is not on a separate line
         inside = "".join(f"<dim>{t}</dim>" for t in texts)
         after = ""
     else:
@@ -100,9 +100,9 @@ def _insertion(
 def attribute_edit(
     context: LintContext, index: int, name: str, value: str, *, port: tuple[str, int] | None = None
 ) -> tuple[Edit, ...]:
-    """Return the edit that gives an attribute a value, adding it where it is absent.
+    """Return the edit that sets the value of an attribute, adding the attribute if it is absent.
 
-    The value must need no escaping.  `port` is the side and index of a port; without it, the
+    The value must not need escaping.  `port` is the side and index of a port; without it, the
     attribute is one of ``<data>``.
     """
     locator = context.locator

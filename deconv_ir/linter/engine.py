@@ -1,4 +1,4 @@
-"""The linter's way through one file: read, connect, infer, ask the rules."""
+"""The check of one file: read, connect, infer, run the rules."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from deconv_ir.linter.weights import WeightsView
 
 MAX_SHOWN = 1000
-"""Characters of a line that are kept to be shown."""
+"""Maximum number of characters of a line that are kept."""
 
 
 LFS = b"version https://git-lfs.github.com/spec/"
 LFS_BYTES = 1024
-"""How the pointer begins that Git LFS leaves in place of a file, and how long it may be."""
+"""Prefix and maximum length of a Git LFS pointer in place of a file."""
 
 
 class Result(Record):
@@ -50,18 +50,18 @@ class Result(Record):
     """In the order of the file."""
     layers: int = field(default=0)
     passed_over: tuple[tuple[str, int], ...] = field(default=())
-    """Types without a shape rule, and how many layers are of them."""
+    """Types without a shape rule, and their numbers of layers."""
     suppressed: int = field(default=0)
-    """Findings that comments in the file silence."""
+    """Number of findings silenced by comments in the file."""
     hidden: tuple[tuple[Severity, int], ...] = field(default=())
-    """Findings that were not asked for, by severity; see `Options.hidden`."""
+    """Findings that were not requested, by severity; see `Options.hidden`."""
     fixes: Sequence[tuple[int, Fix]] = field(default=())
-    """Index of a finding, and what would put it right."""
+    """Index of a finding -> its fix."""
     document: Document | OneDNNDocument | None = field(default=None)
     reads: tuple[tuple[int, int], ...] | None = field(default=None)
-    """Which bytes of the .bin the findings rest on; None: none was opened."""
+    """The bytes of the .bin on which the findings depend; None if it was not opened."""
     lines: Mapping[int, str] = field(default=MappingProxyType({}))
-    """Line number -> text, of the lines that findings are in."""
+    """Line number -> text, for lines with findings."""
 
 
 def check_file(
@@ -71,7 +71,7 @@ def check_file(
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
-    """Check an IR; a broken file gives findings, not an error.
+    """Check an IR; an invalid file gives findings, not an error.
 
     Without `weights`, the .bin is the one next to the .xml.
     """
@@ -83,7 +83,7 @@ def check_file(
 
 
 def read_or_check(file: str, options: Options, limits: Limits) -> bytes | Result:
-    """Return the bytes of a file; of one that cannot be read, the result that says so."""
+    """Return the bytes of a file, or the result with an error if it cannot be read."""
     try:
         return read_file(file, limits)
     except DeconvError as error:
@@ -101,9 +101,9 @@ def check_bytes(
     *,
     resume: bool = True,
 ) -> Result:
-    """Check an IR given by its bytes; `weights` is where its .bin should be.
+    """Check an IR given by its bytes; `weights` is the path of its .bin.
 
-    With `resume`, a layer that the declared dims on all sides contradict is one finding, and
+    With `resume`, a layer that contradicts the declared dims on all sides is one finding, and
     inference continues with these dims; without it, each such dim is a finding.
     """
     document = read_document(data, name, limits)
@@ -163,7 +163,7 @@ def open_context(
     *,
     resume: bool = True,
 ) -> LintContext:
-    """Connect and infer what has been read, bodies as well; see `check_bytes`."""
+    """Connect and infer a document and its bodies; see `check_bytes`."""
     graph = document.graph
     errors: list[DeconvError] = []
     view: WeightsView | None = None
@@ -192,7 +192,7 @@ def _infer(
     *,
     resume: bool,
 ) -> tuple[Inference, Evidence | None]:
-    """Infer shapes; where declared ones contradict them, once more with what they are worth."""
+    """Infer shapes; if declared ones contradict them, infer again with the more likely ones."""
     plain = infer(graph, context, given, collect=True)
     differ = any(found.rule in ("declared-dims", "declared-type") for found in plain.findings)
     if not differ or given or graph.bare or not resume:
@@ -210,7 +210,7 @@ def _infer(
 
 
 def _lines(document: Document | OneDNNDocument, findings: Iterable[Finding]) -> dict[int, str]:
-    """Return the text of the lines that findings are in."""
+    """Return the text of the lines with findings."""
     source = document.source
     if source is None:
         return {}
@@ -219,7 +219,7 @@ def _lines(document: Document | OneDNNDocument, findings: Iterable[Finding]) -> 
 
 
 def _reports(rule: Rule, context: LintContext) -> Iterator[Report]:
-    """Iterate over what a rule reports: first what other parts of the library found."""
+    """Iterate over the reports of a rule: first the findings of other parts of the library."""
     names = context.library_findings if rule.code == FALLBACK else rule.library_rules
     for name in names:
         for found in context.library_findings.get(name, ()):
@@ -227,13 +227,13 @@ def _reports(rule: Rule, context: LintContext) -> Iterator[Report]:
                 report = rule.present(found, context) if rule.present else Report.of(found)
                 if report is not None:
                     yield report
-    # Without a graph, reading the file has found everything.
+    # Without a graph, all findings come from reading the file.
     if context.document.graph is not None:
         yield from rule.found_in(context)
 
 
 def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
-    """Return what the comments of the file silence, and file those that name no rule."""
+    """Return the suppressions of the file's comments, and report comments that name no rule."""
     source = contexts[0].document.source
     if not isinstance(source, Source) or not source.comments:
         return None
@@ -250,7 +250,7 @@ def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
 def _runs(
     options: Options, contexts: Sequence[LintContext], suppressions: Suppressions | None
 ) -> Iterator[tuple[LintContext, str]]:
-    """Iterate over the rules to run, and where; last the one about comments without effect."""
+    """Iterate over the rules to run and their contexts; the rule about unused comments is last."""
     runs = [(c, code) for c in contexts for code in _to_run(options, c)]
     if suppressions is None or contexts[0].document.graph is None:
         yield from runs
@@ -270,7 +270,7 @@ def _to_run(options: Options, context: LintContext) -> Iterable[str]:
     types = None if context.inference is None else context.by_type.keys()
     present = frozenset(context.library_findings)
     unclaimed = not all(map(is_claimed, present))
-    # All rules are asked for each file: this is a loop without calls.
+    # This runs over all rules for each file, so the loop has no calls.
     for code, _, _, library_rules, concerned, when, _ in options.asked:
         if (
             (present and not present.isdisjoint(library_rules))
@@ -288,7 +288,7 @@ def _to_run(options: Options, context: LintContext) -> Iterable[str]:
 def _open_weights(
     graph: Graph, path: str | os.PathLike[str] | None, errors: list[DeconvError]
 ) -> WeightsView | None:
-    """Open the .bin; where constants need it and it cannot be read, file an error."""
+    """Open the .bin; report an error if constants need it and it cannot be read."""
     filled = next((i for i, layer in enumerate(graph.layers) if _is_filled(layer)), None)
     if path is not None and (filled is not None or os.path.exists(path)):
         from deconv_ir.linter.weights import WeightsView
@@ -318,7 +318,7 @@ def _open_weights(
 
 
 def _is_filled(layer: Layer) -> bool:
-    """Whether a layer is a constant with elements, or has one in a body."""
+    """Whether a layer is a constant with elements, or its body has such a constant."""
     if layer.type == "Const":
         # A constant without elements is written with a size of 1.
         return getattr(layer.operation, "size", 0) > 1
@@ -326,12 +326,12 @@ def _is_filled(layer: Layer) -> bool:
 
 
 def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:
-    """Return what is known of the Parameters that are checked at other shapes.
+    """Return the infos of the Parameters that are checked at other shapes.
 
     Raises
     ------
     InputError
-        There is no such input, or it does not take that shape.
+        An input is unknown, or does not accept the shape.
     """
     given: dict[int, TensorInfo] = {}
     for name, shape in options.reshape:
@@ -364,7 +364,7 @@ def _is_silent(suppressions: Suppressions, code: str, report: Report, context: L
 
 
 def _finding(report: Report, entry: Entry, severity: object, context: LintContext) -> Finding:
-    """Make a finding of a report: put line, column and layer in."""
+    """Convert a report to a finding, with line, column and layer."""
     location = report.location
     line: int | None = None
     column: int | None = None
@@ -407,7 +407,7 @@ def _finding(report: Report, entry: Entry, severity: object, context: LintContex
 
 
 def _layer_at(context: LintContext, offset: int) -> str | None:
-    """Name the layer that holds an offset."""
+    """Return the label of the layer that contains an offset."""
     from bisect import bisect_right
 
     locator = context.locator

@@ -1,7 +1,7 @@
 """Statements about a tensor elsewhere in a file.
 
-A tensor is stated several times: its producer declares it, each consumer
-declares it, and the producer's attributes and inputs give it.
+A tensor is described several times: its producer and each consumer declare it, and the producer's
+attributes and inputs determine it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Evidence:
     Attributes
     ----------
     disputed : dict
-        Index of a layer -> its computed outputs, where the producer and all
-        consumers of an output declare the same dims, and others are computed.
+        Index of a layer -> its computed outputs, if the producer and all consumers of an output
+        declare the same dims, and other dims are computed.
     mistyped : set of int
-        Layers of which that holds for an element type.
+        Layers for which this holds for an element type.
     plain : Inference or None
-        What follows from attributes and inputs alone, where that is disputed.
+        The inference from attributes and inputs only, if it is disputed.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -39,7 +39,7 @@ class Evidence:
 
     @cached_property
     def consumers(self) -> dict[tuple[int, int], list[Port]]:
-        """The input ports that each output leads to."""
+        """The input ports that use each output."""
         found: dict[tuple[int, int], list[Port]] = {}
         layers = self.graph.layers
         for index, sources in enumerate(self.graph.topology.sources):
@@ -49,10 +49,10 @@ class Evidence:
         return found
 
     def resume(self, index: int, computed: Outputs) -> Outputs:
-        """Return what the layers after one are given whose declared outputs differ.
+        """Return the outputs that later layers see, for a layer whose declared outputs differ.
 
-        Where both ends of every edge contradict what is computed, the layer's attributes
-        are more likely wrong than all the declared dims.
+        If both ends of every edge contradict the computed dims, the layer's attributes are more
+        likely wrong than all the declared dims.
         """
         outputs = []
         declared = self.graph.layers[index].outputs
@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def culprits(self) -> dict[int, int]:
-        """Each layer at or after a disputed one -> the disputed layer that comes first."""
+        """Each layer at or after a disputed one -> the first such disputed layer."""
         found: dict[int, int] = {}
         sources = self.graph.topology.sources
         for index in self.graph.topology.order:
@@ -90,9 +90,9 @@ class Evidence:
         return found
 
     def errors_of_sources(self) -> Iterator[DeconvError]:
-        """Iterate over the layers that do not fit an input or a constant as its attributes say.
+        """Iterate over the layers that do not fit the attributes of an input or a constant.
 
-        Which of the two is wrong is not certain, so both are reported.
+        Either may be wrong, so both are reported.
         """
         assert self.plain is not None
         sources = self.graph.topology.sources
@@ -140,6 +140,6 @@ class Evidence:
 
 
 def all_declare(ports: Sequence[Port], shape: Shape, least: int = 1) -> bool:
-    """Whether at least this number of ports declare a shape; None says nothing."""
+    """Whether at least this number of ports declare a shape; None is not a declaration."""
     stated = [declared_form(port.shape) for port in ports if port.shape is not None or not shape]
     return len(stated) >= least and all(form == declared_form(shape) for form in stated)

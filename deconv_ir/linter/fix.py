@@ -1,4 +1,4 @@
-"""Putting right what can be, touching nothing else in the file."""
+"""Application of fixes, without other changes of the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.linter.options import Options
 DIAGNOSED = "IR416"
 """The rule whose findings name the correction of a layer."""
 MAX_ROUNDS = 10
-"""A fix can bring the next one into sight; mostly one round does."""
+"""Maximum number of rounds: a fix can reveal the next finding; mostly one round suffices."""
 
 
 def fix_bytes(
@@ -28,19 +28,19 @@ def fix_bytes(
     *,
     unsafe: bool = False,
 ) -> tuple[bytes, int, Result]:
-    """Apply the fixes of all findings that have a safe one, until none has; see `check_bytes`.
+    """Apply all safe fixes, until no finding has one; see `check_bytes`.
 
-    With `unsafe`, also apply those that the rest of the file does not confirm.  The .bin is
-    never written.
+    With `unsafe`, also apply fixes that the rest of the file does not confirm.  The .bin is never
+    written.
 
     Returns
     -------
     data : bytes
-        Every byte outside of the edits is as it was.
+        The file; bytes outside of the edits are unchanged.
     fixed : int
-        How many of the findings with a fix to be applied are gone.
+        Number of findings with an applicable fix that are gone.
     result : Result
-        What is left.  Where fixes lead to no fewer findings, the file is left as it is.
+        The remaining findings.  If fixes do not reduce the findings, the file is left unchanged.
     """
     original = data
 
@@ -58,8 +58,8 @@ def fix_bytes(
             break
         data = edited
         result = check(data, resume=not unsafe)
-        # A dim that is put right at one end of an edge no longer fits the other end, so a
-        # round may leave as many findings as it fixes.
+        # A dim that is fixed at one end of an edge no longer matches the other end, so a round may
+        # add as many findings as it fixes.
         if len(_applicable(result, unsafe)) < len(_applicable(best[1], unsafe)):
             best = data, result
     data, result = best
@@ -76,7 +76,7 @@ def _identity(finding: Finding) -> tuple[str, str | None, str]:
 
 
 def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) -> bytes:
-    """Correct the layers that have a diagnosis, before declared dims are made to fit them."""
+    """Correct the layers with a diagnosis, before declared dims are changed to fit them."""
     for _ in range(MAX_ROUNDS):
         diagnosed = [
             fix.edits
@@ -99,14 +99,14 @@ def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
 
 
 def _edited(result: Result, fixes: list[tuple[Edit, ...]]) -> bytes | None:
-    """Return the bytes of a checked file with fixes made; None where none can be."""
+    """Return the bytes of a checked file with fixes applied; None if none can be applied."""
     source = None if result.document is None else result.document.source
     if not fixes or not isinstance(source, Source):
         return None
     try:
         return source.edited(_without_overlaps(fixes))
     except ValueError:
-        return None  # an encoding that does not lead back to the same bytes
+        return None  # the encoding does not reproduce the same bytes
 
 
 def _without_overlaps(fixes: list[tuple[Edit, ...]]) -> list[Edit]:

@@ -1,4 +1,4 @@
-"""The text that an editor shows for the part of an IR under the pointer, as Markdown."""
+"""Hover texts of editors for the part of an IR under the pointer, in Markdown."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from deconv_ir.ops.base import AttributeSpec, attributes_of
 
 
 class Hover(NamedTuple):
-    """A text, and the span of the file's text that it is about."""
+    """A text, and the span of the file that it describes."""
 
     text: str
     span: tuple[int, int]
 
 
 def hover(context: LintContext, offset: int) -> Hover | None:
-    """Describe the element at an offset of a file that was read; None: unknown."""
+    """Describe the element at an offset of a document; None: unknown."""
     if context.document.graph is None or not isinstance(context.locator, Locator):
         return None
     for inner in reversed(list(all_contexts(context))):
@@ -57,7 +57,7 @@ class _Pointer:
         if not self.inside(element):
             return None
         kind = element.attributes().get("type")
-        # Layers that complete a bare one begin where it does.
+        # Layers that complete a bare layer have the same start.
         candidates = [i for i, start in enumerate(layers) if start == element.start]
         index = next((i for i in candidates if self.graph.layers[i].type == kind), at)
         return self.layer(index, element)
@@ -110,7 +110,7 @@ class _Pointer:
         return "\n\n".join(filter(None, parts))
 
     def declared(self, index: int) -> type[Operation] | None:
-        """Return the class of a layer, also where its attributes cannot be read."""
+        """Return the class of a layer, even if its attributes cannot be read."""
         layer = self.graph.layers[index]
         return find_operation(layer.type, layer.version)
 
@@ -130,7 +130,7 @@ class _Pointer:
         return Hover(self.operation(index), element.head) if cls is not None else None
 
     def tensor(self, index: int, side: str, port: int, axis: int | None) -> str:
-        """Describe a tensor, or one dim of it, by the formula that it comes from."""
+        """Describe a tensor, or one of its dims, with its formula."""
         producer, output = index, port
         came = ""
         if side == "input":
@@ -185,6 +185,6 @@ def _attribute(cls: type[Operation], spec: AttributeSpec) -> str:
 
 
 def _code(text: str) -> str:
-    """Set a text as code, whatever is in it."""
+    """Format any text as code."""
     fence = "``" if "`" in text else "`"
     return f"{fence}{text}{fence}"

@@ -15,7 +15,7 @@ from deconv_ir.linter.catalogue import RULES, Entry, select_rules
 RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 """Severities by weight."""
 _DECLARED_DIMS = ("IR401", "IR402")
-"""Rules about the declared dims, which are those of the file's own input shapes."""
+"""Rules about declared dims, which are valid only for the file's own input shapes."""
 
 
 class Options(Record):
@@ -24,20 +24,20 @@ class Options(Record):
     rules: frozenset[str] = field()
     """Codes of the rules that are run."""
     severities: tuple[tuple[str, Severity], ...] = field(default=())
-    """Code -> severity, where it is not the rule's own."""
+    """Code -> severity, if it differs from that of the rule."""
     semantics: Semantics = field(default=Semantics.SPEC)
     reshape: tuple[tuple[str, Shape], ...] = field(default=())
-    """Input name -> shape to check at, in place of the file's."""
+    """Input name -> shape to check at, instead of the file's."""
     deep: bool = field(default=False)
     """Read all weights."""
     hidden: frozenset[str] = field(default=frozenset())
-    """Codes of the rules that are left out for their severity alone: what they find is counted."""
+    """Codes of the rules that are hidden only by severity: their findings are counted."""
     selected: bool = field(default=False)
-    """Only rules that `select` names are run."""
+    """Whether only rules in `select` are run."""
 
     @functools.cached_property
     def asked(self) -> tuple[Entry, ...]:
-        """The rules to run, hidden ones too, in order of their codes."""
+        """The rules to run, including hidden ones, in order of their codes."""
         passed_over = _DECLARED_DIMS if self.reshape else ()
         codes = (self.rules | self.hidden).difference(passed_over)
         return tuple(RULES[code] for code in sorted(codes))
@@ -58,23 +58,23 @@ def choose(
     reshape: Mapping[str, Shape] | None = None,
     deep: bool = False,
 ) -> Options:
-    """Put options together.
+    """Combine options.
 
     Parameters
     ----------
     select : iterable of str
         Rules to run, by code, beginning of a code, name or family; default:
-        all.  Rules named here are run whatever their severity.
+        all.  Rules named here are run at any severity.
     ignore : iterable of str
         Rules to leave out.  If `select` and `ignore` both match a rule, the
         more specific entry wins, as in ruff.
     extend_select : iterable of str
         Rules to run in addition.
     severity : Severity or str
-        Rules below it are not run, unless they are named.
+        Rules below this severity are not run, unless they are named.
     semantics : Semantics or str
     severities : mapping, optional
-        Rule -> severity, in place of its own.
+        Rule -> severity, instead of its own.
     reshape : mapping, optional
         Input name -> shape.
     deep : bool
@@ -83,7 +83,7 @@ def choose(
     Raises
     ------
     DeconvError
-        There is no such rule, severity or semantics.
+        A rule, severity or semantics is unknown.
     """
     try:
         least = RANK[Severity(severity)]

@@ -1,4 +1,4 @@
-"""Walks along the edges of a graph: which layer, or which constant, an input comes from."""
+"""Walks along the edges of a graph: the layer or constant from which an input comes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 MAX_STEPS = 4
-"""Layers between a constant and where it is used: Convert, Subtract, Multiply, Convert."""
+"""Maximum layers between a constant and its use: Convert, Subtract, Multiply, Convert."""
 
 
 def producer(context: LintContext, index: int, port: int = 0) -> int | None:
-    """Return the layer that gives an input; None where no edge leads to it."""
+    """Return the layer that produces an input; None if it is not connected."""
     sources = context.topology.sources[index]
     source = sources[port] if port < len(sources) else None
     return None if source is None else source[0]
 
 
 def repeated(context: LintContext, *types: str) -> Iterator[tuple[int, Layer, int, Layer]]:
-    """Iterate over valid layers of some types whose first input a layer of the same type gives."""
+    """Iterate over valid layers of some types that follow a layer of the same type."""
     layers = context.graph.layers
     for index, layer in context.valid_layers(*types):
         before = producer(context, index)
@@ -41,7 +41,7 @@ def constant_before(
 ) -> tuple[int, Const] | None:
     """Return the constant that an input comes from, and its index.
 
-    Between the two, `through` names the types that may stand; their first input is followed.
+    `through` names the types of layers that may be in between; their first input is followed.
     """
     at = producer(context, index, port)
     for _ in range(MAX_STEPS + 1):
@@ -57,7 +57,7 @@ def constant_before(
 
 
 def is_readable(context: LintContext, const: Const) -> bool:
-    """Whether a constant has elements, all of them in the .bin; else other rules report it."""
+    """Whether a constant has elements, all within the .bin; otherwise other rules report it."""
     needed = needed_bytes(const)
     return (
         context.weights is not None
@@ -103,7 +103,7 @@ def is_per_channel(shape: Shape, data: Shape) -> bool:
 
 
 def behind_bias(context: LintContext, index: int | None) -> int | None:
-    """Return the layer before an Add of a constant that nothing else uses, or the layer itself."""
+    """Return the layer before an Add of a constant that is its only user, or the layer itself."""
     if index is None or context.graph.layers[index].type != "Add":
         return index
     data = [port for port in (0, 1) if constant_before(context, index, port) is None]

@@ -1,8 +1,8 @@
-"""Dynamic models at sizes that they should take: which layers fit at none of them.
+"""Search for layers of dynamic models that fit at no plausible size.
 
-With dynamic dims, inference cannot tell that a stride or a pad is wrong.  With sizes put in it can,
-but a size may also be one that the model was not made for.  So a layer is reported only if it fits
-at none of the sizes tried, and at none that its inputs' extents, which grow linearly, pass through.
+With dynamic dims, inference cannot detect a wrong stride or pad.  With actual sizes it can, but a
+size may be one that the model was not made for.  So a layer is reported only if it fits at none of
+the sizes tried, and at none that its inputs' extents, which grow linearly, pass through.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ DIVISIBLE = 840
 """Sizes are multiples of 1 to 8, which windows and patches often have."""
 MAX_STRIDE = 1 << 12
 MAX_SIZE = 1 << 12
-"""Further sizes are not put into a layer that fits at none of those tried."""
+"""Maximum number of sizes that are tried."""
 
 
 class SizePattern(Record):
-    """How a size becomes extents."""
+    """The mapping of a size to extents."""
 
     batch: int = field(default=1)
-    """Extent of axis 0; 2: as large as the others."""
+    """Extent of axis 0; 2: equal to the others."""
     factors: tuple[int, int] = field(default=(1, 1))
-    """Of the other axes in turn."""
+    """Extents of the other axes, cyclically."""
     last: int | None = field(default=None)
-    """Extent of the last axis, where that is not a size."""
+    """Extent of the last axis, if that is not a size."""
 
 
 PATTERNS = (SizePattern(), SizePattern(factors=(1, 2)), SizePattern(batch=2))
 LAST = tuple(SizePattern(last=extent) for extent in range(1, 7))
-"""The last axis as channels, or the coordinates of boxes: only one number fits some layers."""
+"""The last axis may be channels, or coordinates of boxes, for which only one number fits."""
 
 
 Contradiction = tuple["DeconvError | Finding", str, tuple[int, ...]]
@@ -55,8 +55,8 @@ Contradiction = tuple["DeconvError | Finding", str, tuple[int, ...]]
 def contradictions(context: LintContext) -> list[Contradiction]:
     """Return the layers of a dynamic model that fit at no size.
 
-    Layers that depend on several dynamic Parameters are left out: how their sizes are related is
-    not known.  Of layers that depend on each other, the first is reported.
+    Layers that depend on several dynamic Parameters are left out: the relation of their sizes is
+    not known.  Only the first of layers that depend on each other is reported.
     """
     dynamic = _dynamic_parameters(context)
     if not dynamic:
@@ -91,7 +91,7 @@ def contradictions(context: LintContext) -> list[Contradiction]:
 
 
 def total_stride(context: LintContext) -> int:
-    """Return the largest product of strides on a path, less where data is upsampled again."""
+    """Return the largest product of strides on a path, reduced by upsampling."""
     layers, sources = context.graph.layers, context.topology.sources
     totals = [1] * len(layers)
     for index in context.topology.order:
@@ -122,7 +122,7 @@ def _probe(
     size: int,
     pattern: SizePattern,
 ) -> Inference:
-    """Infer with a size put in for all dynamic dims."""
+    """Infer with a size in place of all dynamic dims."""
     given: dict[int, TensorInfo] = {}
     for index in parameters:
         info = context.outputs(index)[0]
@@ -144,9 +144,9 @@ def _probe(
 
 
 def _has_unknown_channels(shape: Sequence[Dim]) -> bool:
-    """Whether axis 1, if it is dynamic, is channels: only one number of these fits.
+    """Whether axis 1, if dynamic, is channels, for which only one number fits.
 
-    It is a size in ``[N, time, channels]`` and ``[N, height, width, channels]``.
+    Axis 1 is a size in ``[N, time, channels]`` and ``[N, height, width, channels]``.
     """
     dynamic = [isinstance(dim, Interval) for dim in shape[2:]]
     return bool(dynamic) and (dynamic[-1] or (len(dynamic) > 1 and not any(dynamic)))
@@ -165,7 +165,7 @@ def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:
 
 
 def _inputs(context: LintContext, index: int, inference: Inference) -> list[TensorInfo] | None:
-    """Return the inputs of a layer; None where one is not known."""
+    """Return the inputs of a layer; None if any is not known."""
     found = []
     for source in context.topology.sources[index]:
         if source is None:
@@ -196,7 +196,7 @@ def _never_fits(
 
 
 def _fits(context: LintContext, index: int, inputs: Sequence[TensorInfo]) -> bool:
-    """Whether a layer takes inputs and gives the declared outputs."""
+    """Whether a layer accepts inputs and gives the declared outputs."""
     layer = context.graph.layers[index]
     try:
         outputs = infer_layer(layer, inputs, context.inference_context)
@@ -207,14 +207,14 @@ def _fits(context: LintContext, index: int, inputs: Sequence[TensorInfo]) -> boo
 
 
 class _Line(NamedTuple):
-    """Facts of an input at two sizes, where the third lies on the line through them."""
+    """Infos of an input at two sizes, for linear interpolation."""
 
     first: TensorInfo
     second: TensorInfo
 
     @staticmethod
     def through(infos: Sequence[TensorInfo]) -> _Line | None:
-        """Return the line through three infos; None where there is none."""
+        """Return the line through three infos; None if they are not on a line."""
         for name in ("shape", "value"):
             dims = [getattr(info, name) for info in infos]
             if None in dims:
@@ -228,7 +228,7 @@ class _Line(NamedTuple):
         return _Line(*infos[:2])
 
     def at(self, size: int, first: int, second: int) -> TensorInfo | None:
-        """Return the info at a size; None where an extent that varies is below 2."""
+        """Return the info at a size; None if an extent that varies is below 2."""
 
         def dims(a: tuple[Dim, ...] | None, b: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
             if a is None or b is None or a == b:

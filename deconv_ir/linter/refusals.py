@@ -1,6 +1,6 @@
-"""Layers that OpenVINO's reader refuses, and this one accepts.
+"""Layers that OpenVINO's reader rejects, and this one accepts.
 
-Measured with OpenVINO 2026.4: `make mutate-lint` asks it again where it is installed.
+Measured with OpenVINO 2026.4; `make mutate-lint` repeats the measurement if it is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import AttributeSpec, attributes_of
 
 NO_OPSET: Final = (None, "", "extension", "experimental")
-"""Versions that name no opset."""
+"""Versions that do not name an opset."""
 
 REQUIRED: Final = {
     "DepthToSpace": ("block_size",),
@@ -31,7 +31,7 @@ REQUIRED: Final = {
     "PriorBoxClustered": ("width", "height"),
     "Col2Im": ("strides", "dilations", "pads_begin", "pads_end"),
 }
-"""Attributes that the reader wants, and a class here has a default for, or there is none."""
+"""Attributes that the reader requires, but that have a default or no class here."""
 
 NOT_EMPTY: Final = {
     "PriorBoxClustered": ("width", "height"),
@@ -39,7 +39,7 @@ NOT_EMPTY: Final = {
     "StridedSlice": ("begin_mask",),
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), ("activations",)),
 }
-"""Lists that the reader does not take empty."""
+"""Lists that must not be empty for the reader."""
 _TOP: Final = dict.fromkeys(("nms_top_k", "keep_top_k", "background_class"), (-1.0, math.inf))
 RANGES: Final[dict[str, dict[str, tuple[float, float]]]] = {
     "MatrixNms": _TOP,
@@ -55,7 +55,7 @@ RANGES: Final[dict[str, dict[str, tuple[float, float]]]] = {
     },
     "ExtractImagePatches": dict.fromkeys(("sizes", "strides", "rates"), (1.0, math.inf)),
 }
-"""Type -> attribute -> the smallest and the largest number that the reader takes."""
+"""Type -> attribute -> the smallest and the largest number that the reader accepts."""
 EVERY: Final = (-math.inf, math.inf)
 EQUALLY_LONG: Final = {
     "StridedSlice": tuple(
@@ -64,7 +64,7 @@ EQUALLY_LONG: Final = {
     "BinaryConvolution": ("strides", "dilations", "pads_begin", "pads_end"),
     "PriorBoxClustered": ("width", "height"),
 }
-"""Lists that have as many elements as each other."""
+"""Lists that must have equal lengths."""
 
 _DIGITS: Final = r"\s*[-+]?\d+\s*"
 _REAL: Final = r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*"
@@ -86,7 +86,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
     "ROIPooling": {"method": "max|bilinear"},
     "RandomUniform": {"alignment": "tensorflow|pytorch"},
 }
-"""Words of operations that have no class here: type -> attribute -> alternatives.
+"""Words of operations that are not implemented here: type -> attribute -> alternatives.
 
 Source, as of the names below: OpenVINO operation specifications.
 """
@@ -127,11 +127,11 @@ FORMS: Final = {
     **dict.fromkeys(_TYPE_NAMES.split(), (_TYPES, "an element type of the opsets, such as f32")),
     "auto_pad": (_PADS, _PADS.replace("|", ", ")),
 }
-"""Values of attributes of operations that have no class here: name -> expression, in words."""
+"""Values of attributes of operations without a class here: name -> expression, in words."""
 
 
 def refused_form(index: int, layer: Layer) -> Iterator[Report]:
-    """Look at the version: an extension may have any, an operation of an opset may not."""
+    """Check the version: an extension may have any, an operation of an opset may not."""
     from deconv_ir.ops.opsets import OPERATIONS
 
     if layer.version in NO_OPSET and layer.type in OPERATIONS:
@@ -145,7 +145,7 @@ def refused_form(index: int, layer: Layer) -> Iterator[Report]:
 
 
 def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
-    """Look at the spelling of words and element types, and for attributes that are left out."""
+    """Check the spelling of words and element types, and search for missing attributes."""
     written = dict(layer.attributes)
     operation = type(layer.operation)
     known = {spec.name: spec for spec in attributes_of(operation)} if operation.versions else {}
@@ -176,7 +176,7 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
 
 
 def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | None) -> str:
-    """Return what is read in place of a value; empty where that is read."""
+    """Return the accepted spelling of a value; empty if the value is accepted."""
     if value and not value.strip():
         return "nothing, or a value"
     if not value and name in NOT_EMPTY.get(layer.type, ()):
@@ -209,7 +209,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def unmatched_variables(layers: Sequence[Layer]) -> Iterator[Report]:
-    """Look for Assigns to a variable that no ReadValue has."""
+    """Report Assigns to a variable that no ReadValue has."""
     read = {dict(layer.attributes).get("variable_id") for layer in layers if layer.type != "Assign"}
     for index, layer in enumerate(layers):
         name = dict(layer.attributes).get("variable_id")
@@ -222,7 +222,7 @@ def unmatched_variables(layers: Sequence[Layer]) -> Iterator[Report]:
 
 
 def _refused_by_form(layer: Layer, name: str, value: str) -> str:
-    """Judge an attribute of an operation that has no class here, such as NonMaxSuppression."""
+    """Check an attribute of an operation without a class here, such as NonMaxSuppression."""
     from deconv_ir.ops.opsets import OPERATIONS
 
     if layer.type not in OPERATIONS or layer.operation.implemented:

@@ -1,4 +1,4 @@
-"""Reports: what a rule says about a file, before it becomes a finding."""
+"""Reports: problems that a rule reports, before they become findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Fix(NamedTuple):
 
     edits: tuple[Edit, ...] = ()
     safe: bool = False
-    """The rest of the file confirms it: `--fix` makes it, `--unsafe-fixes` the others too."""
+    """Whether the rest of the file confirms it; `--fix` applies only such fixes."""
 
 
 NO_FIX = Fix()
@@ -36,15 +36,15 @@ class Report(NamedTuple):
     hint: str | None = None
     """A possible remedy."""
     fix: Fix = NO_FIX
-    """Without edits: there is none."""
+    """The fix; without edits, none."""
     related: int | None = None
     """Index of another layer that is involved."""
     layer: str | None = None
-    """The layer that the library names, where it gives a line instead of a location."""
+    """The layer named by the library, if it gives a line instead of a location."""
 
     @classmethod
     def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> Report:
-        """Make a report of an error of the library, or of a finding of inference."""
+        """Convert an error of the library, or a finding of inference, to a report."""
         report = cls(found.message, found.location, found.expected, found.actual, found.hint, fix)
         if report.location is not None or found.line is None:
             return report

@@ -33,12 +33,12 @@ FAMILIES = {
     "8": "decoders",
     "9": "redundancy",
 }
-"""First digit of a rule's code -> its family, which is also the module that defines it."""
+"""First digit of a rule's code -> its family, which is also its module."""
 
 DECONVOLUTION = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 """The transposed convolutions of OpenVINO's opsets."""
 ANY_DECONVOLUTION = (*DECONVOLUTION, "ConvTranspose", "ConvolutionBackwardData")
-"""Those, and the ones of oneDNN Graph."""
+"""The transposed convolutions of OpenVINO's opsets and of oneDNN Graph."""
 
 
 REGISTRY: dict[str, Rule] = {}
@@ -61,34 +61,34 @@ class Rule(Record):
     text: str = field()
     """A title of one line, why the mistake matters and, indented, `fails`."""
     fails: str = field(default="")
-    """The few lines of XML (or JSON) that show the mistake.  An element takes the place of the one
-    with its id in the example network of docs/rules.md."""
+    """The few lines of XML (or JSON) that show the mistake.  An element replaces the one with its
+    id in the example network of docs/rules.md."""
     weights: str = field(default="")
-    """Contents of the .bin that the fragment needs: a type and values, or ``zeros`` and a number of
-    bytes.  Empty: the network's own."""
+    """Contents of the .bin for the fragment: a type and values, or ``zeros`` and a number of bytes.
+    Empty: the network's .bin."""
     library_rules: tuple[str, ...] = field(default=())
     """`rule` of the errors and findings of the library that belong to this rule; see `claims`."""
     types: tuple[str, ...] = field(default=())
-    """Types of layers that the rule is about: without one of them in the graph it is not run.
-    Empty: it always is."""
+    """Types of layers that the rule checks: it is not run for a graph without them.  Empty: it is
+    always run."""
     when: str = field(default="")
-    """Name of an attribute of `LintContext` that is empty, or false, where the rule has nothing to
-    report; its module is not imported then."""
+    """Name of an attribute of `LintContext`: if it is empty or false, the rule is not run, and its
+    module is not imported."""
     fix: str = field(default="")
     """Description of the fix that `--fix` makes; empty: no fix."""
     deep: bool = field(default=False)
-    """It reads all weights, so it runs only with `--deep`."""
+    """Whether the rule reads all weights; if so, it runs only with `--deep`."""
     claims: Claims | None = field(default=None)
-    """Whether a finding with one of `library_rules` belongs to this rule. Rules are asked in the
-    order of their codes; the first one gets it."""
+    """Whether a finding with one of `library_rules` belongs to this rule.  Rules are tried in the
+    order of their codes; the finding belongs to the first that claims it."""
     present: Present | None = field(default=None)
-    """Makes the report of a finding of the library, or None where `check` reports the same;
-    default: `Report.of`."""
+    """Makes the report of a finding of the library, or None if `check` reports the same; default:
+    `Report.of`."""
     check: Check | None = field(default=None)
     """Finds the mistakes in one file."""
     check_layer: CheckLayer | None = field(default=None)
-    """Finds the mistakes in one layer of `types` from its attributes, ports and inputs alone.
-    Layers that differ only in name and id are checked once as long as there is nothing to report.
+    """Finds the mistakes in one layer of `types` from its attributes, ports and inputs. Layers that
+    differ only in name and id are checked once if the first has no mistakes.
     """
 
     @property
@@ -115,7 +115,7 @@ class Rule(Record):
         return textwrap.dedent(fails).strip("\n").rstrip()
 
     def _parts(self) -> tuple[str, str, str]:
-        """Cut the text at the indented fragment."""
+        """Split the text at the indented fragment."""
         import inspect
 
         return inspect.cleandoc(self.text).partition("\n\n    ")
@@ -140,7 +140,7 @@ def check_once(
     key: Callable[[Layer], Hashable],
     check: Callable[[int, Layer], Iterator[Report]],
 ) -> Iterator[Report]:
-    """Check layers; of those with one key, no more once there is nothing to report."""
+    """Check layers; once a layer has no mistakes, skip others with the same key."""
     right: set[Hashable] = set()
     for index, layer in layers:
         if (own := key(layer)) not in right:
@@ -155,12 +155,13 @@ def rule(
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a rule by the function that finds its mistakes.
 
-    `takes` are the `library_rules`, with blanks between; `facts` are further fields.
+    `takes` are the `library_rules`, separated by blanks; `facts` are further fields.
 
     The docstring is the text.  The parameters say what is checked: `context`, a file; `index`,
     `layer` and `context`, one layer of `types` (see `Rule.check_layer`); those with `operation`,
-    one layer whose attributes and inputs are valid; `found` and `context`, what the library found
-    (see `Rule.present`).  A function without parameters is not called: that is reported as it is.
+    one layer whose attributes and inputs are valid; `found` and `context`, a finding of the library
+    (see `Rule.present`).  A function without parameters is not called: findings are reported
+    unchanged.
     """
 
     def declare(function: Callable[..., Any]) -> Rule:

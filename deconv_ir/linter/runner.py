@@ -1,4 +1,4 @@
-"""Checking many files: in order, from the cache where that knows, in several processes."""
+"""Check of many files: in order, with the cache, in several processes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from deconv_ir.linter.options import Options
 
 PARALLEL_FILES = 8
 PARALLEL_BYTES = 4 << 20
-"""With fewer files, or less to read, starting processes takes longer than it saves."""
+"""Minimum number of files and bytes for which starting processes pays off."""
 
 
 class Job(Record):
     """One file to check."""
 
     file: str = field()
-    """The .xml, as messages name it."""
+    """Path of the .xml, also for messages."""
     options: Options = field()
     weights: str | None = field(default=None)
     """The .bin, if it is not next to the .xml."""
     cache: str | None = field(default=None)
-    """Folder of the cache; None: none is used."""
+    """Folder of the cache; None: no cache."""
     limits: Limits = field(default=DEFAULT_LIMITS)
 
     @property
     def weights_path(self) -> str:
-        """Where the .bin should be."""
+        """The expected path of the .bin."""
         return self.weights or weights_beside(self.file)
 
 
@@ -57,7 +57,7 @@ def check(job: Job) -> Result:
 
 
 def _light(result: Result) -> Result:
-    """Leave out what is large, and only serves to fix."""
+    """Remove large data that is only needed for fixes."""
     findings = [
         f._replace(expected=plain(f.expected), actual=plain(f.actual), location=None)
         for f in result.findings
@@ -67,14 +67,14 @@ def _light(result: Result) -> Result:
 
 
 def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Result]:
-    """Check files, and give the results in the order of the jobs.
+    """Check files, and yield the results in the order of the jobs.
 
-    `processes` is by default one for each core, or none but this one when there is little to do.
+    By default, one process per core is used, or only this process if there is little work.
 
     Raises
     ------
     ResourceError
-        The system ended one of the processes, as it does where memory is short.
+        The system ended a process, for example because memory is short.
     """
     count = processes if processes is not None else _worthwhile(jobs)
     if count <= 1 or len(jobs) < 2:
@@ -84,7 +84,7 @@ def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Res
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    # Not fork: a library may be used from a process with threads.
+    # Not fork: the library may be used in a process with threads.
     context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
     with ProcessPoolExecutor(min(count, len(jobs)), mp_context=context) as pool:
         chunk = max(1, min(16, len(jobs) // (4 * count)))

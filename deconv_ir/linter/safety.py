@@ -1,4 +1,4 @@
-"""Whether a fix is safe: all statements about a tensor but the one to be changed agree."""
+"""Safety of fixes: all statements about a tensor, except the changed one, must agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deconv_ir.ops.base import attributes_of
 
 
 def supports_shape(context: LintContext, index: int, side: str, port: int, shape: Shape) -> bool:
-    """Whether all that is stated about a tensor, except at one port, is a shape."""
+    """Whether all statements about a tensor, except at one port, agree with a shape."""
     source = _source(context, index, side, port)
     if source is None or not _is_sound(context, source[0]):
         return False
@@ -33,7 +33,7 @@ def supports_shape(context: LintContext, index: int, side: str, port: int, shape
 def supports_type(
     context: LintContext, index: int, side: str, port: int, kind: ElementType
 ) -> bool:
-    """Whether all that is stated about a tensor, except at one port, is a type."""
+    """Whether all statements about a tensor, except at one port, agree with a type."""
     source = _source(context, index, side, port)
     if source is None or not _is_sound(context, source[0]):
         return False
@@ -56,7 +56,7 @@ def supports_attribute(context: LintContext, index: int, name: str, value: str) 
 
     layer = context.graph.layers[index]
     if _unknown_attributes(context, index) or len(layer.inputs) > 2:
-        return False  # an output_shape input decides the dims, whatever the attribute says
+        return False  # an output_shape input determines the dims, for any value of the attribute
     if not all(
         port.shape is not None
         and all_declare(context.evidence.consumers.get((index, i), ()), port.shape)
@@ -74,7 +74,7 @@ def supports_attribute(context: LintContext, index: int, name: str, value: str) 
 
 
 def supports_size(context: LintContext, index: int, start: int, end: int) -> bool:
-    """Whether a constant's port and consumers confirm it, and no other has its bytes."""
+    """Whether a constant's port and consumers confirm a size, and its bytes are not shared."""
     (port,) = context.graph.layers[index].outputs
     if context.weights is None or end > len(context.weights):
         return False
@@ -95,7 +95,7 @@ def _source(context: LintContext, index: int, side: str, port: int) -> tuple[int
 
 
 def _is_sound(context: LintContext, index: int) -> bool:
-    """Whether nothing is in doubt about how a layer computes its outputs."""
+    """Whether the computation of a layer's outputs is certain."""
     layer = context.graph.layers[index]
     written = {name for name, value in layer.attributes if value.strip()}
     return (
@@ -114,7 +114,7 @@ def _is_sound(context: LintContext, index: int) -> bool:
 def _may_be_misdeclared(context: LintContext, index: int, port: int) -> bool:
     """Whether an input port is wrong, rather than the edge that leads to it.
 
-    The layer works with what the edge brings, and no other tensor is as the port declares.
+    The layer works with the edge's tensor, and no other tensor matches the port.
     """
     if index in context.unfit or index in context.evidence.disputed:
         return False
@@ -124,7 +124,7 @@ def _may_be_misdeclared(context: LintContext, index: int, port: int) -> bool:
 
 
 def _unknown_attributes(context: LintContext, index: int) -> bool:
-    """Whether a layer has attributes that its operation does not."""
+    """Whether a layer has attributes that its operation does not have."""
     layer = context.graph.layers[index]
     operation = find_operation(layer.type, layer.version)
     if operation is None:

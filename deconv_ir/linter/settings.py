@@ -1,4 +1,4 @@
-"""All settings: their form, meaning and check; the page and the JSON schema are made of them."""
+"""All settings: their form, meaning and check, from which page and JSON schema are generated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deconv_ir.ir.record import NamedTuple
 
 
 class Form(enum.Enum):
-    """Forms of values, as messages name them."""
+    """Forms of values, with their names in messages."""
 
     LIST = "a list of strings"
     WORD = "a string"
@@ -24,19 +24,19 @@ class Setting(NamedTuple):
     name: str
     form: Form
     default: str
-    """As the page shows it."""
+    """Text of the default value on the page."""
     text: str
     """The description of the setting."""
     choices: tuple[str, ...] = ()
-    """The words that are valid; empty: all are."""
+    """The valid words; empty: all words."""
 
     def read(self, value: Any) -> Any:
-        """Return a value from TOML as `Config` holds it.
+        """Return a value from TOML in the form of `Config`.
 
         Raises
         ------
         ValueError
-            It is of another form; the message says which one is expected.
+            The value has another form; the message states the expected one.
         """
         match self.form:
             case Form.LIST if _is_list(value):
@@ -68,7 +68,7 @@ class Setting(NamedTuple):
 
     @property
     def form_shown(self) -> str:
-        """The form, as the page shows it."""
+        """Text of the form on the page."""
         if self.choices and self.form is Form.WORD:
             return ", ".join(f"`{word}`" for word in self.choices)
         return self.form.value

@@ -27,7 +27,7 @@ _GAP: Final = re.compile(r"\s*(?:<!--.*?-->\s*)*", re.DOTALL)
 
 
 class Directive:
-    """A word of a comment: the rules that it silences, and where."""
+    """A word of a comment: the rules that it silences, and their scope."""
 
     __slots__ = ("codes", "owner", "span", "used", "word")
 
@@ -35,22 +35,22 @@ class Directive:
         self, word: str, codes: frozenset[str], owner: int | None, span: tuple[int, int]
     ) -> None:
         self.word = word
-        """As the comment has it; empty: all rules."""
+        """The word in the comment; empty: all rules."""
         self.codes = codes
         self.owner = owner
-        """Where the layer or edge begins; None: the whole file."""
+        """Start of the layer or edge; None: the whole file."""
         self.span = span
         self.used = False
 
 
 class Suppressions:
-    """The rules that the comments of one file silence; its parts begin at `starts`, in order."""
+    """The rules that a file's comments silence; `starts` has the offsets of its parts, in order."""
 
     def __init__(self, source: Source, starts: Sequence[int]) -> None:
         self.directives: dict[int | None, list[Directive]] = {}
-        """Where a layer or an edge begins, or None for the whole file -> what is silent."""
+        """Start of a layer or an edge, or None for the whole file -> its directives."""
         self.mistakes: list[tuple[tuple[int, int], str]] = []
-        """Comments that name no rule: their spans, and why."""
+        """Comments that do not name a rule: their spans, and the reasons."""
         known = set(starts)
         for start, end in source.comments:
             text = source.text[start:end]
@@ -79,7 +79,7 @@ class Suppressions:
                 except DeconvError as error:
                     self.mistakes.append(((start, end), str(error)))
                     continue
-                # A comment that silences too much would also silence the finding that says so.
+                # A comment that silences too much would also silence the finding about it.
                 codes = codes if len(codes) == 1 else codes - {OWN_RULE}
                 found = Directive(word, codes, owner, (start, end))
                 self.directives.setdefault(owner, []).append(found)
@@ -99,13 +99,13 @@ class Suppressions:
     def unused(
         self, asked: Collection[str], *, selected: bool
     ) -> Iterator[tuple[tuple[int, int], str]]:
-        """Iterate over the comments that silenced nothing: their spans, and a message.
+        """Iterate over the unused comments: their spans, and a message.
 
-        Rules `asked` were run: a comment about another one may be needed.  Where only a few were
-        `selected`, a comment about a family is not judged by some of its rules.
+        Only rules in `asked` were run: a comment about another one may be needed.  If only a few
+        were `selected`, a comment about a family is not checked with some of its rules.
         """
         for directive in (d for found in self.directives.values() for d in found):
-            # Rules that read all weights are mostly not run.
+            # Rules that read all weights are usually not run.
             judged = {c for c in directive.codes if not RULES[c].deep} or directive.codes
             run = judged.intersection(asked)
             if directive.used or OWN_RULE in judged or not run or (selected and run < judged):
@@ -116,7 +116,7 @@ class Suppressions:
 
 
 def _is_meant(text: str) -> bool:
-    """Whether a comment is nearly one for this linter: a letter or the colon is wrong."""
+    """Whether a comment looks like one for this linter, with a wrong letter or colon."""
     match = _NEARLY.match(text)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""The .bin as the linter sees it: it notes which bytes a verdict rests on."""
+"""A view of the .bin that records the bytes on which a verdict depends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deconv_ir.formats.openvino_xml.weights import Weights
 
 
 class WeightsView:
-    """A weights file that remembers what was read of it: offsets and sizes, in order.
+    """A weights file that records all reads: offsets and sizes, in order.
 
     Raises
     ------
@@ -35,7 +35,7 @@ class WeightsView:
         Raises
         ------
         WeightsError
-            They are not all in the file.
+            The file has fewer bytes.
         """
         view = self._weights.read(offset, size)
         self.reads.append((offset, size))
@@ -43,7 +43,7 @@ class WeightsView:
 
 
 def fingerprint(weights: WeightsView, reads: Sequence[tuple[int, int]]) -> str | None:
-    """Return a hash of what was read of a weights file; None if the file is too short now."""
+    """Return a hash of the recorded reads of a weights file; None if it is now too short."""
     import hashlib
 
     digest = hashlib.sha256(str(len(weights)).encode())

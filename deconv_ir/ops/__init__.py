@@ -1,7 +1,7 @@
-"""Operations: one file each, or one family of one-liners.
+"""Operations: one file for each, or for a family of one-liners.
 
-Files are imported when a model needs them; `_index.py`, which `make regen`
-writes, says which file holds which type.
+Files are imported when a model needs them; `_index.py`, written by `make regen`, maps types to
+files.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ __all__ = ["all_operations", "find_operation"]
 
 
 def find_operation(kind: str, version: str | None = None) -> type[Operation] | None:
-    """Return the class of a layer type; None where there is none.
+    """Return the class of a layer type; None if the type is unknown.
 
     Parameters
     ----------
     kind : str
         `type` of the layer.
     version : str, optional
-        `version` of the layer; None or empty: the newest one.  An opset without a
-        version of the type has the newest one before it, as in OpenVINO's reader.
+        `version` of the layer; None or empty: the newest.  For an opset without a version of the
+        type, the newest earlier version is used, as in OpenVINO's reader.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Statistics of whole axes, collected tile by tile: the first of two passes."""
+"""Statistics over whole axes, collected tile by tile: the first of two passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deconv_ir.ops.tile_rules import FixedArrays
 
 
 class Given(Operation):
-    """An array that was computed before."""
+    """An operation that returns an array computed earlier."""
 
     value: FixedArrays = field()
 
@@ -30,7 +30,7 @@ class Given(Operation):
 
 
 class Standardize(Operation):
-    """(x - mean) * factor, both broadcast along the axes that were seen whole.
+    """(x - mean) * factor, both broadcast along the reduced axes.
 
     Further inputs are the scale and bias of each channel.
     """
@@ -57,13 +57,13 @@ class Standardize(Operation):
 
 
 def _kept(box: Box, shape: Sequence[int]) -> tuple[slice, ...]:
-    """Return where a box lies in an array that is 1 along the axes that were seen whole."""
+    """Return the index of a box in an array with extent 1 along the reduced axes."""
     spans = [(0, 1) if n == 1 else span for n, span in zip(shape, box, strict=True)]
     return inside(tuple(spans), whole_box(shape))
 
 
 class Folded:
-    """Elements, transformed, folded by a ufunc in f64; the result is rounded once."""
+    """A reduction of transformed elements by a ufunc in f64; the result is rounded once."""
 
     inputs = 0
 
@@ -84,13 +84,13 @@ class Folded:
         self._total = np.full(kept, start, np.float64)
 
     def measure(self, array: Array) -> Array:
-        """Fold the elements of a box."""
+        """Reduce the elements of a box."""
         part = self._before(array.astype(np.float64))
         folded: Array = self._fold.reduce(part, axis=self._axes, keepdims=True)
         return folded
 
     def add(self, box: Box, measured: Array) -> None:
-        """Fold the result of a box with those before."""
+        """Combine the result of a box with those before."""
         at = _kept(box, self._total.shape)
         self._total[at] = self._fold(self._total[at], measured)
 
@@ -104,7 +104,8 @@ class Folded:
 class Moments:
     """Mean and variance along axes, by the pairwise formula of Chan, Golub and LeVeque, in f64.
 
-    With groups, those of channels are merged; scale and bias of the channels follow.
+    With groups, the moments of a group's channels are merged; scale and bias of the channels
+    follow.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class Moments:
         self._squares[at] += squares + step * step * old * new / (old + new)
 
     def result(self) -> Operation:
-        """Return what subtracts the mean, and multiplies."""
+        """Return the operation that subtracts the mean and multiplies."""
         mean, variance = self._mean, self._squares / self._count
         if self._groups is not None:
             mean, variance = _merge(mean, variance, self._groups)
@@ -149,7 +150,7 @@ class Moments:
 
 
 def _merge(mean: Array, variance: Array, groups: int) -> tuple[Array, Array]:
-    """Return mean and variance of each channel's group, from those of equally large channels."""
+    """Return mean and variance of each channel's group, from those of the channels."""
     rows = mean.shape[0], groups, -1
     means, variances = mean.reshape(rows), variance.reshape(rows)
     common = means.mean(axis=2, keepdims=True)

@@ -1,8 +1,8 @@
 """Typed attributes of operations, and their registration: imported by every operation file.
 
-An operation is a frozen record; its fields, made by `attribute`, carry how the
-IR writes them, what values are allowed and whether the document requires them.
-`operation` registers the class under its type and versions.
+An operation is a frozen record; its fields, made by `attribute`, define their spelling in the IR,
+the allowed values, and whether the document requires them.  `operation` registers the class under
+its type and versions.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ MAX_INTEGER = 2**63 - 1
 
 
 class Kind(NamedTuple):
-    """The way an attribute is written.
+    """The format of an attribute.
 
     Attributes
     ----------
     parse : callable
-        Takes the text of the attribute; raises ValueError where it is not allowed.
+        Parses the text of the attribute; raises ValueError if the value is not allowed.
     allowed : str
         The allowed values in words, for messages.
     format : callable
         The inverse of `parse`.
     per_axis : bool
-        It has one value for each spatial axis.
+        The attribute has one value for each spatial axis.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def number(*, minimum: float | None = None) -> Kind:
 
 
 def boolean() -> Kind:
-    """``true`` or ``false``; 1 and 0 are read too.
+    """``true`` or ``false``; 1 and 0 are accepted too.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) 
 
 
 def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
-    """One of the words of a table; a member is written as the first word for it."""
+    """One of the words of a table; a member is written as its first word."""
     words: dict[enum.Enum, str] = {}
     for word, member in table.items():
         words.setdefault(member, word)
@@ -217,7 +217,7 @@ def numbers() -> Kind:
 
 
 def choices(values: type[enum.Enum]) -> Kind:
-    """Some of an enum's values, separated by commas; case is ignored."""
+    """Values of an enum, separated by commas; case is ignored."""
     one = choice(values)
     allowed = one.allowed.replace("one of", "words separated by commas, each one of")
     return _listed(one.parse, allowed, one.format)
@@ -256,7 +256,7 @@ def element_type() -> Kind:
 
 
 def result_type() -> Kind:
-    """The element type of an output, which arrays can have: neither dynamic nor string."""
+    """The element type of an output that arrays can have: neither dynamic nor string."""
 
     def parse(text: str) -> ElementType:
         found = parse_element_type(text)
@@ -280,7 +280,7 @@ def text() -> Kind:
 
 
 class AttributeSpec(Field):
-    """A declared attribute, as `attributes_of` lists them; `name` is as the IR writes it."""
+    """A declared attribute, as listed by `attributes_of`; `name` is its name in the IR."""
 
     __slots__ = ("kind", "name", "required")
 
@@ -308,14 +308,14 @@ def attribute(
     Parameters
     ----------
     kind : Kind
-        The way it is written.
+        The format of the attribute.
     default : Any, optional
-        Its value where it is absent; without one, absence is an error.
+        Its value if it is absent; without a default, absence is an error.
     required : bool
-        The document requires it, though readers tolerate its absence; the
-        linter reports that.
+        The document requires the attribute, although readers tolerate its absence; the linter
+        reports a missing one.
     name : str, optional
-        Its name in the IR, where that is not a Python name.
+        Its name in the IR, if that is not a Python name.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def parse_attributes(
 ) -> tuple[Operation | None, list[AttributeValueError]]:
     """Make an operation from its attributes as written.
 
-    Returns None where an attribute is wrong, and all errors, one an attribute.
+    Returns None if an attribute is wrong, and all errors, one for each attribute.
     """
     values: dict[str, Any] = {}
     errors: list[AttributeValueError] = []
@@ -378,7 +378,7 @@ def parse_attributes(
 
 
 def format_attributes(operation: Operation) -> dict[str, str]:
-    """Write the attributes of an operation as the IR does; absent ones stay absent."""
+    """Return the attributes of an operation as text for the IR; absent ones stay absent."""
     written: dict[str, str] = {}
     for spec in attributes_of(type(operation)):
         value = getattr(operation, spec.field)
@@ -444,7 +444,7 @@ def declare(
         ):
             source = f"{kind}-{versions[0].removeprefix('opset')}"
             cls.__doc__ = f"{cls.__doc__}\n\nSource: OpenVINO operation specification, {source}."
-        # Where pickle looks for it; some classes are made by functions.
+        # The name under which pickle looks for the class; some classes are made by functions.
         vars(sys.modules[cls.__module__]).setdefault(cls.__qualname__, cls)
         for version in versions or ("",):
             REGISTRY.setdefault(kind, {})[version] = cls
@@ -454,10 +454,10 @@ def declare(
 
 
 class TakesOut(Operation):
-    """An operation of one output whose `compute` takes an array for it, as NumPy's `out`."""
+    """An operation with one output whose `compute` takes an array like NumPy's `out`."""
 
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
-        """Compute the output; into `out` where there is one and the kernel can write to it."""
+        """Compute the output, into `out` if it is given and the kernel can write to it."""
         raise NotImplementedError
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
@@ -473,9 +473,9 @@ class TakesOut(Operation):
 
 
 class UnknownOperation(Operation):
-    """A layer of a type or version without an implementation: it loads, and cannot run.
+    """A layer whose type or version is not implemented: it loads, but cannot run.
 
-    `hint` names a type that may be meant; None: one of OpenVINO's that is like it.
+    `hint` names a similar type; None: the nearest of OpenVINO's types.
     """
 
     implemented = False

@@ -1,4 +1,4 @@
-"""Functions to which operations are bound when shapes, and some inputs, are known.
+"""Functions to which operations are bound when shapes and some inputs are known.
 
 See `Operation.bind`.
 """
@@ -16,7 +16,7 @@ from deconv_ir.ops.checks import known_integers
 
 
 def known_lists(inputs: Infos) -> list[tuple[int, ...]] | None:
-    """Return the elements of all of these inputs; None unless every one is known."""
+    """Return the elements of all inputs; None unless all are known."""
     found = [known_integers(info) for info in inputs]
     known = [values for values in found if values is not None]
     return known if len(known) == len(found) else None
@@ -26,39 +26,39 @@ Lists = Sequence[tuple[int, ...]]
 
 
 class OfLists(Operation, abc.ABC):
-    """An operation on one array, whose other inputs are small lists."""
+    """An operation on an array whose other inputs are small lists."""
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Find once what the lists say, where they are known."""
+        """Evaluate the lists once if they are known."""
         known = known_lists(inputs[1:])
         if known is None:
             return super().bind(inputs, outputs, context)
         return self.bind_known(static(inputs[0].shape), known, outputs)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        """Find what boxes are made of, where the lists are known."""
+        """Find the input boxes if the lists are known."""
         known = known_lists(inputs[1:])
         if known is None:
             return super().tile(boxes, inputs, outputs, context)
         return self.tile_known(boxes, inputs, outputs, known)
 
     def tile_known(self, boxes: Boxes, inputs: Infos, outputs: Infos, lists: Lists) -> LayerTile:
-        """Return the tile of `Operation.tile`, given the lists."""
+        """Return the result of `tile`, given the lists."""
         raise NotImplementedError
 
     @abc.abstractmethod
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Return what computes the outputs, given the shape of the first input and the lists."""
+        """Return a call that computes the outputs, given the first input's shape and the lists."""
 
 
 def reshaped(output: TensorInfo) -> Call:
-    """Show the elements of the first input in the shape of the output."""
+    """Return a call that views the first input in the shape of the output."""
     shape = static(output.shape)
     return lambda arrays, out: (arrays[0].reshape(shape),)
 
 
 def indexed(*indices: Any) -> Call:
-    """Show parts of the first input, one an output."""
+    """Return a call that views parts of the first input, one for each output."""
     if len(indices) == 1:
         (index,) = indices
         return lambda arrays, out: (arrays[0][index],)
@@ -66,7 +66,7 @@ def indexed(*indices: Any) -> Call:
 
 
 def cut_along(axis: int, outputs: Infos) -> Call:
-    """Show the first input in parts, one after the other along an axis."""
+    """Return a call that views consecutive parts of the first input along an axis."""
     indices, start = [], 0
     for output in outputs:
         stop = start + static(output.shape)[axis]

@@ -1,4 +1,4 @@
-"""Checks, which raise ShapeError, and small dim helpers that many operations share."""
+"""Checks that raise ShapeError, and small dim helpers that many operations share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS
 
 VALUE_LIMIT = 64
-"""Elements beyond which a tensor is not a shape, and inference does not track its value."""
+"""Maximum number of elements of a tensor whose value inference tracks."""
 
 _FAMILIES = {
     "float": "a floating-point type",
@@ -32,7 +32,7 @@ def misfit(
     expected: object,
     attribute: str | None = None,
 ) -> ShapeError:
-    """Return the error that something must be of some form, which it is not."""
+    """Return the error for a value that does not have the required form."""
     shown = format_shape(found) if isinstance(found, tuple) else found
     message = f"{name} must {must}, found {shown}"
     return ShapeError(message, attribute=attribute, expected=expected, actual=shown, rule=rule)
@@ -41,7 +41,7 @@ def misfit(
 def shape_misfit(
     rule: str, name: str, found: Shape, must: str, expected: Shape, end: str = ""
 ) -> ShapeError:
-    """Return the error ``NAME FOUND MUST EXPECTED END`` about two shapes."""
+    """Return the error ``NAME FOUND MUST EXPECTED END`` for two shapes."""
     wanted, actual = format_shape(expected), format_shape(found)
     message = f"{name} {actual} {must} {wanted}{end}"
     return ShapeError(message, expected=wanted, actual=actual, rule=rule)
@@ -72,7 +72,7 @@ def check_type(
 
 
 def merged_type(inputs: Infos, names: Sequence[str], family: str = "any") -> ElementType | None:
-    """Return the element type that the named inputs share; None where none is determined."""
+    """Return the element type that the named inputs share; None if none is determined."""
     found: ElementType | None = None
     first = ""
     for info, name in zip(inputs, names, strict=False):
@@ -99,7 +99,7 @@ def check_integers(info: TensorInfo, name: str, *ranks: int) -> None:
 
 
 def check_lists(inputs: Infos, names: Sequence[str], *ranks: int) -> None:
-    """Require the named inputs that are there to hold integers, and to have one of these ranks."""
+    """Require the named inputs, if present, to hold integers and to have one of these ranks."""
     for info, name in zip(inputs, names, strict=False):
         check_integers(info, name, *ranks)
 
@@ -120,7 +120,7 @@ def check_least_rank(info: TensorInfo, name: str, least: int) -> None:
 
 
 def check_count(count: int | None, name: str, wanted: int, rule: str = "input-shape") -> None:
-    """Require a list to have an element for each of `wanted` things; None: not known."""
+    """Require a list to have `wanted` elements, unless a number is None: not known."""
     if count not in (None, wanted):
         raise misfit(rule, name, f"have {wanted} elements", count, wanted)
 
@@ -140,14 +140,14 @@ def check_axes(info: TensorInfo, data: Shape) -> tuple[int, ...] | None:
 
 
 def check_axis_count(count: int) -> None:
-    """Require a number of axes that an array can have."""
+    """Require a number of axes to be one that an array can have."""
     if count > DEFAULT_LIMITS.rank:
         message = f"the output would have {count} axes, the limit is {DEFAULT_LIMITS.rank}"
         raise ShapeError(message, expected=f"<= {DEFAULT_LIMITS.rank}", actual=count, rule="rank")
 
 
 def check_shape(info: TensorInfo, name: str, wanted: Shape) -> Shape:
-    """Require an input to be compatible with a shape; return what they have in common."""
+    """Require an input to be compatible with a shape; return their intersection."""
     if not compatible(info.shape, wanted):
         asked = format_shape(wanted)
         raise misfit("input-shape", name, f"have shape {asked}", info.shape, asked)
@@ -182,7 +182,7 @@ def only(array: Array, name: str) -> Array:
 
 
 def known_integers(info: TensorInfo) -> tuple[int, ...] | None:
-    """Return the elements of a tensor; None unless every one is known."""
+    """Return the elements of a tensor; None unless all are known."""
     if info.value is None:
         return None
     found = tuple(v for v in info.value if isinstance(v, int))
@@ -190,7 +190,7 @@ def known_integers(info: TensorInfo) -> tuple[int, ...] | None:
 
 
 def known_integer(info: TensorInfo, name: str) -> int | None:
-    """Return the only element of a tensor; None where it is not known."""
+    """Return the only element of a tensor; None if it is not known."""
     values = known_integers(info)
     if values is None:
         return None
@@ -200,7 +200,7 @@ def known_integer(info: TensorInfo, name: str) -> int | None:
 
 
 def list_length(info: TensorInfo) -> int | None:
-    """Return how many elements a list (or scalar) has; None where it is not known."""
+    """Return the number of elements of a list (or scalar); None if it is not known."""
     if info.value is not None:
         return len(info.value)
     if info.shape is None:
@@ -210,7 +210,7 @@ def list_length(info: TensorInfo) -> int | None:
 
 
 def axis_count(info: TensorInfo) -> int | None:
-    """Return how many axes a list has an element for; None where it is not known."""
+    """Return the number of axes that a list describes; None if it is not known."""
     length = list_length(info)
     if length is not None:
         check_axis_count(length)
@@ -218,7 +218,7 @@ def axis_count(info: TensorInfo) -> int | None:
 
 
 def unknown_shape(info: TensorInfo) -> Shape:
-    """Return the shape that a tensor of unknown values asks for: only its rank is known."""
+    """Return the shape that a tensor of unknown values requests: only its rank is known."""
     length = axis_count(info)
     return None if length is None else (UNKNOWN,) * length
 
@@ -233,7 +233,7 @@ def product(*dims: Dim) -> Dim:
     total: Dim = 1
     for dim in dims:
         total = monotone(lambda x, y: x * y, total, dim)
-    # Anything times 0 is 0, whatever its bound.
+    # Anything times 0 is 0, even without a bound.
     return 0 if any(d == 0 for d in dims) else total
 
 

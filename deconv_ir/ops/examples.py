@@ -1,8 +1,7 @@
-"""The worked examples that operations carry, read from their one-line form.
+"""The worked examples of operations, parsed from their one-line form.
 
-``f32[2,3], i64[1]{0} -> f32[3] | axis=0`` names the inputs, with the elements
-of those whose value matters in braces, the outputs, and the attributes as the
-IR writes them.
+``f32[2,3], i64[1]{0} -> f32[3] | axis=0`` names the inputs, with the elements of those whose value
+matters in braces, the outputs, and the attributes in the IR's form.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ _TENSOR = re.compile(r"(\w+)\[([^\]]*)\](?:\{([^}]*)\})?")
 
 
 class Tensor(NamedTuple):
-    """An input or output of an example; its elements, where they matter."""
+    """An input or output of an example; its elements, if they matter."""
 
     element_type: ElementType
     shape: Shape
     elements: tuple[float, ...] | None = None
 
     def info(self) -> TensorInfo:
-        """Return what inference knows of it."""
+        """Return the inferred info of the tensor."""
         value = reals = None
         if self.elements is not None and self.element_type.is_float:
             reals = self.elements
@@ -36,7 +35,7 @@ class Tensor(NamedTuple):
         return TensorInfo(self.shape, self.element_type, value, reals)
 
     def array(self, seed: int = 0) -> Array:
-        """Make an array: the elements, or small numbers from a seed."""
+        """Return an array: the elements, or small numbers from a seed."""
         shape, dtype = static(self.shape), self.element_type.numpy()
         if self.elements is not None:
             return np.array(self.elements).astype(dtype).reshape(shape)

@@ -1,8 +1,7 @@
-"""NumPy, imported when something first computes, and the precision in which operations compute.
+"""NumPy, imported on first use, and the precision in which operations compute.
 
-f32 and f64, and the integers of 8 to 64 bits, are computed as they are; f16,
-bf16 and smaller floats in f32, integers of fewer bits in i32; the result is
-rounded, or wrapped, once.
+f32, f64 and integers of 8 to 64 bits are computed in their own type; f16, bf16 and smaller floats
+in f32, and integers of fewer bits in i32.  The result is rounded, or wrapped, once.
 """
 
 from __future__ import annotations
@@ -47,20 +46,20 @@ def working_dtype(dtype: Any) -> Any:
 
 
 def keeps_type(element_type: ElementType) -> bool:
-    """Whether arrays of an element type are computed in it."""
+    """Whether arrays of an element type are computed in that type."""
     dtype = element_type.numpy()
     return bool(working_dtype(dtype) == dtype)
 
 
 def widen(array: Array) -> Array:
-    """Return an array in the dtype in which it is computed."""
+    """Return an array in its working dtype."""
     dtype = working_dtype(array.dtype)
     wide: Array = array if dtype == array.dtype else array.astype(dtype)
     return wide
 
 
 def widened_bytes(output: TensorInfo) -> int:
-    """Return the bytes of data and result of an output's shape, where they are widened."""
+    """Return the bytes of widened copies of data and result, given the output."""
     if output.element_type is None:
         return 0
     dtype = output.element_type.numpy()
@@ -69,12 +68,12 @@ def widened_bytes(output: TensorInfo) -> int:
 
 
 def lowest(dtype: Any) -> Any:
-    """Return the number below which arrays of a dtype have none."""
+    """Return the lowest number of a dtype."""
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
 def highest(dtype: Any) -> Any:
-    """Return the number above which arrays of a dtype have none."""
+    """Return the highest number of a dtype."""
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 

@@ -1,4 +1,4 @@
-"""The names of OpenVINO's operations, as its IRs spell them.
+"""The names of OpenVINO's operations in IRs.
 
 Source: OpenVINO documentation, "Available Operation Sets", opset1 to opset17.
 """
@@ -49,7 +49,7 @@ EXTENSIONS: Final = frozenset(
 
 
 def nearest_operation(kind: str, version: str | None) -> str | None:
-    """Return a hint for a type that no opset has; None: an extension's, or nothing is near."""
+    """Return a hint for a type that is in no opset; None: an extension, or no similar name."""
     if kind in OPERATIONS or (version and not version.startswith("opset")):
         return None
     return nearest(kind, OPERATIONS)

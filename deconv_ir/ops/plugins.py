@@ -1,4 +1,4 @@
-"""Operations of other packages: registered by them, or found as their entry points."""
+"""Operations of other packages: registered directly, or found as entry points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "deconv_ir.operations"
-"""Entry points of this group are named as the type of layer that they register."""
+"""Group of entry points; each has the name of the layer type that it registers."""
 
 _Class = TypeVar("_Class", bound=type[Operation])
 
@@ -35,13 +35,13 @@ def register(
     kind : str
         `type` of the layer.
     *versions : str
-        `version` of the layer, oldest first, such as ``extension``; none: any.
+        `version` of the layer, oldest first, such as ``extension``; empty: any.
     inputs : tuple of str
         Names of its inputs.
     required : int, optional
-        Number of inputs that must be there; all, by default.
+        Number of required inputs; all, by default.
     variadic : bool
-        Any number of inputs, from one on, all of the first one's name.
+        Allow one or more inputs, all with the first name.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def register(
     Raises
     ------
     InputError
-        There is an operation of that type and version, or the class is not an `Operation`.
+        An operation of that type and version exists, or the class is not an `Operation`.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def register(
             importlib.import_module(f".{MODULES[kind]}", __package__)
         for version in versions or ("",):
             there = REGISTRY.get(kind, {}).get(version)
-            # Code may run again, in a notebook.
+            # Code may be run again, as in a notebook.
             if there is not None and _name(there) != _name(cls):
                 named = f"{kind} ({version})" if version else kind
                 raise InputError(f"operation {named} is already registered, by {_name(there)}")
@@ -99,13 +99,13 @@ def installed() -> dict[str, EntryPoint]:
 
 
 def load_plugin(kind: str) -> None:
-    """Import what an installed package registers for a type, if one does."""
+    """Import the installed package that registers a type, if any."""
     found = installed().get(kind)
     if found is None:
         return
     try:
         _load(found)
-    except Exception as error:  # of another package: any kind
+    except Exception as error:  # code of another package can raise any error
         raise UnsupportedError(
             f"operation {kind}: the entry point {found.value!r} cannot be loaded: "
             f"{one_line(f'{type(error).__name__}: {error}')}",

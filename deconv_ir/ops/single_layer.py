@@ -1,4 +1,4 @@
-"""Models of a single layer: as the documents print one, or extracted from a graph."""
+"""Models of a single layer: an example from the documents, or extracted from a graph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wrap_layer(layer: Layer, file: str | None = None) -> Graph:
         layers.append(
             Layer(first + i, name, operation, "Parameter", "opset1", (), (source,), line=line)
         )
-        # Ports are bound by order: the documents repeat ids.
+        # Ports are matched by order: the documents repeat ids.
         inputs.append(port._replace(id=i, element_type=known, names=()))
         edges.append(Edge(first + i, 0, layer.id, i, line))
     for i, port in enumerate(layer.outputs or (Port(0, None),)):

@@ -1,8 +1,7 @@
-"""The table of operations: what `deconv-run --list-operations` and the documents show.
+"""The table of operations of `deconv-run --list-operations` and the documents.
 
-Made from the registry: the attributes are the declared ones, the element types
-those that an operation's own shape rule takes in the place of those of its
-worked example.
+The table is made from the registry: attributes are the declared ones; element types are those with
+which an operation's shape rule accepts its worked example.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from deconv_ir.ops.examples import Example, parse_example
 
 
 class Row(NamedTuple):
-    """One operation, in one of its versions; later opsets have it too, until the next row."""
+    """One version of an operation, which is valid until the opset of the next row."""
 
     type: str
     versions: tuple[str, ...]
@@ -27,7 +26,7 @@ class Row(NamedTuple):
 
 
 def operations_table() -> tuple[Row, ...]:
-    """List every operation that runs, by type, then version."""
+    """List every operation that is implemented, by type, then version."""
     return tuple(
         Row(
             operation.type,
@@ -57,7 +56,7 @@ def element_types(operation: type[Operation]) -> tuple[ElementType, ...]:
 
 
 def _takes(operation: type[Operation], example: Example, element_type: ElementType) -> bool:
-    """Whether an example still holds with another type for that of its first input."""
+    """Whether an example is still valid with another type of its first input."""
     own = example.inputs[0].element_type
     infos = [
         info._replace(element_type=element_type) if info.element_type is own else info
@@ -71,7 +70,7 @@ def _takes(operation: type[Operation], example: Example, element_type: ElementTy
 
 
 def describe_types(types: tuple[ElementType, ...]) -> str:
-    """Name a set of element types in as few words as can be."""
+    """Describe a set of element types in few words."""
     left = list(types)
     words = []
     if len(left) == len(ELEMENT_TYPES):

@@ -25,7 +25,7 @@ from deconv_ir.ir.shapes import element_count, static
 
 
 class FixedArrays(tuple[Any, ...]):
-    """Arrays that are never changed, equal when their elements are."""
+    """Immutable arrays that are compared by their elements."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class FixedArrays(tuple[Any, ...]):
 
 
 class Part(Operation):
-    """Parts of an array, one an output, as slices and new axes say."""
+    """Parts of an array, one for each output, given by slices and new axes."""
 
     sharing = Sharing.PART
     checks_values = False
@@ -62,7 +62,7 @@ class Part(Operation):
         return [inputs[0][index] for index in self.indices()]
 
     def indices(self) -> list[tuple[Any, ...]]:
-        """Return what arrays are indexed with."""
+        """Return the indices of the parts."""
         return [
             tuple(slice(*one) if isinstance(one, tuple) else one for one in index)
             for index in self.index
@@ -70,7 +70,7 @@ class Part(Operation):
 
 
 class Regrouped(Operation):
-    """The elements of an array in a given shape, after runs of its axes were cut as one."""
+    """A slice of an array whose axes are merged in runs, then reshaped."""
 
     sharing = Sharing.PART
     checks_values = False
@@ -78,7 +78,7 @@ class Regrouped(Operation):
     flat: tuple[int, ...] = field()
     """Extents of the runs of axes."""
     spans: tuple[Span, ...] = field()
-    """The part of each run that is kept."""
+    """The slice of each run that is kept."""
     shape: tuple[int, ...] = field()
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
@@ -87,7 +87,7 @@ class Regrouped(Operation):
 
 
 class Crop(Operation):
-    """A box of an array, with memory of its own."""
+    """A copy of a box of an array."""
 
     checks_values = False
 
@@ -104,7 +104,7 @@ class Crop(Operation):
 
 
 class Wrapped(Operation):
-    """Elements from some places on, as many as each axis says; after the last comes the first."""
+    """A box of an array that wraps around: the first element follows the last."""
 
     checks_values = False
 
@@ -122,7 +122,7 @@ class Wrapped(Operation):
 
 
 class Cropped(Operation):
-    """An operation on its input with zeros around it, and the box of its output that is kept."""
+    """An operation on its zero-padded input, and the box of its output that is kept."""
 
     checks_values = False
 
@@ -138,7 +138,7 @@ class Cropped(Operation):
         return (found[tuple(slice(*span) for span in self.box)],)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count about what is computed beyond the box."""
+        """Estimate the padded input and the full output."""
         element_type = outputs[0].element_type
         width = 8 if element_type is None else element_type.numpy().itemsize
         shape = static(inputs[0].shape)
@@ -167,8 +167,8 @@ def elementwise_tile(
 ) -> LayerTile:
     """Return the tile of an operation that works element by element, inputs broadcast.
 
-    `aligned` are the shapes in which NumPy broadcasts the inputs as the operation does: their
-    own, with ones around them.
+    `aligned` has the shapes of the inputs, with ones inserted so that NumPy broadcasts them as the
+    operation does.
     """
     box = sole(boxes)
     shapes = [static(info.shape) for info in inputs]
@@ -193,7 +193,7 @@ def along_axes(
 ) -> LayerTile:
     """Return the tile of an operation that needs some axes of its first input whole.
 
-    Its output has the shape of that input; further inputs are needed whole.
+    The output has the shape of that input; further inputs are needed whole.
     """
     box = sole(boxes)
     data = static(inputs[0].shape)
@@ -252,7 +252,7 @@ def index_tile(
 def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:
     """Return the tile of an operation that gives its first input another shape.
 
-    Axes that stay as they are may be parts; those that are mixed with others are needed whole.
+    Axes that are unchanged may be partial; axes that are merged with others are needed whole.
     """
     box = sole(boxes)
     data, output = static(inputs[0].shape), static(outputs[0].shape)
@@ -261,7 +261,7 @@ def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:
     for sources, axes in axis_runs(data, output):
         first, stop = 0, element_count([output[axis] for axis in axes])
         if sources and axes:
-            # Of the output, the first axis of a run may be a part; that is a range of elements.
+            # The first axis of an output's run may be partial: a range of elements.
             step = element_count([output[axis] for axis in axes[1:]])
             computed[axes[0]] = box[axes[0]]
             first, stop = (step * index for index in box[axes[0]])
@@ -279,7 +279,7 @@ def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:
 
 
 def _around(first: int, stop: int, extents: Sequence[int]) -> tuple[Box, int]:
-    """Return the smallest box around a range of elements, and how many are before its first."""
+    """Return the smallest box around a range of elements, and the offset of the range in it."""
     spans = list(whole_box(extents))
     before = 0
     for axis, extent in enumerate(extents):
@@ -289,13 +289,13 @@ def _around(first: int, stop: int, extents: Sequence[int]) -> tuple[Box, int]:
         low, high = (first - before) // inner, -(-(stop - before) // inner)
         spans[axis] = low, high
         before += low * inner
-        if high - low != 1:  # it has the end of a row and the beginning of the next
+        if high - low != 1:  # the range crosses from one row to the next
             break
     return tuple(spans), before
 
 
 def wrapped_tile(box: Box, inputs: Infos, shifts: Sequence[int]) -> LayerTile:
-    """Return the tile of an operation whose output is its first input, over and over.
+    """Return the tile of an operation that repeats or rotates its first input.
 
     Element i of an axis is element i - shift of the input, modulo its extent.
     """

@@ -2,7 +2,7 @@
 
 Shapes that a graph computes travel as tuples of elements, each an int or an
 `Interval`.  An element, other than a dim, may be negative, so an interval may
-begin below zero here; `as_dims` makes dims of elements.
+begin below zero here; `as_dims` converts elements to dims.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from deconv_ir.ops.checks import VALUE_LIMIT
 
 LOWEST = -(2**63)
 ANY = Interval(LOWEST, None)
-"""An element that is not known."""
+"""An unknown element."""
 
 Ends = tuple[float, float]
-"""Smallest and largest value; an int, or an infinity where there is no bound."""
+"""Smallest and largest value; an int, or an infinity if unbounded."""
 
 
 def ends(value: Dim) -> Ends:
@@ -64,17 +64,17 @@ def wrap(value: int, element_type: ElementType | None) -> int:
 
 
 class OnValues(NamedTuple):
-    """An operation on two integers that may be known in part.
+    """An operation on two partly known integers.
 
-    `function` takes two ints; None where the result is not defined.  `ends` takes the ends of
-    two elements; without it nothing is known unless both elements are.
+    `function` takes two ints and returns None if the result is not defined.  `ends` takes the ends
+    of two elements; without it, the result is known only if both elements are.
     """
 
     function: Callable[[int, int], int | None]
     ends: Callable[[Ends, Ends], Ends] | None = None
 
     def __call__(self, a: Dim, b: Dim, element_type: ElementType | None) -> Dim:
-        """Apply it to two elements."""
+        """Apply the operation to two elements."""
         if isinstance(a, int) and isinstance(b, int):
             result = self.function(a, b)
             return ANY if result is None else wrap(result, element_type)
@@ -84,7 +84,7 @@ class OnValues(NamedTuple):
 
 
 def actual(array: Array, element_type: ElementType | None = None) -> TensorInfo:
-    """Describe an array with all that inference may read; some element types share a dtype."""
+    """Return the info of an array, with its value; some element types share a dtype."""
     element_type = element_type or from_numpy(array.dtype)
     value = reals = None
     if element_type is not None and array.size <= VALUE_LIMIT:
@@ -112,7 +112,7 @@ def on_reals(
 ) -> tuple[float, ...] | None:
     """Apply a rule to known numbers; None unless all numbers and results are finite.
 
-    Beyond that, Python's functions raise or differ from arithmetic on arrays.
+    For other numbers, Python's functions raise or differ from arithmetic on arrays.
     """
     if element_type is None or not all(map(math.isfinite, itertools.chain(*operands))):
         return None
@@ -124,7 +124,7 @@ def on_reals(
 
 
 def corners(function: Callable[[float, float], float]) -> Callable[[Ends, Ends], Ends]:
-    """Lift a function that is monotone in each argument to ends."""
+    """Extend a function that is monotone in each argument to intervals."""
 
     def lifted(a: Ends, b: Ends) -> Ends:
         values = [function(x, y) for x in a for y in b]
@@ -138,7 +138,7 @@ def _times(a: float, b: float) -> float:
 
 
 def _over(a: float, b: float) -> float:
-    """Floor division that knows infinities."""
+    """Floor division that accepts infinities."""
     if math.isinf(b):
         return 0 if a >= 0 else -1
     return a * math.copysign(1, b) if math.isinf(a) else a // b
@@ -175,7 +175,7 @@ def _power(a: Ends, b: Ends) -> Ends:
 
 
 def truncated_quotient(a: int, b: int) -> int:
-    """Divide as C does: toward zero."""
+    """Divide, rounding toward zero as in C."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
@@ -232,5 +232,5 @@ def combine(
 
 
 def unknown_dims(rank: int) -> tuple[Dim, ...]:
-    """Return a shape whose rank alone is known."""
+    """Return a shape of known rank and unknown dims."""
     return (UNKNOWN,) * rank

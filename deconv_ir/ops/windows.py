@@ -37,7 +37,7 @@ class Windowed(Operation):
 
 
 AxisRule = Callable[[Axis, int, int], AxisGeometry]
-"""Attributes of an axis, X and K to its geometry."""
+"""A function of an axis's attributes, X and K that returns its geometry."""
 
 
 def check_length(name: str, values: tuple[int, ...] | None, spatial: int) -> None:
@@ -68,7 +68,7 @@ def window_extent(
 ) -> Dim:
     """Return the output extent of an axis."""
     if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
-        # The pads are made to fit, whatever the kernel.
+        # The pads are chosen to fit any kernel.
         return monotone(lambda x: rule(axis, x, 1).output, data)
     if isinstance(data, int) and isinstance(kernel, int):
         geometry = rule(axis, data, kernel)
@@ -82,8 +82,8 @@ def window_extent(
                 rule="window",
             )
         return geometry.output
-    # There is at least one window, or the sizes do not fit.  The extent grows
-    # with the data and shrinks with the kernel.
+    # Without at least one window, the sizes do not fit.  The extent grows with the data and shrinks
+    # with the kernel.
     (data_low, data_high), (kernel_low, kernel_high) = bounds(data), bounds(kernel)
     low = 1 if kernel_high is None else max(1, rule(axis, data_low, kernel_high).output)
     if data_high is None:
@@ -92,7 +92,7 @@ def window_extent(
 
 
 def explain_window(axis: Axis, data: Dim, kernel: Dim, rule: AxisRule) -> str:
-    """Return the formula by which the extent of an axis is found."""
+    """Return the formula of the extent of an axis."""
     if isinstance(data, int) and isinstance(kernel, int):
         return rule(axis, data, kernel).formula
     return f"X {data}, K {kernel}, stride {axis.stride}, dilation {axis.dilation}"

@@ -1,4 +1,4 @@
-"""Checks the examples of a document: whether the dims that they print are right."""
+"""Check of the examples of a document: whether their printed dims are correct."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from deconv_ir.suggestions import nearest, one_edit_apart
 
 
 def check_document(document: Document, semantics: Semantics = Semantics.SPEC) -> list[Judgement]:
-    """Judge every layer, and every oneDNN Graph file, of a document, in its order."""
+    """Check every layer, and every oneDNN Graph file, of a document, in order."""
     found = [_Check(document, example, semantics).judge() for example in scan(document)]
     if isinstance(document, Notebook):
         return [_in_file(judgement, document) for judgement in found]
@@ -39,7 +39,7 @@ def check_document(document: Document, semantics: Semantics = Semantics.SPEC) ->
 
 
 def _in_file(judgement: Judgement, notebook: Notebook) -> Judgement:
-    """Give the lines of a notebook's file, and name cells and their lines in words."""
+    """Convert to lines of a notebook's file, and name cells and their lines in the message."""
 
     def moved(finding: Finding) -> Finding:
         place, line, before = notebook.shown(finding.line or 1)
@@ -54,7 +54,7 @@ def _in_file(judgement: Judgement, notebook: Notebook) -> Judgement:
 
 
 def no_examples(document: Document) -> Finding:
-    """Say that a document has no example: silence would pass for a clean check."""
+    """Report that a document has no examples: silence would look like a successful check."""
     message = "no XML layer example was found"
     return file_under(Finding("no-example", Severity.INFO, message, document.name, 1))
 
@@ -64,7 +64,7 @@ _PADDED = ("same_upper", "same_lower", "valid", "SAME_UPPER", "SAME_LOWER", "VAL
 
 
 class _UndecidedError(Exception):
-    """Something that the judgement needs is not in the document."""
+    """The document lacks information that the judgement needs."""
 
 
 class _Check:
@@ -77,7 +77,7 @@ class _Check:
         self.context = Context(semantics)
         self.findings: list[Finding] = []
         self.unknown: list[str] = []
-        # Place of a finding about output dims -> its words for them, and where edits may begin.
+        # Place of a finding about output dims -> text of the dims, and the start of possible edits.
         self.locations: dict[GraphLocation, tuple[str, list[int]]] = {}
 
     def judge(self) -> Judgement:
@@ -104,17 +104,17 @@ class _Check:
         return Judgement(self.example, verdict, reason, findings, computed)
 
     def undecided(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
-        """Report why the example is undecided."""
+        """Report the reason why the example is undecided."""
         self.findings.append(undecided(reason, self.file, self.example.line, self.example.label))
         return self.done(Verdict.UNTOLD, reason, computed)
 
     @property
     def errors(self) -> list[Finding]:
-        """The findings for which the example is wrong."""
+        """The findings that make the example wrong."""
         return [f for f in self.findings if f.severity is Severity.ERROR]
 
     def wrong(self, computed: tuple[Shape, ...] = ()) -> Judgement:
-        """Judge the example wrong; say that dims can be fixed where `fix` does it."""
+        """Return the verdict "wrong", mentioning `fix` if it can correct the dims."""
         reason = "; ".join(f.message for f in self.errors)
         judgement = self.done(Verdict.WRONG, reason, computed)
         edits, _ = corrections(judgement, self.document)
@@ -153,7 +153,7 @@ class _Check:
         )
 
     def typos(self) -> None:
-        """Report tags that are misspelt, and inputs whose dims are not numbers."""
+        """Report misspelt tags, and inputs whose dims are not numbers."""
         for typo in self.example.typos:
             message = f"<{typo.found}> is not an element of a layer"
             hint = f"did you mean <{typo.meant}>?"
@@ -169,7 +169,7 @@ class _Check:
                     )
 
     def unstated(self, operation: Operation, inputs: Sequence[TensorInfo]) -> list[str]:
-        """Name the lists among the inputs whose value no comment states: one may matter."""
+        """Return the names of list inputs without a value in a comment, which may matter."""
         pairs = zip(operation.inputs[1:], inputs[1:], strict=False)
         return [
             f"no comment states the value of {name}"
@@ -183,7 +183,7 @@ class _Check:
         example = self.example
         if not example.type:
             raise _UndecidedError("the type is left out")
-        # Only a Result has no output port.
+        # Only a Result may have no output port.
         if not example.outputs and example.type != "Result":
             raise _UndecidedError("no output port is printed")
         if example.ports_elided:
@@ -231,7 +231,7 @@ class _Check:
         return operation
 
     def check_names(self, cls: type[Operation]) -> None:
-        """Report attributes that the operation does not have, and those it requires."""
+        """Report attributes that the operation does not have, and missing required ones."""
         specs = {spec.name: spec for spec in attributes_of(cls)}
         line = self.example.data_line or self.example.line
         for name in self.example.data:
@@ -242,7 +242,7 @@ class _Check:
         if self.example.data_elided:
             return
         # Explicit pads have no meaning with another auto_pad.  An attribute without a
-        # default is missed when the attributes are read.
+        # default is reported as missing when the attributes are read.
         ignored = _PADS if self.example.data.get("auto_pad", "explicit") in _PADDED else ()
         missing = [
             repr(name)
@@ -259,7 +259,7 @@ class _Check:
         return Port(0, info.shape, info.element_type, (), port.line - self.example.line)
 
     def info(self, port: PortText) -> TensorInfo:
-        """Return the info that a port prints; without dims, the shape is unknown."""
+        """Return the info of a printed port; without dims, the shape is unknown."""
         if port.elided or not port.dims:
             return TensorInfo(None, self.precision(port))
         return TensorInfo(
@@ -267,7 +267,7 @@ class _Check:
         )
 
     def precision(self, port: PortText) -> ElementType | None:
-        """Read `precision`; an invalid one counts as missing."""
+        """Read `precision`; an invalid value is treated as missing."""
         text = port.attributes.get("precision")
         try:
             return parse_element_type(text) if text else None
@@ -275,7 +275,7 @@ class _Check:
             return None
 
     def with_value(self, port: PortText, info: TensorInfo, value: tuple[int, ...]) -> TensorInfo:
-        """Add the value that a comment states."""
+        """Add the value that is given in a comment."""
         if not port.dims:
             shape: Shape = () if len(value) == 1 else (len(value),)
         else:
@@ -329,7 +329,7 @@ class _Check:
             return []
         shape = format_shape(computed)
         if port.elided or not port.dims:
-            # A scalar has no dims to print.
+            # A scalar has no dims.
             if port.elided or computed:
                 self.unknown.append(f"dims of {name} are left out (computed {shape})")
             return [f"{name} {shape}"]
@@ -358,7 +358,7 @@ class _Check:
 
 
 def _meant_type(kind: str) -> str | None:
-    """Return the operation whose type is one edit away, or differs in case; None: none is."""
+    """Return the operation whose type is one edit away, or differs in case; None if not found."""
     from deconv_ir.ops._index import MODULES
     from deconv_ir.ops.opsets import OPERATIONS
 

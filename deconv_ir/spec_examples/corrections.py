@@ -1,4 +1,4 @@
-"""The edits of a document that would print the computed dims of an example."""
+"""The edits of a document that replace the dims of an example by the computed ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from deconv_ir.spec_examples.text import Document
 
 _DIMS = ("declared-dims", "not-a-number")
 _DOUBTFUL = frozenset({"unknown-attribute", "attribute-missing", "misspelt"})
-"""Findings after which the computed dims may be those of another layer than was meant."""
+"""Findings with which the computed dims may be those of an unintended layer."""
 
 
 def corrections(judgement: Judgement, document: Document) -> tuple[list[Edit], bool]:
-    """Return the edits for one example; also return whether they fix all of it."""
+    """Return the edits for one example, and whether they fix it completely."""
     edits: list[Edit] = []
     errors = [f for f in judgement.findings if f.severity is Severity.ERROR]
     if judgement.verdict is not Verdict.WRONG:
@@ -50,7 +50,7 @@ def corrections(judgement: Judgement, document: Document) -> tuple[list[Edit], b
 
 
 def _resize(port: PortText, computed: Shape, document: Document) -> Iterator[Edit]:
-    """Print more or fewer dims: the last one's text, indentation and all, is the model."""
+    """Add or remove dims, in the format of the last one, including its indentation."""
     dims = static(computed)
     if not all(stated.closed for stated in port.dims):
         raise ValueError("a dim has no end tag")

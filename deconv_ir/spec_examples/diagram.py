@@ -1,9 +1,8 @@
-"""Pictures (SVG) of how input, stride zeros, filter, pads and output_padding line up.
+"""Pictures (SVG) of the alignment of input, stride zeros, filter, pads and output_padding.
 
-One axis is drawn as lines of cells over the positions of the natural output:
-the data with the zeros that strides put between, what each data element times
-the filter adds, the sum with what pads cut and output_padding adds, and the
-output.  Two axes are drawn as a plane of those positions.
+One axis is drawn as lines of cells over the positions of the natural output: the data with the
+zeros inserted by strides, the product of each data element with the filter, the sum with cropped
+pads and added output_padding, and the output.  Two axes are drawn as a plane of these positions.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _CELL = 21.6
 """Size of a cell, in points."""
 
 _GAP = 1.75
-"""From one line of cells to the next, in cells."""
+"""Distance between two lines of cells, in cells."""
 
 
 MAX_CELLS = 48
-"""Positions on an axis beyond which a picture shows nothing any more."""
+"""Maximum positions on an axis: larger pictures are not readable."""
 
 
 class Line(Window):
@@ -52,12 +51,12 @@ class Line(Window):
 
     @property
     def first(self) -> int:
-        """The first position of the picture: before 0 where zeros are added."""
+        """The first position of the picture: negative if zeros are added."""
         return min(0, self.pad_begin)
 
     @property
     def stop(self) -> int:
-        """The position after the last of the picture."""
+        """The position after the last one of the picture."""
         return max(self.extended, self.pad_begin + self.output)
 
     def is_kept(self, position: int) -> bool:
@@ -65,7 +64,7 @@ class Line(Window):
         return self.pad_begin <= position < self.pad_begin + self.output
 
     def sources(self, position: int) -> list[int]:
-        """Return the data elements that add to a position."""
+        """Return the data elements that contribute to a position."""
         return [
             x
             for x in range(self.data)
@@ -174,7 +173,7 @@ class _Pen:
         return (x - self.left) * _CELL, (y - self.top) * _CELL
 
     def striped(self, x: float, y: float, sources: Sequence[int]) -> None:
-        """A cell with a stripe for each data element that adds to it; none: a zero."""
+        """A cell with a stripe for each contributing data element; without any, a zero."""
         if not sources:
             self.cell(x, y, _ZERO, _FAINT)
             self.word(x + 0.5, y + 0.5, "0", colour=_FAINT)
@@ -206,7 +205,7 @@ class _Pen:
         turned: bool = False,
     ) -> None:
         """Words, centred at a position by default."""
-        # From the middle of the letters down to the line that they stand on.
+        # Distance from the middle of the letters down to the baseline.
         base = 0.35 * size
         left, down = self._at(x, y)
         if turned:
@@ -311,7 +310,7 @@ class _Strip:
             pen.span(0, min(line.pad_begin, end), y + 1.1, f"pad_begin {line.pad_begin}", _CUT)
         if line.pad_end > 0:
             start = max(0, line.pad_begin + line.output)
-            # Words that would meet stand one below the other.
+            # Words that would overlap are placed one below the other.
             near = line.pad_begin > 0 and (start + end - min(line.pad_begin, end)) / 2 < 4.5
             lower = 0.55 if near else 0.0
             pen.span(start, end, y + 1.1, f"pad_end {line.pad_end}", _CUT, lower)
@@ -443,7 +442,7 @@ class _Plane:
 
 
 def _shade(count: int) -> str:
-    """Blue, the darker the more products add up."""
+    """Blue, darker for more products."""
     share = min(1.0, 0.18 + 0.16 * (count - 1))
     light, dark = (214, 232, 245), (0, 95, 160)
     mixed = (round(a + (b - a) * share) for a, b in zip(light, dark, strict=True))

@@ -7,7 +7,7 @@ import re
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.shapes import parse_dim
 
-# Digits with what no number has in between; `2x3` may be a product.
+# Digits with invalid characters in between; `2x3` may be a product.
 _MALFORMED = re.compile(r"(?=.*\d)[\d\s.,;_'\u2019]+|\d+[^\W\dxX_]\d+")
 _ALIKE = str.maketrans("oOlI", "0011")
 
@@ -36,7 +36,7 @@ def is_malformed(text: str) -> bool:
 
 
 def meant_number(text: str) -> str:
-    """Return the number that a malformed dim is likely to mean.
+    """Return the likely number of a malformed dim.
 
     Examples
     --------

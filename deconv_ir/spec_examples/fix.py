@@ -1,4 +1,4 @@
-"""Writes the computed dims into a document, and changes nothing else."""
+"""Replacement of the dims in a document by the computed ones, without other changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Fix(NamedTuple):
     """The result of fixing a document."""
 
     data: bytes  # the document with the computed dims
-    edits: int  # how many places differ
-    left: tuple[Judgement, ...]  # examples that are still wrong: no dims would make them right
+    edits: int  # number of changed places
+    left: tuple[Judgement, ...]  # examples that are still wrong, since other dims do not fix them
 
 
 def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> Fix:
-    """Replace wrong output dims; all other bytes stay as they are."""
+    """Replace wrong output dims; all other bytes are unchanged."""
     edits: list[Edit] = []
     left: list[Judgement] = []
     for judgement in check_document(document, semantics):

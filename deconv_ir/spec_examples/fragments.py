@@ -1,4 +1,4 @@
-"""The XML of an example: as documents print it, and as a network that loads."""
+"""The XML of an example: in the form of documents, and as a loadable network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STEP = "    "
 
 
 def fragment(spec: Spec, example: ExampleSpec) -> str:
-    """Write the layer as documents print it: no version, precision on outputs alone.
+    """Write the layer in the form of documents: no version, precision only on outputs.
 
     The value of an input is in a comment next to its dims.
     """
@@ -57,8 +57,8 @@ def network(
 ) -> tuple[bytes, bytes]:
     """Write the example as a network: the .xml and the .bin.
 
-    `inputs` are the constants; None makes the input one of the network's.  Constants come
-    widest element type first, so that each is aligned and no byte is left over.
+    `inputs` are the constants; None makes it an input of the network.  Constants are sorted by
+    decreasing element size, so that each is aligned without padding.
     """
     weights = bytearray()
     offsets: dict[int, int] = {}

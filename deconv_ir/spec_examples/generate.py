@@ -1,4 +1,4 @@
-"""From a SPEC file to a golden directory: XML, networks, arrays, a page, a manifest."""
+"""Generation of a golden directory from a SPEC file: XML, networks, arrays, page, manifest."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMAT = "deconv-spec golden arrays, 1"
 
 
 class PageFormat(enum.Enum):
-    """Forms of the page."""
+    """Formats of the page."""
 
     MARKDOWN = "md"
     RST = "rst"
@@ -50,7 +50,7 @@ def generate(
 ) -> dict[str, bytes]:
     """Make all files of a golden directory, in memory, by their paths within it.
 
-    With `diagrams`, the examples that want a picture are drawn.
+    With `diagrams`, examples that request a picture are drawn.
     """
     files: dict[str, bytes] = {}
     entries = []
@@ -78,7 +78,7 @@ def generate(
 
 
 def _json(value: Any) -> str:
-    """Write JSON for people too: a list of numbers is on one line."""
+    """Write readable JSON: a list of numbers is on one line."""
     text = json.dumps(value, indent=1, ensure_ascii=False)
     flat = re.compile(r"\[\s+(-?\d+(?:,\s+-?\d+)*)\s+\]")
     return flat.sub(lambda m: f"[{' '.join(m.group(1).split())}]", text) + "\n"
@@ -92,7 +92,7 @@ def _example(
     if example.arrays:
         check_size(example)
     _check_constants(example)
-    # Only an example with arrays needs the input of its network made up.
+    # Only an example with arrays needs generated inputs of its network.
     made = [
         make_input(example, given) if example.arrays or i else None
         for i, given in enumerate(example.inputs)

@@ -1,9 +1,8 @@
 """Golden arrays: seeded inputs, outputs by the loop kernel, and their .npy form.
 
-Everything here is the same, byte for byte, on every machine: inputs are small
-whole numbers, never 0, from SplitMix64, which fits in a few lines of any
-language; every sum is exact in the element type, in any order; and the
-.npy header is written here, since NumPy's depends on its version.
+All files are bitwise equal on every machine: inputs are small whole numbers, never 0, from
+SplitMix64, which is a few lines in any language; every sum is exact in the element type, in any
+order; and the .npy header is written here, since NumPy's depends on its version.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ UNSIGNED = (1, 2, 3)
 """Values of inputs: a 0 would hide a wrong position."""
 
 MAX_STEPS = 1_000_000
-"""Products of data positions and filter positions that the loop kernel is given."""
+"""Maximum products of data positions and filter positions for the loop kernel."""
 
 # Whole numbers up to 2**bits are exact.
 _EXACT_BITS = {"f32": 24, "f64": 53, "f16": 11, "bf16": 8}
@@ -53,7 +52,7 @@ def splitmix64(seed: int, count: int) -> Array:
 
 
 def tensor_seed(seed: int, example: str, tensor: str) -> int:
-    """Return the seed of one tensor: each has a stream of its own."""
+    """Return the seed of one tensor: each has a separate stream."""
     digest = hashlib.sha256(f"{seed}/{example}/{tensor}".encode()).digest()
     return int.from_bytes(digest[:4], "little")
 
@@ -70,7 +69,7 @@ def make_array(shape: Sequence[int], element_type: ElementType, seed: int) -> Ar
 
 
 def make_input(example: ExampleSpec, given: Input) -> Array:
-    """Make one input of an example: the stated value, or a seeded array."""
+    """Make one input of an example: the given value, or a seeded array."""
     if given.value is not None:
         return np.array(given.value, given.element_type.numpy())
     seed = tensor_seed(example.seed, example.name, given.name)
@@ -78,7 +77,7 @@ def make_input(example: ExampleSpec, given: Input) -> Array:
 
 
 def as_deconvolution(example: ExampleSpec) -> Deconvolution:
-    """Return the operation, for which the loop kernel is an oracle."""
+    """Return the operation as a deconvolution, for which the loop kernel is an oracle."""
     if not isinstance(example.operation, Deconvolution):
         raise DeconvError(
             f"example {example.name!r}: there is no loop kernel for {example.operation.type}, "
@@ -129,7 +128,7 @@ def _loop(
 
 
 def check_size(example: ExampleSpec) -> None:
-    """Require that golden arrays are few and quick, before any is made."""
+    """Require that golden arrays are few and fast to compute, before any is made."""
     operation = as_deconvolution(example)
     spatial = len(example.outputs[0]) - 2
     data, filter_ = operation.views(example.infos, spatial)

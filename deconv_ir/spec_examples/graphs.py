@@ -1,4 +1,4 @@
-"""Judging the oneDNN Graph files that a document prints as examples."""
+"""Check of the oneDNN Graph files that are examples in a document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRAPH = re.compile(r'"graph"\s*:\s*\[')
 _BRACE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
 _ELIDED = re.compile(r"\.\.\.|\u2026")
 _MAX_UNCLOSED = 20
-"""Examples without an end after which no others are looked for."""
+"""Number of examples without an end after which the search stops."""
 
 
 def find_graphs(text: str) -> Iterator[tuple[int, int]]:
@@ -42,7 +42,7 @@ def find_graphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def judge_graphs(document: Document, semantics: Semantics) -> list[Judgement]:
-    """Judge every oneDNN Graph file of a document, in its order."""
+    """Check every oneDNN Graph file of a document, in order."""
     return [_judge(document, start, end, semantics) for start, end in find_graphs(document.text)]
 
 

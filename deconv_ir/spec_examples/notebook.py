@@ -29,8 +29,8 @@ _ESCAPE: Final = re.compile(
 class Notebook(Document):
     """A notebook: its examples are in the sources of its cells.
 
-    The text is the JSON as it is, so that an edit of a cell changes no other byte.  Lines are
-    counted by `line` in cells, one after the other; `shown` leads back to the file.
+    The text is the unchanged JSON, so that an edit of a cell changes no other byte.  `line` counts
+    the lines of all cells; `shown` converts them to lines of the file.
     """
 
     def __init__(self, data: bytes, name: str = "<document>") -> None:
@@ -58,7 +58,7 @@ class Notebook(Document):
         yield from self._cells
 
     def line(self, position: int) -> int:
-        """Return the number, among all lines, of the line of a cell with a character."""
+        """Return the number, among the lines of all cells, of the line with a character."""
         return bisect.bisect_right(self._starts, position)
 
     def column(self, position: int) -> int:
@@ -66,7 +66,7 @@ class Notebook(Document):
         return position - self._starts[self.line(position) - 1] + 1
 
     def shown(self, line: int) -> tuple[str, int, int]:
-        """Return cell and line in words, the line in the file, and columns before it there."""
+        """Return a description of cell and line, the line in the file, and columns before it."""
         cell, own = self._places[line - 1]
         start = self._starts[line - 1]
         in_file = super().line(start)
@@ -75,7 +75,7 @@ class Notebook(Document):
 
 def _sources(text: str) -> Iterator[list[tuple[int, int]]]:
     """Iterate over the cells: the spans of the strings that their sources consist of."""
-    # Where the walk is: key and kind of each object and list that is open.
+    # State of the walk: key and kind of each open object and list.
     path: list[str] = []
     key = ""
     strings: list[tuple[int, int]] = []
@@ -103,7 +103,7 @@ def _sources(text: str) -> Iterator[list[tuple[int, int]]]:
 
 
 def _view(text: str, strings: list[tuple[int, int]]) -> View:
-    """Return the text that some JSON strings make, and where each character comes from."""
+    """Return the text of some JSON strings, and the origin of each character."""
     builder = ViewBuilder()
     for start, end in strings:
         at = start
@@ -116,7 +116,7 @@ def _view(text: str, strings: list[tuple[int, int]]) -> View:
 
 
 def open_document(data: bytes, name: str = "<document>") -> Document:
-    """Return the document that some bytes are; messages call it `name`."""
+    """Return the document of some bytes, named `name` in messages."""
     if name.lower().endswith(SUFFIX) or (is_json(data) and b'"nbformat"' in data):
         return Notebook(data, name)
     return Document(data, name)

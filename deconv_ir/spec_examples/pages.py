@@ -1,4 +1,4 @@
-"""Pages for readers: each example with its XML, its formulas worked through, its shapes."""
+"""Pages for readers: each example with its XML, its formulas with numbers, and its shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Markdown:
     """Writes the parts of a page as Markdown."""
 
     def heading(self, text: str, level: int) -> str:
-        """Of the page (level 1), an example (2) or a part of one (3)."""
+        """A heading of the page (level 1), an example (2) or a part of an example (3)."""
         return f"{'#' * level} {text}"
 
     def paragraph(self, text: str) -> str:
@@ -32,12 +32,12 @@ class Markdown:
         return f"```{language}\n{text}```"
 
     def table(self, rows: Sequence[Sequence[str]]) -> str:
-        """The first row is the head."""
+        """A table; the first row is the header."""
         head, *body = ([cell.replace("|", r"\|") for cell in row] for row in rows)
         return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
     def picture(self, file: str, text: str) -> str:
-        """`text` is for readers who cannot see it."""
+        """A picture; `text` is its alternative text."""
         return f"![{text}]({file})"
 
 
@@ -49,7 +49,7 @@ class Rst(Markdown):
         return f"{text}\n{'=-~'[level - 1] * len(text)}"
 
     def paragraph(self, text: str) -> str:
-        """Markdown's `literal` is ``literal`` here."""
+        """Running text; Markdown's `literal` is written as ``literal``."""
         return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text)
 
     def code(self, text: str, language: str) -> str:
@@ -105,7 +105,7 @@ def _example(
 def _axes(
     example: ExampleSpec, operation: Deconvolution, semantics: Semantics, form: Markdown
 ) -> Iterator[str]:
-    """Work an example's axes through: a column of numbers and a formula for each."""
+    """Write the computation of an example's axes: a column of numbers and a formula for each."""
     geometry = geometry_of(example, semantics)
     spatial = len(geometry)
     data, filter_ = operation.views(example.infos, spatial)
@@ -183,13 +183,13 @@ def _tensors(example: ExampleSpec, files: Container[str]) -> Sequence[Sequence[s
 
 
 def output_name(example: ExampleSpec, semantics: Semantics, index: int = 0) -> str:
-    """Name an output: the first profile's has no suffix."""
+    """Return the name of an output; that of the first profile has no suffix."""
     suffix = "" if semantics is example.profiles[0] else f".{semantics.value}"
     return f"output{index or ''}{suffix}"
 
 
 def xml(spec: Spec) -> str:
-    """Write the fragments alone, each under its title."""
+    """Write only the fragments, each under its title."""
     parts = [
         f"<!-- {example.title.replace('--', '- -')} -->\n{fragment(spec, example)}"
         for example in spec.examples

@@ -86,8 +86,8 @@ class Verdict(enum.Enum):
 class Judgement(NamedTuple):
     """The verdict on one example.
 
-    `reason` says what the verdict rests on: the computed shapes and their formulas, what is
-    wrong, or why the example is undecided; `computed` is empty where nothing could be computed.
+    `reason` explains the verdict: the computed shapes and their formulas, the mistake, or the
+    reason why the example is undecided; `computed` is empty if shapes could not be computed.
     """
 
     example: Example
@@ -98,7 +98,7 @@ class Judgement(NamedTuple):
 
 
 def finding_of(error: DeconvError) -> Finding:
-    """Make a finding of an error of the library; file and line are still those of the error."""
+    """Convert an error of the library to a finding, with the error's file and line."""
     return Finding(
         error.rule or "example",
         Severity.ERROR,
@@ -113,15 +113,15 @@ def finding_of(error: DeconvError) -> Finding:
 
 
 def undecided(reason: str, file: str, line: int, label: str) -> Finding:
-    """Make the finding that says why an example is undecided."""
+    """Make the finding for an undecided example, with the reason."""
     message = f"undecided: {reason}"
     return Finding("example-untold", Severity.INFO, message, file, line, label)
 
 
 def file_under(finding: Finding) -> Finding:
-    """Give a finding the code, and the severity, of its rule.
+    """Set the code and the severity of a finding from its rule.
 
-    The finer names that errors of the library have (``channels``, say) stay.
+    The more specific names of the library's errors (such as ``channels``) are kept.
     """
     rule = _BY_NAME.get(finding.rule, RULES["SE103"])
     return finding._replace(code=rule.code, severity=rule.severity)

@@ -1,10 +1,9 @@
-"""Finding the XML layer examples of a document, however damaged they are.
+"""Search for the XML layer examples of a document, even damaged ones.
 
 Examples in documents are seldom well-formed: attributes are elided with
 ``...``, closing tags are missing, port ids repeat, and extraction has put
-blank lines anywhere.  So this is no XML parser: it walks over the tags that an
-example may have, from one ``<layer`` on, and keeps what it needs, each piece
-with its place in the document.
+blank lines anywhere.  Therefore this is not an XML parser: it reads the tags that an example may
+have, from one ``<layer`` on, and stores the needed parts with their positions in the document.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from deconv_ir.spec_examples.text import Document, View
 from deconv_ir.suggestions import one_edit_apart
 
 MAX_DIMS = 64
-"""Dims of one port beyond which they are not read."""
+"""Maximum number of dims of one port that are read."""
 
-# <layer, or a word one edit away that has a type.
+# <layer, or a word one edit away with a type.
 _VARIANTS = "|".join(
     f"{'layer'[:i]}{middle}{'layer'[j:]}"
     for i in range(6)
@@ -32,8 +31,8 @@ _LAYER = re.compile(
 )
 _TAGS = ("layer", "data", "input", "output", "port", "dim")
 _ENDS = ("layer", "layers", "net", "pre", "code")
-"""Tags that end an example; a tag that opens does, too."""
-# A quotation mark may have become a curly one.
+"""Tags that end an example; their opening tags do, too."""
+# A quotation mark may have been replaced by a curly one.
 _BODY = re.compile(r"""[^<>"'“”]*(?:(?:"[^"<]*"|'[^'<]*'|[“”][^“”"<]*[“”"])[^<>"'“”]*)*(?=>)""")
 _LOOSE_BODY = re.compile(r"[^<>]*")
 _TAG = re.compile(rf"<\s?(/?)\s?([A-Za-z_][A-Za-z_0-9]*|(?:{_VARIANTS})\b)")
@@ -43,7 +42,7 @@ _ATTRIBUTE = re.compile(
 )
 _SPACE = re.compile(r"[\t\r\n]")
 _BODY_LENGTH = 16_384
-# Dashes of a comment may have become one longer dash.
+# Dashes of a comment may have been replaced by one longer dash.
 _COMMENT_OPEN = re.compile(r"<!(?:--|\u2013|\u2014)")
 _COMMENT_CLOSE = re.compile(r"(?:--|\u2013|\u2014)>")
 _COMMENT_LENGTH = 20_000
@@ -62,8 +61,8 @@ class DimText(NamedTuple):
     start: int  # span of `text` in the document
     end: int
     line: int
-    # From the end of what is before this element to its own end: text to be repeated, or
-    # removed, to have one dim more or less.
+    # From the end of the preceding element to the end of this one: the text to be repeated or
+    # removed to add or remove a dim.
     unit_start: int
     unit_end: int
     closed: bool  # whether it has an end tag
@@ -83,7 +82,7 @@ class PortText:
 
 
 class Typo(NamedTuple):
-    """A tag whose name is one edit away from one that examples have."""
+    """A tag whose name is one edit away from a known one."""
 
     found: str
     meant: str
@@ -98,27 +97,27 @@ class Example:
     def __init__(self, attributes: dict[str, str], line: int, start: int) -> None:
         self.attributes = attributes  # of `<layer>`
         self.line = line
-        self.start = start  # where it begins in the document
-        self.cell = ""  # of a notebook, and the line in it, as messages begin
+        self.start = start  # start in the document
+        self.cell = ""  # cell and line of a notebook, the prefix of messages
         self.data: dict[str, str] = {}  # attributes of `<data>`
-        self.data_line: int | None = None  # line of `<data>`; None where there is none
+        self.data_line: int | None = None  # line of `<data>`; None without one
         self.data_elided = False
         self.ports_elided = False
         self.inputs: list[PortText] = []
         self.outputs: list[PortText] = []
-        self.comments: list[str] = []  # the ones that belong to no port
+        self.comments: list[str] = []  # comments that do not belong to a port
         self.typos: list[Typo] = []
-        # Version of the operation, as the document's 'Versioned name' has it.
+        # Version of the operation, from the document's 'Versioned name'.
         self.versioned: str | None = None
 
     @property
     def type(self) -> str:
-        """Type of the layer; empty where it is left out."""
+        """Type of the layer; empty if it is left out."""
         return self.attributes.get("type", "")
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """The name of the example in messages."""
         name, id_ = self.attributes.get("name"), self.attributes.get("id")
         parts = [self.type or "type left out"] + ([f"id {id_}"] if id_ else [])
         label = f"{name!r} ({', '.join(parts)})" if name else ", ".join(parts)
@@ -170,7 +169,7 @@ class _Scanner:
                 yield example
 
     def _hidden(self) -> Iterator[tuple[int, int]]:
-        """Find the comments at the beginning of a line, which readers do not see."""
+        """Find the comments at the beginning of a line, which are invisible to readers."""
         at = 0
         close = 0
         while found := _HIDDEN.search(self.text, at):
@@ -179,7 +178,7 @@ class _Scanner:
                 close = self.text.find("-->", at)
             if close < 0:
                 return
-            # One that opens again before it ends has lost its end.
+            # A comment in which another one opens has lost its end.
             if self.text.find("<!--", at, close) < 0:
                 at = close + 3
                 yield found.start(), at
@@ -188,7 +187,7 @@ class _Scanner:
         return self.document.line(self.view.start(position))
 
     def _tag(self, position: int) -> tuple[str, bool, str, int] | None:
-        """Read the tag at a ``<``: its name, whether it closes, its body, where it ends."""
+        """Read the tag at a ``<``: its name, whether it closes, its body, and its end."""
         head = _TAG.match(self.text, position)
         if head is None:
             return None
@@ -235,7 +234,7 @@ class _Scanner:
                 walk.tag(name, closing, body, self._line(bracket), self.view.end(at))
 
     def _meant(self, name: str, position: int, example: Example) -> str:
-        """Return the tag that a name means; note one that is misspelt."""
+        """Return the tag of a name; record a misspelt one."""
         if name in _TAGS or name in _ENDS:
             return name
         meant = next((tag for tag in _TAGS if one_edit_apart(name, tag)), None)
@@ -250,7 +249,7 @@ class _Scanner:
         opened = _COMMENT_OPEN.match(self.text, position)
         if opened is None:
             return None
-        # The next end is looked for once: again and again would be quadratic.
+        # The next end is searched for once: repeated searches would be quadratic.
         if not self._all_open and (self._closed is None or self._closed.start() < opened.end()):
             self._closed = _COMMENT_CLOSE.search(self.text, opened.end())
             self._all_open = self._closed is None
@@ -296,7 +295,7 @@ class _Scanner:
 
 
 class _Walk:
-    """Where in an example the scanner is."""
+    """The position of the scanner in an example."""
 
     def __init__(self, example: Example) -> None:
         self.example = example
@@ -308,7 +307,7 @@ class _Walk:
         self.same_line = False
 
     def plain(self, text: str) -> None:
-        """Take note of line ends and elisions in the text between tags."""
+        """Record line ends and elisions in the text between tags."""
         if "\n" in text:
             self.same_line = False
         if _ELISION.search(text):
@@ -321,7 +320,7 @@ class _Walk:
                 example.ports_elided = True
 
     def comment(self, text: str) -> None:
-        """Give a comment to the port that it is in, next to or before."""
+        """Assign a comment to the port that it is in, next to or before."""
         if self.port is not None:
             self.port.comments.append(text)
         elif self.last is not None and self.same_line:
@@ -380,7 +379,7 @@ def _attributes(body: str) -> tuple[dict[str, str], bool]:
         rest.append(body[at : match.start()])
         at = match.end()
         value = next(v for v in match.groups()[1:] if v is not None)
-        # XML makes a space of each line end in a value.
+        # XML replaces each line end in a value by a space.
         found.setdefault(match.group(1), _SPACE.sub(" ", html.unescape(value)))
     rest.append(body[at:])
     return found, any(_ELISION.search(part) for part in rest)

@@ -1,4 +1,4 @@
-"""SPEC files: examples of one operation, stated in TOML."""
+"""SPEC files: examples of one operation, in TOML."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Input(NamedTuple):
     name: str  # as in the operation
     shape: tuple[int, ...]
     element_type: ElementType
-    value: tuple[int, ...] | None = None  # its elements, where the file states them
+    value: tuple[int, ...] | None = None  # its elements, if given
 
     @property
     def info(self) -> TensorInfo:
@@ -50,7 +50,7 @@ class Input(NamedTuple):
 
 
 class ExampleSpec(NamedTuple):
-    """One example, checked: its attributes parse, its inputs fit, its shapes are computed."""
+    """A valid example: its attributes parse, its inputs fit, and its shapes are computed."""
 
     name: str
     title: str
@@ -58,15 +58,15 @@ class ExampleSpec(NamedTuple):
     layer_id: int
     layer_name: str
     operation: Operation
-    attributes: tuple[tuple[str, str], ...]  # as the XML has them, in the order of the file
+    attributes: tuple[tuple[str, str], ...]  # as text, in the order of the file
     inputs: tuple[Input, ...]
     element_type: ElementType
     outputs: tuple[tuple[int, ...], ...]  # computed shapes
     output_types: tuple[ElementType, ...]
     seed: int
-    arrays: bool  # whether golden arrays, and a picture, are wanted
+    arrays: bool  # whether golden arrays, and a picture, are requested
     diagram: bool
-    # Whose outputs are wanted; the first is the one that the example shows.
+    # The profiles of the outputs; the example shows the first.
     profiles: tuple[Semantics, ...]
 
     @property
@@ -80,7 +80,7 @@ class Spec(NamedTuple):
 
     file: str
     operation: str
-    version: str  # empty for an operation that has none
+    version: str  # empty for an operation without versions
     title: str
     text: str
     source: str
@@ -110,7 +110,7 @@ def spec_of(table: Mapping[str, Any], file: str, lines: Sequence[int] = ()) -> S
 
 
 class _Reader:
-    """Reads one SPEC file; knows where it is for messages."""
+    """Reads one SPEC file; tracks the location for messages."""
 
     def __init__(self, file: str, lines: Sequence[int]) -> None:
         self.file = file
@@ -119,7 +119,7 @@ class _Reader:
         self.line: int | None = None
 
     def error(self, message: str, **fields: Any) -> DeconvError:
-        """Make an error that says where it is."""
+        """Make an error with the current location."""
         return DeconvError(
             f"{self.where}: {message}", file=self.file, line=self.line, rule="spec", **fields
         )
@@ -217,7 +217,7 @@ class _Reader:
         )
 
     def attribute(self, key: str, value: Any) -> str:
-        """Write an attribute as the XML has it."""
+        """Return the XML text of an attribute."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, list) and all(type(v) in (int, float, str) for v in value):
@@ -292,7 +292,7 @@ class _Reader:
         return outputs
 
     def expect(self, table: Mapping[str, Any], outputs: Sequence[tuple[int, ...]]) -> None:
-        """Compare a stated output shape with the computed one."""
+        """Compare a given output shape with the computed one."""
         if "output" not in table:
             return
         stated = self.numbers("output", table["output"], 0)

@@ -1,9 +1,8 @@
-"""Documents as bytes, as text and as their readers see them, with positions mapped back.
+"""Documents as bytes, as text and as rendered text, with positions mapped back.
 
-A document is decoded without loss: whatever its bytes are, writing the text
-back gives them again.  Its XML is in it either as it is, or, in HTML, with
-entities for the angle brackets and markup for colours in between; `View` is
-the text with those undone, and knows where each character came from.
+A document is decoded without loss: encoding the text reproduces any bytes.  Its XML is either
+plain, or, in HTML, has entities for the angle brackets and markup for colours in between; `View` is
+the text without these, and stores the origin of each character.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ _MARKS = (
 
 
 class View(NamedTuple):
-    """A text that was made of a document, and the position of each of its characters there."""
+    """A text derived from a document, with the position of each character in the document."""
 
     text: str
-    here: array[int]  # where each run begins, in this text and in the document
+    here: array[int]  # start of each run, in this text and in the document
     there: array[int]
     # The length in the document of a run that is one entity; 0 for plain characters.
     entity: array[int]
 
     def start(self, position: int) -> int:
-        """Return where in the document the character at `position` begins."""
+        """Return the start in the document of the character at `position`."""
         run = bisect.bisect_right(self.here, position) - 1
         if run < 0:
             return position
@@ -49,7 +48,7 @@ class View(NamedTuple):
         return self.there[run] + (0 if self.entity[run] else offset)
 
     def end(self, position: int) -> int:
-        """Return where in the document the character before `position` ends."""
+        """Return the end in the document of the character before `position`."""
         if position == 0:
             return self.start(0)
         run = bisect.bisect_right(self.here, position - 1) - 1
@@ -60,7 +59,7 @@ class View(NamedTuple):
 
 
 class ViewBuilder:
-    """Puts a `View` together, run by run."""
+    """Builds a `View` run by run."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -68,7 +67,7 @@ class ViewBuilder:
         self._runs = array("q"), array("q"), array("q")
 
     def add(self, part: str, origin: int, size: int = 0) -> None:
-        """Add a run that begins at `origin` in the document; `size` is that of an entity there."""
+        """Add a run that begins at `origin` in the document; `size` is the length of an entity."""
         if part:
             for run, value in zip(self._runs, (self._length, origin, size), strict=True):
                 run.append(value)
@@ -76,15 +75,15 @@ class ViewBuilder:
             self._length += len(part)
 
     def view(self) -> View:
-        """Return all runs."""
+        """Return the view of all runs."""
         return View("".join(self._parts), *self._runs)
 
 
 class Document:
     """A document: its bytes, its text, its lines.
 
-    The bytes are UTF-8, UTF-16 with a byte-order mark, or of any encoding that has ASCII as its
-    lower half; messages call the document `name`.
+    The bytes are UTF-8, UTF-16 with a byte-order mark, or any encoding that extends ASCII; messages
+    use `name` for the document.
     """
 
     def __init__(self, data: bytes, name: str = "<document>") -> None:
@@ -105,12 +104,12 @@ class Document:
 
     @property
     def _errors(self) -> str:
-        # Bytes that are no UTF-8 (of a Latin-1 document, say) travel as lone
-        # surrogates, and come back as they were.
+        # Bytes that are not UTF-8 (such as Latin-1) are decoded to lone surrogates, which encode to
+        # the same bytes.
         return "surrogateescape" if self._codec == "utf-8" else "surrogatepass"
 
     def encode(self, text: str) -> bytes:
-        """Return the bytes of a text as this document's are: encoding and mark."""
+        """Return the bytes of a text in this document's encoding, with its mark."""
         return self._mark + text.encode(self._codec, self._errors)
 
     def line(self, position: int) -> int:
@@ -127,7 +126,7 @@ class Document:
         return self.text[self._lines[line - 1] : stop].rstrip("\r\n")
 
     def views(self) -> Iterator[View]:
-        """Yield the text as it is and, where it has escaped tags, with those undone."""
+        """Yield the text and, if it has escaped tags, the unescaped text."""
         none = array("q")
         yield View(self.text, none, none, none)
         if _ESCAPED_LAYER.search(self.text):
@@ -135,7 +134,7 @@ class Document:
 
 
 def _unescape(text: str) -> View:
-    """Take markup out, and put characters for entities."""
+    """Remove markup, and replace entities by characters."""
     builder = ViewBuilder()
     at = 0
     comments = True
@@ -147,7 +146,7 @@ def _unescape(text: str) -> View:
             builder.add(html.unescape(piece), found.start(), len(piece))
         elif piece == "<!--" and comments:
             close = text.find("-->", at)
-            # Searching again for what is not there would be quadratic.
+            # Repeated searches for a missing string would be quadratic.
             comments = close >= 0
             at = close + 3 if comments else at
     builder.add(text[at:], at)

@@ -1,9 +1,8 @@
-"""Values that an example's comments give to its inputs.
+"""Values of an example's inputs, from its comments.
 
-Documents print shapes; where the value of an input matters, a comment beside
-its dims tells it, each document in words of its own: ``output_shape value is:
-[450, 450]``, ``The tensor contains 2 elements: 0, 4``, ``axes input contains
-[1, 2]``, ``num_samples value: 10``, ``[1, 2]``.
+Documents print shapes; if the value of an input matters, a comment beside its dims states it, in
+varying words: ``output_shape value is: [450, 450]``, ``The tensor contains 2 elements: 0, 4``,
+``axes input contains [1, 2]``, ``num_samples value: 10``, ``[1, 2]``.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.spec_examples.scanner import Example, PortText
 
 MAX_VALUES = 64
-"""A longer list of numbers is not taken for a shape, a list of axes or the like."""
+"""Maximum length of a list of numbers that is accepted as a shape, a list of axes or similar."""
 
 _MINUS = "\N{MINUS SIGN}"
 _NUMBER = rf"[+\-{_MINUS}]?[0-9]{{1,19}}"
 _NUMBERS = rf"{_NUMBER}(?:\s*[,;x\u00d7]\s*{_NUMBER}|\s+{_NUMBER}){{0,{MAX_VALUES}}}"
 _BRACKETED = re.compile(rf"[\[({{]\s*({_NUMBERS})\s*,?\s*[\])}}]")
-# Without brackets, a list must be announced, and be the last thing said.
+# Without brackets, a list must be announced and end the comment.
 _ANNOUNCED = re.compile(rf"(?:[:=]|\b(?:is|are|be|contains?|values?))\s*({_NUMBERS})\s*\.?\s*\Z")
 _LENGTH = 2_000
 
 
 def value_in(comment: str) -> tuple[int, ...] | None:
-    """Return the list of integers that a comment states; None where it states none.
+    """Return the list of integers in a comment; None if it has none.
 
     Examples
     --------
@@ -51,11 +50,10 @@ def value_in(comment: str) -> tuple[int, ...] | None:
 
 
 def input_values(example: Example, names: Sequence[str]) -> list[tuple[int, ...] | None]:
-    """Return for each input the value that a comment states.
+    """Return the value of each input from the comments.
 
-    A comment belongs to the input that it is in, next to or before or,
-    where that has no use for it, to the input that it names.
-    `names` are those of the operation's inputs.
+    A comment belongs to the input that it is in, next to or before or, if that input cannot use it,
+    to the input that it names. `names` are those of the operation's inputs.
     """
     values = [_value_of(port) for port in example.inputs]
     ports = (*example.inputs, *example.outputs)
@@ -78,7 +76,7 @@ def _value_of(port: PortText) -> tuple[int, ...] | None:
 
 
 def misfit(value: Sequence[int], shape: Sequence[Dim]) -> str | None:
-    """Return why a value does not fit an input of that shape; None if it fits."""
+    """Return the reason why a value does not fit an input of that shape; None if it fits."""
     count = shape[0] if shape else 1
     if not isinstance(count, int) or count == len(value):
         return None

@@ -1,4 +1,4 @@
-"""Verifying a golden directory, and anyone's outputs against it."""
+"""Verification of a golden directory, and of other outputs against it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _JSON_NAMES = {str: "a string", bool: "a boolean", list: "a list", dict: "an obj
 
 
 class Verification(NamedTuple):
-    """The differences that were found among `compared` outputs."""
+    """The differences among `compared` outputs."""
 
     compared: int
     findings: tuple[Finding, ...]
@@ -59,8 +59,8 @@ def verify(
 ) -> Verification:
     """Recompute a golden directory made by `generate`, and compare.
 
-    Then compare the outputs in `actual`, at the same places (``EXAMPLE/output.npy``), within
-    a tolerance; none by default, since golden sums are exact in any order.
+    Then compare the outputs in `actual`, at the same paths (``EXAMPLE/output.npy``), within a
+    tolerance; 0 by default, since golden sums are exact in any order.
     """
     spec, entries = _read_manifest(Path(root))
     verifier = _Verifier(Path(root), None if actual is None else Path(actual), rtol, atol)
@@ -148,7 +148,7 @@ class _Verifier:
 
     def example(self, example: ExampleSpec, entry: Mapping[str, Any]) -> None:
         for name, digest in entry["files"].items():
-            # A manifest names files beside it, and no others.
+            # A manifest may name only files in its directory.
             if "/" not in name and name not in ("", ".", ".."):
                 self.hash(self.root / example.name / name, digest)
         if not example.arrays:
@@ -221,7 +221,7 @@ class _Verifier:
         expected: Array | None,
         stated: Mapping[str, Any],
     ) -> None:
-        """Verify an output, then the one of the other directory."""
+        """Verify an output, then that of the other directory."""
         name = f"{output_name(example, semantics)}.npy"
         path = self.root / example.name / name
         kind, shape = example.output_types[0], list(example.outputs[0])
@@ -250,7 +250,7 @@ class _Verifier:
         """Require ``|found - expected| <= atol + rtol * |expected|``."""
         if np.array_equal(found, expected):
             return
-        # float64 holds every golden value exactly.
+        # float64 represents every golden value exactly.
         a, b = found.astype(np.float64), expected.astype(np.float64)
         with np.errstate(invalid="ignore"):
             off = np.abs(a - b)

@@ -45,7 +45,7 @@ def map_dask(
                 file=run.graph.file,
                 hint="array.astype converts it",
             )
-    # One node holds the model, so that it is sent to a worker once.
+    # A single node holds the model, so that it is sent to a worker once.
     tasks = _Tasks(dask, dask.delayed(RemoteModel(model), pure=True), given)
     results: list[Any] = []  # delayed, too
     while two_pass and (found := next_pass(run, asked)) is not None:
@@ -53,7 +53,7 @@ def map_dask(
         job, boxes = Job(shapes, output, layer), list(_grid(before, None).boxes())
         measured = [tasks.of_box(measure_part, before, job, results, box) for box in boxes]
         results = [*results, tasks.call(precomputed, job, results, boxes, measured)]
-        # Boxes depend on shapes alone: any numbers do for the rest of the graph.
+        # Boxes depend only on shapes: the other values may be any numbers.
         with np.errstate(all="ignore"):
             run = with_results(run, [add_up(run, layer, ())])
     grid = _grid(run, asked)
@@ -69,7 +69,7 @@ def map_dask(
 
 
 def _asked(run: TiledRun, tile: str | Sequence[int]) -> tuple[int, ...] | None:
-    """Return the tile that is asked for; None: it is to be chosen."""
+    """Return the requested tile; None: it is chosen automatically."""
     if isinstance(tile, str):
         if tile != "auto":
             raise InputError(f"tile must be 'auto' or extents, found {tile!r}")
@@ -85,7 +85,7 @@ def _grid(run: TiledRun, tile: tuple[int, ...] | None) -> Grid:
 
 
 class _Tasks(NamedTuple):
-    """Makes tasks that take a model and parts of the inputs."""
+    """Makes tasks on a model and parts of the inputs."""
 
     dask: Any
     remote: Any
@@ -103,7 +103,7 @@ class _Tasks(NamedTuple):
         results: Sequence[Any],
         box: Box,
     ) -> Any:
-        """Return a task that takes what a box needs of the inputs."""
+        """Return a task on the parts of the inputs that a box needs."""
         needed = run.tile(box).inputs
         parts = {name: self.given[name][as_slices(needed[name])] for name in needed}
         return self.call(function, job, results, box, parts)

@@ -48,14 +48,14 @@ class Grid(NamedTuple):
 
 
 def fit_tile(shape: Sequence[int], asked: Sequence[int]) -> tuple[int, ...]:
-    """Return a tile of the rank of an output: what is asked for, the axes before it whole.
+    """Return the requested tile, with whole axes prepended to the rank of the output.
 
-    Extents beyond those of the output are cut.
+    Extents larger than those of the output are reduced.
 
     Raises
     ------
     ValueError
-        There are more extents than axes, or one is less than 1.
+        The tile has more extents than axes, or an extent is less than 1.
 
     Examples
     --------

@@ -31,7 +31,7 @@ def import_dask(name: str = "dask") -> Any:
     Raises
     ------
     UnsupportedError
-        It is not installed.
+        Dask is not installed.
     """
     import importlib
 
@@ -43,20 +43,20 @@ def import_dask(name: str = "dask") -> Any:
 
 
 class WorkerMemory(NamedTuple):
-    """The bytes that tiles may take on a worker, and on its machine."""
+    """The bytes that tiles may use on a worker, and on its machine."""
 
     of_worker: int
     of_host: int
 
 
 def memory_of_worker(dask_worker: Any) -> WorkerMemory:
-    """Tell, on a worker, what tiles may take at a time; Dask gives the worker."""
+    """Return, on a worker, the memory for tiles; Dask provides the worker."""
     limit = dask_worker.memory_manager.memory_limit
     return WorkerMemory(default_budget() if limit is None else limit // 4, default_budget())
 
 
 class ModelFile(NamedTuple):
-    """A model by its files, which workers read themselves.
+    """A model given by its files, which workers read themselves.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class ModelFile(NamedTuple):
     options : dict
         Keyword arguments of `load`.
     digest : str
-        Of both files; a worker that finds others stops.
+        Digest of both files; a worker with other files raises an error.
     """
 
     path: str
@@ -74,7 +74,7 @@ class ModelFile(NamedTuple):
 
     @classmethod
     def of(cls, path: str, weights: str | None, options: dict[str, Any]) -> ModelFile:
-        """Refer to files as they are now."""
+        """Refer to the current contents of files."""
         return cls(path, weights, options, _digest(path, weights))
 
     def load(self) -> Any:
@@ -83,13 +83,13 @@ class ModelFile(NamedTuple):
         Raises
         ------
         InputError
-            The files are others than those of the client.
+            The files differ from those of the client.
         """
         import importlib
 
         if _digest(self.path, self.weights) != self.digest:
             raise InputError("the worker finds another model than the client", file=self.path)
-        # The façade is above this package; a worker imports it by name.
+        # The public API is above this package; a worker imports it by name.
         load = importlib.import_module("deconv_ir.loading").load
         return load(self.path, self.weights, warn=False, **self.options)
 
@@ -104,12 +104,12 @@ def _digest(path: str, weights: str | None) -> str:
 
 
 class RemoteModel:
-    """A model that is made once in each process that computes tiles with it.
+    """A model that is loaded once in each process that computes tiles with it.
 
     Parameters
     ----------
     model : TiledModel or ModelFile
-        A model is pickled whole.
+        A TiledModel is pickled as a whole.
     """
 
     def __init__(self, model: TiledModel | ModelFile) -> None:
@@ -122,7 +122,7 @@ class RemoteModel:
         return RemoteModel, (self._given,)
 
     def __dask_tokenize__(self) -> Any:
-        return id(self)  # another model may have equal arrays
+        return id(self)  # models are compared by identity
 
     @property
     def model(self) -> Any:
@@ -140,10 +140,10 @@ class RemoteModel:
         results: Sequence[Precomputed] = (),
         before: int | None = None,
     ) -> TiledRun:
-        """Return what computes tiles, made once for arrays of these shapes.
+        """Return the TiledRun for arrays of these shapes, made once.
 
-        `results` are those of earlier passes.  Of the input of the layer `before`, if that is
-        given.
+        `results` are those of earlier passes.  With `before`, the run computes the input of that
+        layer.
         """
         model, key = self.model, (tuple(shapes.items()), output, tuple(results), before)
         with self._lock:
@@ -154,16 +154,16 @@ class RemoteModel:
 
 
 class Job(NamedTuple):
-    """What tasks on arrays compute boxes of.
+    """The run whose boxes tasks on arrays compute.
 
     Attributes
     ----------
     shapes : dict
         Name of an input -> shape of the whole array.
     output : str or None
-        The tensor that the model computes.
+        Name of the tensor to compute.
     before : int or None
-        The layer whose first input is measured instead.
+        Index of the layer whose first input is measured instead.
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -190,7 +190,7 @@ def measure_part(
     box: Box,
     arrays: Mapping[str, Array],
 ) -> Any:
-    """Return what the statistic of a layer measures of a box of its first input."""
+    """Return the contribution of a box of a layer's first input to its statistic."""
     run = remote.tiled(job.shapes, job.output, results, job.before)
     assert job.before is not None, "the layer is given"
     ((_, measured),) = measure_here(_reader(run, arrays))(run, results, job.before, [box])
@@ -211,7 +211,7 @@ def precomputed(
 
 
 def _reader(run: TiledRun, arrays: Mapping[str, Array]) -> Read:
-    """Return what reads the boxes of a tile, which are there."""
+    """Return a reader of a tile's boxes, which are in memory."""
     import numpy as np
 
     def read(name: str, box: Box) -> Array:
@@ -221,7 +221,7 @@ def _reader(run: TiledRun, arrays: Mapping[str, Array]) -> Read:
 
 
 class TiledFiles(NamedTuple):
-    """Arrays in files that tiles are computed from and written to.
+    """The input and output files of tiles.
 
     Attributes
     ----------
@@ -230,9 +230,9 @@ class TiledFiles(NamedTuple):
     output : str
         Path of the partial result.
     name : str or None
-        The tensor that is computed.
+        Name of the tensor that is computed.
     journal : Journal
-        Of the tiles that are complete.
+        The journal of complete tiles.
     threads : int or None
         Threads of a worker's kernels.
     """
@@ -244,7 +244,7 @@ class TiledFiles(NamedTuple):
     threads: int | None
 
     def open(self) -> tuple[dict[str, Volume], dict[str, tuple[int, ...]]]:
-        """Open the inputs; return them, and their shapes."""
+        """Open the inputs; return the volumes and their shapes."""
         _set_threads(self.threads)
         inputs = {name: open_volume(path) for name, path in self.inputs.items()}
         return inputs, {name: volume.shape for name, volume in inputs.items()}
@@ -259,13 +259,13 @@ def compute_tile(
 ) -> int:
     """Compute a tile from files to a file, unless it already exists; return its number.
 
-    A worker that dies after it has written a tile leaves it in the journal, so that the task
-    that is run in its place does not write it again.
+    A tile that a worker has written before it died is in the journal, so that the repeated task
+    does not write it again.
 
     Raises
     ------
     InputError
-        The run was given up: there is no journal, or that of another run.
+        The run was abandoned: the journal is missing, or belongs to another run.
     """
     if files.journal.has(number):
         return number
@@ -273,7 +273,7 @@ def compute_tile(
     output = open_volume(files.output, "r+")
     stream = Stream(remote.tiled(shapes, files.name, results), inputs, output)
     found = stream.result(box)
-    files.journal.has(number)  # or it is given up
+    files.journal.has(number)  # raises if the run was abandoned
     output.write(box, found)
     files.journal.add(number)
     return number
@@ -282,7 +282,7 @@ def compute_tile(
 def measure_box(
     remote: RemoteModel, files: TiledFiles, results: Sequence[Precomputed], layer: int, box: Box
 ) -> Any:
-    """Return what the statistic of a layer measures of a box of its first input."""
+    """Return the contribution of a box of a layer's first input to its statistic."""
     inputs, shapes = files.open()
     run = remote.tiled(shapes, files.name, results, layer)
     ((_, measured),) = measure_here(FileReader(run, inputs))(run, results, layer, [box])
@@ -300,8 +300,8 @@ def compute_file(
 ) -> dict[str, tuple[int, int]]:
     """Run a model on the arrays of some files, and write its outputs.
 
-    Outputs that were written after `since`, in nanoseconds, are those of a worker that died
-    before it could say so: they are kept.
+    Outputs written after `since`, in nanoseconds, come from a worker that died before it could
+    report them: they are kept.
 
     Returns
     -------

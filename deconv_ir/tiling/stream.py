@@ -1,4 +1,4 @@
-"""Tiles from arrays in files to an array in a file, and the choice of the tile."""
+"""Computation of tiles from files to a file, and the choice of the tile."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from deconv_ir.tiling.tiled_run import TiledRun
 
 _MOST_BYTES = 4 << 30
 _WORTH = 1.1
-"""Clearing memory for each tile costs about as much as a tenth more work."""
+"""Clearing memory for each tile costs about as much as a tenth of extra work."""
 
 
 def default_budget() -> int:
-    """Return the bytes that a tile may take by default: a quarter of what is available."""
+    """Return the default memory of a tile in bytes: a quarter of the available memory."""
     return min(available_bytes() // 4, _MOST_BYTES)
 
 
 class _Candidate(NamedTuple):
-    """A tile and what it takes: elements computed for each of the output, and bytes."""
+    """A tile and its cost: elements computed per output element, and bytes."""
 
     cost: float
     shape: tuple[int, ...]
@@ -35,8 +35,8 @@ class _Candidate(NamedTuple):
 def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
     """Return a large tile within a number of bytes.
 
-    Halves the axis that makes halos cost least, until the tile fits; once more where that costs
-    little, so that the next tile finds the memory of the last one (see `spare_bytes`).
+    Halves the axis with the least cost of halos until the tile fits; once more if that costs
+    little, so that the next tile reuses the memory of the last one (see `spare_bytes`).
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
     Raises
     ------
     ResourceError
-        The smallest tile takes more.
+        The smallest tile does not fit.
     """
     best = _candidate(run, tuple(max(1, extent) for extent in run.shape))
     while best.taken > budget:
@@ -70,13 +70,13 @@ def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
 
 
 def spare_bytes(run: TiledRun, tile: Sequence[int], budget: int) -> int:
-    """Return the bytes that may be kept from tile to tile; 0 where they do not hold a tile's."""
+    """Return the bytes that may be kept between tiles; 0 if they are too few for a tile."""
     taken = _candidate(run, tuple(tile)).taken
     return budget - taken if 2 * taken <= budget else 0
 
 
 def _half(run: TiledRun, shape: tuple[int, ...]) -> _Candidate | None:
-    """Return the half of a tile whose halos cost least; None: it is one element."""
+    """Return the half of a tile with the least cost of halos; None for a single element."""
     halves = [
         _candidate(run, (*shape[:axis], -(-shape[axis] // 2), *shape[axis + 1 :]))
         for axis in run.tileable_axes
@@ -110,7 +110,7 @@ class FileReader:
 
 
 class Stream:
-    """Computes tiles of an output from arrays in files, into an array in a file.
+    """Computes tiles of an output from input files, and writes them to an output file.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Stream:
     inputs : mapping
         Name of an input -> its array.
     output : Volume
-        Of the shape of the output.
+        An array with the shape of the output.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class Stream:
         self.read = FileReader(run, inputs)
 
     def result(self, box: Box) -> Array:
-        """Compute one tile, as it is written."""
+        """Compute one tile, in its stored form."""
         from deconv_ir.arrays.fitting import to_storable
 
         return to_storable(self.run.run(self.run.tile(box), self.read))
@@ -164,12 +164,12 @@ def check_types(run: TiledRun, inputs: Mapping[str, Volume]) -> None:
 
 
 def parse_tile(text: str) -> Sequence[int] | None:
-    """Read a tile, as in ``64,256,256``; None: ``auto``.
+    """Parse a tile, such as ``64,256,256``; None for ``auto``.
 
     Raises
     ------
     ValueError
-        It is neither.
+        The text is neither.
     """
     if text == "auto":
         return None

@@ -1,4 +1,4 @@
-"""The plan of a tile: the layers that a box of an output needs, each with the box it computes."""
+"""The plan of a tile: the layers that a box of an output needs, each with its own box."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _Step = tuple[Layer, tuple[Source, ...]]
 
 
 class TileGraph(NamedTuple):
-    """The layers of a tile, in the place of those of the network; crops follow them.
+    """The layers of a tile, which replace those of the network, followed by crops.
 
     Attributes
     ----------
     layers : dict
-        Layer -> itself with the operation of the tile, and its inputs.
+        Layer -> the layer with the operation of the tile, and its inputs.
     steps : tuple of int
         The layers that run, in order.
     infos : dict
         Layer -> the infos of its outputs that differ from those of the network.
     wanted : tuple of Source
-        The boxes that were asked for.
+        The requested boxes.
     inputs : dict
-        Parameter -> the box of it that the tile takes.
+        Parameter -> the box of it that the tile reads.
     """
 
     layers: dict[int, _Step]
@@ -43,7 +43,7 @@ class TileGraph(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Stands for everything that a plan depends on; tiles of equal geometry share it."""
+        """Everything that a plan depends on; tiles of equal geometry have the same key."""
         return (
             tuple((index, step[0].operation, step[1]) for index, step in self.layers.items()),
             tuple((index, *(info.shape for info in infos)) for index, infos in self.infos.items()),
@@ -76,7 +76,7 @@ class _Making:
         return index < len(self.graph.layers) and self.graph.layers[index].type == "Parameter"
 
     def add(self, index: int) -> None:
-        """Add a layer, where the tile needs it, after the crops of its inputs."""
+        """Add a layer, if the tile needs it, after the crops of its inputs."""
         made = self.walk.made(index)
         if not any(source in self.regions.boxes for source in made):
             return
@@ -97,7 +97,7 @@ class _Making:
             )
 
     def _is_absorbed(self, index: int, source: Source) -> bool:
-        """Whether a layer's kernel has a constant itself, and so has that of a tile."""
+        """Whether a constant is packed in the kernel of a layer, and so in that of its tile."""
         return index in self.kernels and source[0] in self.walk.ends
 
     def _info(self, source: Source, made: Sequence[Source]) -> TensorInfo:
@@ -110,7 +110,7 @@ class _Making:
         return info if shape == info.shape else TensorInfo(shape, info.element_type)
 
     def boxed(self, source: Source, box: Box) -> Source:
-        """Return the tensor that has a box of another one, cropped where that has more."""
+        """Return the tensor with a box of another one, cropped if necessary."""
         have = self.regions.boxes[source]
         if have == box:
             return source
@@ -151,7 +151,7 @@ def plan_tile(
             kernels[index] = kernels[index].tiled(layer.operation)
     for index, known in tile.infos.items():
         infos[index] = known
-    for index in tile.inputs:  # of the network, or a statistic that is given
+    for index in tile.inputs:  # of the network, or a precomputed statistic
         sources[index] = ()
     part = prepared._replace(
         graph=rewire(graph, layers, sources), steps=tile.steps, kernels=kernels

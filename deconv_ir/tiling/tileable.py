@@ -17,7 +17,7 @@ _NAMED = 4
 
 
 class Tileable:
-    """The methods of a model that compute an output a box at a time."""
+    """The methods of a model that compute an output box by box."""
 
     graph: Graph
     context: Context
@@ -27,20 +27,20 @@ class Tileable:
     def _tiling(
         self, shapes: Mapping[str, Any] | None, output: str | None
     ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], dict[str, Source]]:
-        """Return names of the inputs by layer, what is known of each tensor, and the outputs."""
+        """Return names of the inputs by layer, the infos of all tensors, and the outputs."""
         raise NotImplementedError
 
     def tiled(
         self, shapes: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> TiledRun:
-        """Return what computes the output a box at a time, each exactly as in a run of the whole.
+        """Return a run of the output box by box, each bitwise equal to a run of the whole.
 
         Parameters
         ----------
         shapes : mapping, optional
             Input name -> shape of the whole array; inputs left out have the shape of the model.
         output : str, optional
-            The tensor to compute; default: the output of a model that has one.
+            The tensor to compute; default: the only output of the model.
 
         Raises
         ------
@@ -77,29 +77,29 @@ class Tileable:
         output: str | None = None,
         two_pass: bool = False,
     ) -> Any:
-        """Return the output as a lazy Dask array, a chunk for each tile.
+        """Return the output as a lazy Dask array with a chunk for each tile.
 
-        A task reads what its tile needs and nothing else; the model is sent to a worker once.
+        A task reads only the data that its tile needs; the model is sent to a worker once.
         Requires the extra ``cluster``.
 
         Parameters
         ----------
         array : dask.array.Array, array or mapping
-            The input of a model that has one, else arrays by input name.  Their element types
+            The only input of the model, or arrays by input name.  Their element types
             are those of the model.
         tile : str or sequence of int
-            Extents of a tile along the last axes of the output; ``auto``: what a quarter of
-            the available memory allows.
+            Extents of a tile along the last axes of the output; ``auto``: a tile that fits a
+            quarter of the available memory.
         output : str, optional
-            The tensor to compute; default: the output of a model that has one.
+            The tensor to compute; default: the only output of the model.
         two_pass : bool
-            What reductions and normalizations need of whole axes is computed by tasks of its own,
-            which read all of the input.
+            Statistics of reductions and normalizations over whole axes are computed by separate
+            tasks, which read all of the input.
 
         Returns
         -------
         dask.array.Array
-            Of the shape and element type of the output.
+            An array with the shape and element type of the output.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A network that is computed a box of its output at a time."""
+"""A network that is computed box by box of its output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from deconv_ir.tiling.tile_plan import TileGraph, plan_tile, tile_graph
 _PLANS_KEPT = 128
 
 Read = Callable[[str, Box], "Array"]
-"""Takes the name of an input and a box; returns the elements."""
+"""A function from the name of an input and a box to the elements."""
 
 
 class Tile(NamedTuple):
@@ -33,7 +33,7 @@ class Tile(NamedTuple):
     Attributes
     ----------
     box : tuple of (int, int)
-        Of the output: the first index and the one after the last, on each axis.
+        Box of the output: the first index and the one after the last, on each axis.
     inputs : dict
         Name of an input -> the box of it that is read.
     plan : Plan
@@ -53,7 +53,7 @@ class Tile(NamedTuple):
 
 
 class TiledRun:
-    """Computes boxes of one output, each exactly as a run of the whole would; see `Model.tiled`.
+    """Computes boxes of one output, bitwise equal to a run of the whole; see `Model.tiled`.
 
     Safe to use from several threads at once.
 
@@ -68,7 +68,7 @@ class TiledRun:
     output : Source
         The tensor that is computed.
     memory_limit : int or None
-        Bytes that the constants may take; None: the available memory.
+        Maximum bytes of the constants; None: the available memory.
 
     Raises
     ------
@@ -154,7 +154,8 @@ class TiledRun:
         Raises
         ------
         UnsupportedError
-            Names the layer that sees a whole axis, and the axes that can be tiled.
+            An axis cannot be tiled; the error names the layer that needs it whole, and the tileable
+            axes.
         """
         cut = [a for a, (n, extent) in enumerate(zip(tile, self.shape, strict=True)) if n < extent]
         if not cut:
@@ -178,31 +179,31 @@ class TiledRun:
         )
 
     def blockers_of(self, tile: Sequence[int]) -> list[Blocker]:
-        """Return the layers that keep the output from being tiled so, in the order they run."""
+        """Return the layers that prevent this tiling of the output, in execution order."""
         cut = [a for a, (n, extent) in enumerate(zip(tile, self.shape, strict=True)) if n < extent]
         found = [blocker for a in cut if (blocker := self._blockers[a]) is not None]
         return sorted(found, key=lambda b: self._walk.order.index(b.layer))
 
     def statistic(self, layer: int) -> Statistic | None:
-        """Return what collects what a layer needs of whole axes; None: that is not enough."""
+        """Return a layer's statistic over whole axes; None if that is not sufficient."""
         sources = [s for s in self.graph.topology.sources[layer] if s is not None]
         inputs = [self._walk.info(source) for source in sources]
         return self.graph.layers[layer].operation.statistic(inputs, self._infos[layer])
 
     def with_output(self, output: Source) -> TiledRun:
-        """Return what computes another tensor of the same network."""
+        """Return a TiledRun for another tensor of the same network."""
         return TiledRun(
             self.graph, self.context, self.names, self._infos, output, self._memory_limit
         )
 
     def with_graph(self, graph: Graph) -> TiledRun:
-        """Return what computes the output by other layers, of the same indices and shapes."""
+        """Return a TiledRun for the output with other layers, of the same indices and shapes."""
         return TiledRun(
             graph, self.context, self.names, self._infos, self.output, self._memory_limit
         )
 
     def tile(self, box: Box) -> Tile:
-        """Find what a box of the output needs, and plan it; tiles of equal geometry share plans."""
+        """Find the inputs of a box, and plan it; tiles of equal geometry share plans."""
         wanted = {self.output: box}
         regions = required_regions(self._walk, wanted)
         part = tile_graph(self._prepared, self._walk, regions, wanted)
@@ -214,9 +215,9 @@ class TiledRun:
         return plan_tile(self._prepared, part, self._walk, self._grants, bodies)
 
     def bytes_of(self, tile: Tile) -> int:
-        """Return the bytes that computing a tile takes.
+        """Return the bytes of memory for computing a tile.
 
-        What it reads and its result count twice: as arrays, and as pages of mapped files.
+        Its inputs and its result count twice: as arrays, and as pages of mapped files.
         """
         box = TensorInfo(box_shape(tile.box), self.info.element_type)
         taken = tile.plan.peak_bytes + (tensor_bytes(box) or 0)
@@ -228,7 +229,7 @@ class TiledRun:
         return taken
 
     def work_of(self, tile: Tile) -> int:
-        """Return the number of elements that all layers of a tile compute; crops compute none."""
+        """Return the number of elements that all layers of a tile compute, without crops."""
         infos, own = tile.plan.infos, len(self._walk.graph.layers)
         made = [step.made for step in tile.plan.steps if step.layer < own]
         return sum(element_count(static(infos[index][0].shape)) for index in made)
@@ -239,7 +240,7 @@ class TiledRun:
         Raises
         ------
         ResourceError
-            It does not fit into memory.
+            The tile does not fit into memory.
         """
         arrays = {
             index: read(name, tile.inputs[name])
@@ -284,9 +285,9 @@ def _require_static(
 
 
 class TiledModel(Protocol):
-    """A model as tasks need it; `Model` is one."""
+    """The interface of a model for tasks, which `Model` implements."""
 
     def tiled(
         self, shapes: Mapping[str, Any] | None = None, *, output: str | None = None
     ) -> TiledRun:
-        """Return what computes boxes of one output."""
+        """Return a TiledRun of one output."""

@@ -1,4 +1,4 @@
-"""Layers that see a whole axis, replaced by what a first pass over the tiles computes."""
+"""Replacement of layers that need a whole axis by statistics from a first pass over the tiles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deconv_ir.tiling.tiled_run import Read, TiledRun
 
 
 class Precomputed(NamedTuple):
-    """The replacement of a layer, and how many of its inputs remain."""
+    """The replacement of a layer, and the number of its inputs that remain."""
 
     layer: int
     operation: Operation
@@ -23,8 +23,8 @@ class Precomputed(NamedTuple):
 
 
 Measure = Callable[[TiledRun, Sequence[Precomputed], int, Iterable[Box]], Iterable[tuple[Box, Any]]]
-"""Takes what computes the input of a layer, what was computed before, the layer, and boxes of that
-input; returns what the layer's statistic measures of each."""
+"""A function from the TiledRun of a layer's input, earlier results, the layer, and boxes of that
+input to the contribution of each box to the layer's statistic."""
 
 
 def measure_here(read: Read) -> Measure:
@@ -42,28 +42,28 @@ def measure_here(read: Read) -> Measure:
 
 
 Choose = Callable[[TiledRun], Sequence[int]]
-"""Takes what computes the input of a layer; returns the tile that is measured at a time."""
+"""A function from the TiledRun of a layer's input to the tile that is measured at a time."""
 
 
 def precompute(
     run: TiledRun, tile: Sequence[int] | None, measure: Measure, choose: Choose
 ) -> tuple[TiledRun, tuple[Precomputed, ...]]:
-    """Compute the statistics that keep an output from being tiled.
+    """Compute the statistics without which an output cannot be tiled.
 
-    Each takes a pass over the part of the network before its layer.
+    Each statistic requires a pass over the part of the network before its layer.
 
     Parameters
     ----------
     run : TiledRun
     tile : sequence of int or None
-        Of the output; None: all statistics that keep any tile from being computed.
+        Tile of the output; None: all statistics that any tile requires.
     measure : callable
     choose : callable
 
     Returns
     -------
     TiledRun, tuple of Precomputed
-        What computes the output, and what is new in it.
+        The TiledRun of the output, and its new results.
 
     Raises
     ------
@@ -80,9 +80,9 @@ def precompute(
 
 
 def next_pass(run: TiledRun, tile: Sequence[int] | None) -> tuple[int, TiledRun] | None:
-    """Return the layer whose statistic is computed next, and what computes its input.
+    """Return the layer whose statistic is computed next, and the TiledRun of its input.
 
-    None: nothing keeps the output from being tiled so.  Parameters are those of `precompute`.
+    None if the output can be tiled.  Parameters are those of `precompute`.
 
     Raises
     ------
@@ -97,14 +97,14 @@ def next_pass(run: TiledRun, tile: Sequence[int] | None) -> tuple[int, TiledRun]
             run.require_tileable(tile)
         return None
     before = run_before(run, blocker.layer)
-    # Layers before it may themselves have to wait for a statistic.
+    # Earlier layers may need a statistic themselves.
     while inner := _waiting(before, blocker):
         blocker, before = inner[0], run_before(run, inner[0].layer)
     return blocker.layer, before
 
 
 def add_up(run: TiledRun, layer: int, parts: Iterable[tuple[Box, Any]]) -> Precomputed:
-    """Return the result of a layer's statistic, from what was measured of boxes of its input."""
+    """Return the result of a layer's statistic from the contributions of boxes of its input."""
     statistic = run.statistic(layer)
     assert statistic is not None, "the layer was chosen for it"
     for box, measured in parts:
@@ -113,20 +113,20 @@ def add_up(run: TiledRun, layer: int, parts: Iterable[tuple[Box, Any]]) -> Preco
 
 
 def run_before(run: TiledRun, layer: int) -> TiledRun:
-    """Return what computes the first input of a layer."""
+    """Return the TiledRun of the first input of a layer."""
     source = run.graph.topology.sources[layer][0]
     assert source is not None, "a graph with loose inputs does not load"
     return run.with_output(source)
 
 
 def _waiting(run: TiledRun, blocker: Blocker) -> list[Blocker]:
-    """Return what keeps a layer's input from being tiled along its axes, but for statistics."""
+    """Return the blockers of tiling a layer's input along its axes, except statistics."""
     cut = [1 if axis in blocker.axes else extent for axis, extent in enumerate(run.shape)]
     return [b for b in run.blockers_of(cut) if run.statistic(b.layer) is not None]
 
 
 def with_results(run: TiledRun, results: Iterable[Precomputed]) -> TiledRun:
-    """Return what computes the same output with results in the place of their layers."""
+    """Return the TiledRun of the same output with results in place of their layers."""
     graph = run.graph
     for result in results:
         graph = _replace_layer(graph, *result)

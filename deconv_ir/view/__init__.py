@@ -1,1 +1,1 @@
-"""The page that `deconv-show` writes: a drawing of a model, and what is known of it."""
+"""The page that `deconv-show` writes: a drawing of a model, and facts about it."""

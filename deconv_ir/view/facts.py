@@ -22,13 +22,13 @@ from deconv_ir.view.statistics import constant_figures
 from deconv_ir.view.windows import Reach, advice_of, is_transposed, reaches_of, taps_of, windows_of
 
 Progress = Callable[[str, int, int], None]
-"""Takes the name of a step, how much of it is done, and how much there is."""
+"""A function of the name of a step, the amount that is done, and the total."""
 
 REPORT_EVERY = 256
 
 
 class Pool:
-    """Equal facts are written once; layers refer to them by number."""
+    """A pool of facts: equal ones are stored once, and layers refer to them by number."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
@@ -74,7 +74,7 @@ class _Gatherer:
         self.context = context
         self.progress = progress or (lambda step, done, total: None)
         self.pool = Pool()
-        # Of layers that do not fit, or are on a cycle, only what the file states is known.
+        # For layers that do not fit, or are on a cycle, only declared properties are known.
         self.misfits: set[int | None] = set(range(len(self.graph.layers)))
         self.misfits -= set(self.graph.topology.order)
         self.misfits |= {
@@ -83,7 +83,7 @@ class _Gatherer:
             if isinstance(error.location, GraphLocation)
         }
         self.reaches = reaches_of(self.graph, self.outputs, sketch.flow.hidden, context)
-        # Layers that move no position have the very object of their input.
+        # Layers that keep positions share the object of their input.
         self.shared_reaches: dict[int, int] = {}
         self.known: dict[tuple[int, ...], dict[str, Any]] = {}
         self.totals = {"flop": 0, "constants": 0, "constant_bytes": 0}
@@ -115,7 +115,7 @@ class _Gatherer:
         return Facts(layers, self.tensors, self.pool.items, constants, self.totals)
 
     def _tensor(self, index: int, layer: Layer, port: int) -> list[Any]:
-        """Describe a tensor: its layer, output, text, and what is declared if that differs."""
+        """Describe a tensor: its layer, output, text, and declared properties if they differ."""
         info = self._info(index, port)
         declared = layer.outputs[port] if port < len(layer.outputs) else None
         text = tensor_text(info)
@@ -172,7 +172,7 @@ class _Gatherer:
         return facts
 
     def _bodies(self, layer: Layer) -> list[dict[str, Any]]:
-        """Draw the graphs that a layer runs, as images; of a large one, only its size."""
+        """Draw the bodies of a layer as images; for a large body, only its size is given."""
         found = []
         for body in layer.operation.bodies if layer.operation.implemented else ():
             facts: dict[str, Any] = {"name": body.name, "layers": len(body.graph.layers)}
@@ -186,7 +186,7 @@ class _Gatherer:
     def _computed(
         self, index: int, layer: Layer, inputs: list[TensorInfo], outputs: Sequence[TensorInfo]
     ) -> dict[str, Any]:
-        """Work out what depends on the operation and its tensors alone."""
+        """Compute the facts that depend only on the operation and its tensors."""
         found: dict[str, Any] = {}
         if index in self.misfits or not layer.operation.implemented:
             return found
@@ -249,7 +249,7 @@ def _pads(windows: Sequence[Window]) -> list[list[int]]:
 
 
 def _reach(reach: Reach) -> list[Any]:
-    """Describe an axis: elements seen, halo before and after, step of the input per output."""
+    """Describe an axis: receptive field, halo before and after, step of the input per output."""
     step = reach.step
     shown = str(step.numerator) if step.denominator == 1 else f"{step.numerator}/{step.denominator}"
     return [reach.field, *map(int, reach.halo), shown]

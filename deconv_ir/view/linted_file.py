@@ -1,4 +1,4 @@
-"""A file as a page shows it: its graph, sound or broken, its inference and its findings."""
+"""A file for the page: its graph, valid or not, its inference and its findings."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class LintedFile(NamedTuple):
     """A file, read and linted."""
 
     file: str
-    """The file, as messages name it."""
+    """Name of the file in messages."""
     findings: Sequence[Finding]
     graph: Graph | None
-    """None for a file that holds none."""
+    """The graph; None for a file without one."""
     inference: Inference | None
     context: Context
     """Semantics and constants."""
@@ -45,7 +45,7 @@ class LintedFile(NamedTuple):
         return sketch_of(self.graph, self.inference.outputs)
 
     def at_shapes(self, shapes: Mapping[str, Shape]) -> LintedFile:
-        """Return the same with other shapes of inputs, by their names; findings stay."""
+        """Return a copy with other shapes of inputs, by name; findings are kept."""
         if self.graph is None:
             return self
         given = {}
@@ -58,7 +58,7 @@ class LintedFile(NamedTuple):
         return self._replace(inference=inference)
 
     def layers_of_findings(self) -> list[int]:
-        """Return, for each finding, the index of the layer that it is about; -1: of none."""
+        """Return, for each finding, the index of its layer; -1 if it has none."""
         if self.graph is None:
             return [-1] * len(self.findings)
         layers = self.graph.layers
@@ -81,7 +81,7 @@ class LintedFile(NamedTuple):
                 if edges:
                     index = ids.get(edges[0].to_layer, -1)
                 elif meant and location.layer is not None and meant[0].label == finding.layer:
-                    index = location.layer  # of layers with the same label, this one
+                    index = location.layer  # choose this one among layers with the same label
             # A body's layers are not drawn: their findings belong to the layer that runs it.
             around = bisect_right(lines, finding.line or 0) - 1
             if finding.layer and around >= 0 and layers[around].operation.bodies:
@@ -90,7 +90,7 @@ class LintedFile(NamedTuple):
         return found
 
     def marks(self) -> dict[int, str]:
-        """Return the colour of the border of each layer that has findings: of the worst one."""
+        """Return the border colour of each layer with findings: that of the worst finding."""
         found: dict[int, str] = {}
         about = self.layers_of_findings()
         for severity, colour in MARKS.items():
@@ -107,16 +107,16 @@ def read_linted_file(
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> LintedFile:
-    """Read and check a model; a broken one has findings, and as much of a graph as can be read.
+    """Read and check a model; an invalid one has findings, and the readable part of its graph.
 
-    `data` are the contents of the file that messages call `file`; `options` choose the rules of
-    the linter, and the semantics.
+    `data` are the contents of the file, named `file` in messages; `options` choose the rules of the
+    linter, and the semantics.
     """
     result = check_bytes(data, file, options, weights, limits, resume=False)
     graph = None if result.document is None else result.document.graph
     source: ConstantSource | None = None
     if graph is not None and weights is not None and Path(weights).exists():
-        with contextlib.suppress(WeightsError):  # a finding says so
+        with contextlib.suppress(WeightsError):  # reported by a finding
             source = Weights(weights)
     context = Context(options.semantics, source)
     inference = None if graph is None else infer(graph, context, collect=True)

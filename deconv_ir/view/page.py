@@ -1,4 +1,4 @@
-"""The page: one HTML file without any request, which shows a model and what is known of it."""
+"""The page: a self-contained HTML file that shows a model and facts about it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deconv_ir.view.linted_file import LintedFile
 
 SCRIPTS = ("base.js", "place.js", "view.js", "panel.js", "geometry.js", "extras.js", "main.js")
 MAX_TEXT = 4000
-"""Characters of a finding's message that are shown."""
+"""Maximum number of characters of a finding's message."""
 
 
 def write_page(
@@ -29,10 +29,10 @@ def write_page(
     extras: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> str:
-    """Write the page of a model: an HTML document that loads nothing.
+    """Write the page of a model: an HTML document that loads no other resources.
 
     `extras` are further data: ``pictures``, ``profile``, ``differences``; `progress` is called
-    as long steps go on.
+    during long steps.
     """
     data: dict[str, Any] = {
         "title": linted.file.replace("\\", "/").rpartition("/")[2],
@@ -59,7 +59,7 @@ def write_page(
 
 
 def as_script(data: Any) -> str:
-    """Write data as JSON that no text in it can end: it holds neither ``<`` nor ``>``."""
+    """Write data as JSON that is safe in a script element: it contains neither ``<`` nor ``>``."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -26,7 +26,7 @@ WIDTH = 320
 
 
 class Detail(NamedTuple):
-    """How much of a tensor is drawn: elements of a side, and maps."""
+    """The detail of a picture: elements of a side, and number of maps."""
 
     side: int
     maps: int
@@ -38,10 +38,10 @@ DETAILS = (Detail(96, 36), Detail(64, 36), Detail(48, 16), Detail(32, 9), Detail
 def pictures_of(
     array: Array, most_bytes: int, title: str = "value", *, signed: bool = False
 ) -> list[Any]:
-    """Draw an array in at most `most_bytes`, as the page's `figureOf` takes it; empty: none fits.
+    """Draw an array in at most `most_bytes`, for the page's `figureOf`; empty if it does not fit.
 
-    Of a batch, the first is drawn: [N, C, H, W], [N, C, D, H, W] and [N, C, L] by the number of
-    axes.  With `signed`, for differences, zero is white.
+    Only the first element of a batch is drawn: [N, C, H, W], [N, C, D, H, W] and [N, C, L] by the
+    number of axes.  With `signed`, for differences, zero is white.
     """
     import numpy as np
 
@@ -51,7 +51,7 @@ def pictures_of(
     if array.ndim > 1 and array.shape[0] > 1:
         notes.append(f"the first of {array.shape[0]}")
     values = np.asarray(array[0] if array.ndim > 1 else array)
-    # The picture of a tensor, not the tensor, is held in double precision.
+    # Only the picture, not the whole tensor, is converted to double precision.
     low, high = _range(values)
     found: dict[str, Any] = {"title": title, "low": number(low), "high": number(high)}
     if values.ndim < 3:
@@ -87,7 +87,7 @@ def _range(values: Array) -> tuple[float, float]:
 
 
 def _lines(values: Array, notes: list[str]) -> dict[str, Any]:
-    """Reduce signals to points: each bucket keeps its least and its largest."""
+    """Reduce signals to points: each bucket keeps its minimum and maximum."""
     rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
     if len(rows) > MAX_LINES:
         notes.append(f"{MAX_LINES} of {len(rows)} channels")
@@ -105,11 +105,11 @@ def _points(row: Array) -> list[float | None]:
 
 
 def _maps(values: Array, detail: Detail, span: tuple[float, float]) -> tuple[Array, list[str]]:
-    """Lay maps out in a grid of palette entries."""
+    """Arrange maps in a grid of palette entries."""
     import numpy as np
 
     notes = []
-    if values.ndim == 4:  # a volume: slices of each channel, one channel a row
+    if values.ndim == 4:  # a volume: slices of each channel, one channel per row
         channels, depth = values.shape[:2]
         rows = min(channels, max(1, detail.maps // 6))
         columns = min(depth, 6)
@@ -142,7 +142,7 @@ def _shades(values: Array, span: tuple[float, float]) -> Array:
     odd = ~np.isfinite(values)
     scaled = np.zeros(values.shape)
     if high > low:
-        # Halves, since the range may be wider than a double.
+        # Computed with halves, since the range may exceed that of a double.
         scaled = (np.where(odd, low, values) / 2 - low / 2) / (high / 2 - low / 2)
     shades = (scaled * (SHADES - 1)).round().astype(np.uint8)
     shades[odd] = ODD

@@ -32,11 +32,11 @@ def draw_tensors(
     max_bytes: int,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Draw every tensor of a run, or what other inputs change in it.
+    """Draw every tensor of a run, or the differences that other inputs cause.
 
-    `arrays` are those of the inputs; with `others`, differences are drawn as well.  Of
-    `max_bytes`, the size of all pictures together, each tensor has an equal share of what is
-    left.  Return pictures by ``layer:output``; ``""`` -> how many tensors did not fit.
+    `arrays` are those of the inputs; with `others`, differences are drawn as well.  `max_bytes`
+    bounds the total size of all pictures; each tensor gets an equal share of the rest.  Return
+    pictures by ``layer:output``; ``""`` -> number of tensors that did not fit.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def draw_tensors(
 
 
 def _draw(arrays: tuple[Array, ...], most_bytes: int) -> list[Any]:
-    """Draw a tensor; of two runs, both and their difference."""
+    """Draw a tensor; for two runs, both and their difference."""
     import numpy as np
 
     if len(arrays) == 1:
@@ -88,14 +88,14 @@ def _draw(arrays: tuple[Array, ...], most_bytes: int) -> list[Any]:
 
 
 def profile(model: Model, arrays: Mapping[str, Array]) -> dict[str, Any]:
-    """Time the layers of a model: the fastest of a few runs, after one that is not counted."""
+    """Time the layers of a model: the fastest of a few runs, after a warm-up run."""
     bound = model.bind(arrays)
     bound.run()
     profiles = [Profile() for _ in range(PROFILED_RUNS)]
     for one in profiles:
         bound.run(profile=one)
     best = min(profiles, key=lambda one: one.seconds)
-    # Of layers of one name, the first.
+    # The first one of several layers with the same name.
     index = {layer.name: i for i, layer in reversed([*enumerate(model.graph.layers)])}
     layers = {
         index[row.layer]: [row.seconds, row.operations, row.type]
@@ -106,7 +106,7 @@ def profile(model: Model, arrays: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def differences_of(graph: Graph, found: ModelDifference) -> dict[str, Any]:
-    """Put the result of a comparison beside the layers of its first model."""
+    """Assign the result of a comparison to the layers of its first model."""
     labels = {layer.label: index for index, layer in enumerate(graph.layers)}
     layers = {
         labels[t.layer]: [number(t.relative), number(t.rms), t.within, t.note]

@@ -12,14 +12,14 @@ from deconv_ir.ops.constants.constant import Const
 
 BINS = 32
 LISTED = 12
-"""Elements up to which a constant is listed rather than counted."""
+"""Maximum number of elements of a constant whose values are listed."""
 _BLOCK = 1 << 20
 
 
 def constant_figures(constant: Const, context: Context) -> dict[str, Any] | None:
-    """Return the figures of a constant; None where its bytes cannot be read.
+    """Return the figures of a constant; None if its bytes cannot be read.
 
-    Keys: ``values`` of a small one; else ``min``, ``max``, ``mean``, ``zeros`` (their share),
+    Keys: ``values`` of a small constant; else ``min``, ``max``, ``mean``, ``zeros`` (their share),
     ``odd`` (number of NaN and infinities) and ``bins``, the counts of a histogram over the range.
     """
     try:
@@ -53,7 +53,7 @@ def figures(array: Array) -> dict[str, Any]:
     if high > low:
         for block in _blocks(flat):
             good = block[np.isfinite(block)]
-            # Halves, since the range of doubles may be wider than a double.
+            # Computed with halves, since the range may exceed that of a double.
             place = (good / 2 - low / 2) / (high / 2 - low / 2) * BINS
             bins += np.bincount(np.minimum(place.astype(np.int64), BINS - 1), minlength=BINS)
     mean = total / (flat.size - odd)
@@ -62,7 +62,7 @@ def figures(array: Array) -> dict[str, Any]:
 
 
 def _blocks(flat: Array) -> Any:
-    """Iterate over an array in double precision, a block at a time."""
+    """Iterate over an array in double precision, block by block."""
     import numpy as np
 
     for start in range(0, flat.size, _BLOCK):
@@ -70,5 +70,5 @@ def _blocks(flat: Array) -> Any:
 
 
 def number(value: float) -> float | str:
-    """Round a number for people; what JSON cannot hold becomes a text."""
+    """Round a number for people; values that JSON does not support become text."""
     return float(f"{value:.5g}") if math.isfinite(value) else str(value)

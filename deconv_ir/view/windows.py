@@ -27,7 +27,7 @@ from deconv_ir.ops.onednn.program import Composite
 from deconv_ir.ops.pooling.pooling import Pooling
 
 MAX_TAPS = 512
-"""Outputs of an axis whose taps are counted; further ones repeat those of the middle."""
+"""Outputs of an axis whose taps are counted; others repeat those in the middle."""
 
 
 def is_transposed(operation: Operation) -> bool:
@@ -38,7 +38,7 @@ def is_transposed(operation: Operation) -> bool:
 def windows_of(
     operation: Operation, inputs: Infos, context: Context, semantics: Semantics
 ) -> tuple[Window, ...] | None:
-    """Return the windows of a layer; None: it has none, or a number is not known."""
+    """Return the windows of a layer; None if it has no windows, or a number is not known."""
     try:
         found = _geometry(operation, inputs, context._replace(semantics=semantics))
     except DeconvError:
@@ -80,7 +80,7 @@ def _geometry(operation: Operation, inputs: Infos, context: Context) -> _Found |
 
 
 class Taps(NamedTuple):
-    """How many kernel elements each output of an axis sums: the least and the most inside."""
+    """Number of kernel elements that each output of an axis sums, with its range inside."""
 
     counts: tuple[int, ...]
     least: int
@@ -88,9 +88,9 @@ class Taps(NamedTuple):
 
 
 def taps_of(window: Window) -> Taps:
-    """Count the kernel elements that meet data, for the first outputs of an axis.
+    """Count the kernel elements that overlap data, for the first outputs of an axis.
 
-    `least` and `most` are those of a whole period of strides, away from the borders.
+    `least` and `most` are the range over a whole period of strides, away from the borders.
     """
     axis = Axis(window.stride, window.dilation)
     shown = range(min(window.output, MAX_TAPS))
@@ -103,7 +103,7 @@ def taps_of(window: Window) -> Taps:
 
 
 def advice_of(windows: Sequence[Window]) -> str:
-    """Say what follows from uneven taps; empty where all outputs inside sum as many.
+    """Return advice about uneven taps; empty if all inner outputs sum the same number.
 
     Source: A. Odena, V. Dumoulin and C. Olah, Deconvolution and checkerboard artifacts, 2016.
     """
@@ -145,7 +145,7 @@ class Reach(NamedTuple):
 
     @property
     def halo(self) -> tuple[int, int]:
-        """Elements that a tile needs before and after its own share of the input."""
+        """Elements that a tile needs before and after its part of the input."""
         before, after = -self.first, self.last - self.step + 1
         return max(0, before // 1), max(0, after // 1)
 
@@ -160,8 +160,8 @@ def reaches_of(
 ) -> dict[int, tuple[Reach, ...]]:
     """Find the receptive field of each layer's first output, axis by axis, in its input.
 
-    Layers after one that mixes positions other than by windows are left out, and so are
-    those that see two inputs of the network at different scales.
+    Layers after a layer that mixes positions other than by windows are left out, and so are layers
+    that depend on two inputs of the network at different scales.
     """
     found: dict[int, tuple[Reach, ...]] = {}
     for index in graph.topology.order:
@@ -217,7 +217,7 @@ def _through(
 
 
 def _slide(reach: Reach, window: Window) -> Reach:
-    """Pass a window: output y sees inputs from stride*y - pad to stride*y - pad + E - 1."""
+    """Pass a window: output y depends on inputs stride*y - pad to stride*y - pad + E - 1."""
     last = effective_kernel(window.kernel, window.dilation) - 1
     step = reach.step
     return Reach(
@@ -228,7 +228,7 @@ def _slide(reach: Reach, window: Window) -> Reach:
 
 
 def _spread(reach: Reach, window: Window) -> Reach:
-    """Pass a transposed window: output y sees inputs from (y + pad - E + 1)/s to (y + pad)/s."""
+    """Pass a transposed window: output y depends on inputs (y + pad - E + 1)/s to (y + pad)/s."""
     last = effective_kernel(window.kernel, window.dilation) - 1
     step = reach.step / window.stride
     return Reach(

@@ -12,7 +12,7 @@ from deconv_ir.ir.shapes import Shape
 
 
 class Tensor(NamedTuple):
-    """A tensor as one operation states it.
+    """A tensor as declared by one operation.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Tensor(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """A layer as the file states it: an operation, or a tensor for a Parameter or Result."""
+    """A layer as declared in the file: an operation, or a tensor for a Parameter or Result."""
 
     node: Node
     inputs: tuple[Tensor, ...] = ()
@@ -70,7 +70,7 @@ class Document:
 
     @property
     def layers(self) -> list[int]:
-        """Offsets of the graph's layers; a Parameter has none of its own."""
+        """Offsets of the graph's layers; a Parameter has no offset of its own."""
         return []
 
     edges: tuple[int, ...] = ()
@@ -130,11 +130,11 @@ class Locator:
         return (found if value is None else value).span
 
     def data(self, index: int) -> None:
-        """Return no element: these files have no fixes."""
+        """Return None: files of this format have no fixes."""
         return
 
     def port(self, index: int, side: str, port: int) -> None:
-        """Return no element: these files have no fixes."""
+        """Return None: files of this format have no fixes."""
         return
 
     def owner(self, offset: int) -> Span | None:

@@ -1,4 +1,4 @@
-"""The operations of oneDNN Graph that layers of an IR become."""
+"""Conversion rules from layers of an IR to operations of oneDNN Graph."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Feed(NamedTuple):
     Attributes
     ----------
     reference : int
-        Its tensor's id; a constant is -1 - its layer until it is used.
+        Id of the tensor; for a constant that is not used yet, -1 - its layer.
     info : TensorInfo
     shape : tuple of int, or None
-        The shape that a constant is written in; None: its own.
+        The shape with which a constant is written; None: its own.
     """
 
     reference: int
@@ -57,7 +57,8 @@ class Given(NamedTuple):
         Of its output.
     context : Context
     write : callable
-        Takes name, kind, inputs, output and attributes; returns the id of the output.
+        Writes an operation from name, kind, inputs, output and attributes; returns the id of the
+        output.
     """
 
     layer: Layer
@@ -79,7 +80,7 @@ class Given(NamedTuple):
         self.write(self.layer.name, kind, inputs, self.result, attributes)
 
     def refuse(self, what: str) -> UnsupportedError:
-        """Return the error of a form that oneDNN Graph does not have."""
+        """Return the error for a form that oneDNN Graph does not support."""
         return UnsupportedError(f"{self.layer.type} {what} has no counterpart")
 
 
@@ -96,7 +97,7 @@ def _plain(kind: str, *names: str, **others: Any) -> Rule:
 
 
 def _broadcasting(kind: str) -> Rule:
-    """Make the rule of an operation that has no attribute but auto_broadcast."""
+    """Make the rule of an operation whose only attribute is auto_broadcast."""
 
     def rule(given: Given) -> None:
         found = getattr(given.operation, "auto_broadcast", None)
@@ -135,10 +136,10 @@ def _window(operation: Any, spatial: int) -> dict[str, Any]:
 
 
 def _filter(given: Given) -> tuple[Feed, int, tuple[int, ...]]:
-    """Return the filter without an axis of groups, their number, and its shape.
+    """Return the filter without its axis of groups, the number of groups, and its shape.
 
-    Groups are joined with the channels after them: in a constant in place, in others by
-    StaticReshape.
+    The axis of groups is merged with the channels that follow: a constant is reshaped, other
+    filters pass through a StaticReshape.
     """
     feed = given.feeds[1]
     shape = static(feed.info.shape)
@@ -166,7 +167,7 @@ def _convolution(given: Given) -> None:
 
 
 def _deconvolution(given: Given) -> None:
-    """Write pads that give the extents, whatever asks for them."""
+    """Write explicit pads that give the inferred extents."""
     operation: Operation = given.operation
     assert isinstance(operation, Deconvolution)
     geometry = operation.geometry([feed.info for feed in given.feeds], given.context)
@@ -262,7 +263,7 @@ def _group_norm(given: Given) -> None:
 
 
 def _interpolate(given: Given) -> None:
-    """Write sizes of the spatial axes, in the modes and coordinates that oneDNN has."""
+    """Write sizes of the spatial axes, with the modes and coordinates that oneDNN supports."""
     operation = given.operation
     mode = {Mode.NEAREST: "nearest", Mode.LINEAR_ONNX: "linear"}.get(operation.mode)
     coordinates = getattr(operation, "coordinate_transformation_mode", None)

@@ -1,4 +1,4 @@
-"""The kinds of operations in oneDNN Graph files, and what each is here.
+"""The kinds of operations in oneDNN Graph files, and the class of each.
 
 Sources: oneDNN, src/graph/interface/op_def.hpp and doc/graph/operations.
 """
@@ -28,7 +28,7 @@ DTYPES: Final = {
     "u4": "u4",
     "s64": "i64",
 }
-"""Element types: oneDNN's spelling -> ours.  ``undef`` stands for none."""
+"""Element types: oneDNN's spelling -> the IR's.  ``undef`` stands for None."""
 
 _FLOAT: Final = ("f32", "bf16", "f16")
 _QUANTIZED: Final = ("u8", "s8", "f8_e5m2", "f8_e4m3")
@@ -40,22 +40,22 @@ _ANY: Final = tuple(DTYPES)
 
 
 class Kind(NamedTuple):
-    """One kind.
+    """A kind of operation.
 
     Attributes
     ----------
     opset_type, version : str
-        The operation of an OpenVINO opset (or of oneDNN Graph, among the
-        operations that IRs have) that it is; empty: a class of `module`.
+        The equivalent operation of an OpenVINO opset (or of oneDNN Graph, among the operations that
+        IRs have); empty: a class of `module`.
     module : str
         The module of `deconv_ir.ops.onednn` that has its class.
     defaults : mapping
-        Attribute -> its default, where the class has another.
+        Attribute -> its default, if that of the class differs.
     inputs, outputs : tuple
-        The element types of each; the last one holds for those that follow.
+        The element types of each; the last entry applies to all further ones.
     plain : bool
-        The opset's operation is taken where all element types are the same, and
-        `module` only where they differ.
+        The opset's operation is used if all element types are equal, and `module` only if they
+        differ.
     foreign : tuple of str
         Attributes of the opset's operation that the kind does not have.
     """
@@ -70,7 +70,7 @@ class Kind(NamedTuple):
     foreign: tuple[str, ...] = ()
 
     def attributes(self, cls: type[Operation]) -> dict[str, str]:
-        """Return the attributes of the kind, as its document names them -> those of the class."""
+        """Return a mapping of the kind's documented attributes to those of the class."""
         return {
             spec.name.replace("-", "_"): spec.name
             for spec in attributes_of(cls)
@@ -95,7 +95,7 @@ _OWN: Final = (
 )
 """Attributes that classes have and files do not."""
 SPELLINGS: Final = {"filter_format": "weights_format", "weights_format": "filter_format"}
-"""Two names of one attribute: files say weights_format, early ones filter_format."""
+"""Two names of one attribute: weights_format, and filter_format in early files."""
 _BINARY: Final = Kind(module="elementwise")
 _REDUCE: Final = Kind(module="elementwise", inputs=(_FLOAT, _S32))
 
@@ -193,11 +193,11 @@ KINDS: Final[dict[str, Kind]] = {
 }
 
 UNSUPPORTED: Final = frozenset(["Wildcard"])
-"""Kinds that oneDNN documents and this project does not compute."""
+"""Kinds that oneDNN documents and this project does not implement."""
 
 
 class KindRow(NamedTuple):
-    """One kind in words, with the names that files write."""
+    """A row of the table of kinds, with the names used in files."""
 
     kind: str
     attributes: tuple[str, ...]
@@ -207,7 +207,7 @@ class KindRow(NamedTuple):
 
 
 def kinds_table() -> list[KindRow]:
-    """List every kind that runs."""
+    """List every kind that is implemented."""
     rows = []
     for name, kind in sorted(KINDS.items(), key=lambda item: item[0].lower()):
         cls = kind.operation(name, {None})

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def strides_of(port: Port) -> tuple[int, ...] | None:
-    """Return the strides that a tensor declares; None where there are none."""
+    """Return the strides that a tensor declares; None if they are missing."""
     for info in port.extras:
         if info.tag == "layout":
             text = dict(info.attributes)["stride"]
@@ -22,10 +22,10 @@ def strides_of(port: Port) -> tuple[int, ...] | None:
 
 
 def strides_problem(shape: Sequence[int], strides: Sequence[int]) -> str | None:
-    """Say why strides do not give every element of a shape a place of its own.
+    """Return the reason why strides make elements of a shape overlap; None if they do not.
 
-    Axes are taken from the innermost outwards: each step must pass over all
-    that the axes before it span.
+    Axes are visited from the innermost outwards: each stride must pass over the span of the axes
+    before it.
     """
     if len(shape) != len(strides):
         return f"{len(strides)} strides for {len(shape)} dims"
@@ -40,7 +40,7 @@ def strides_problem(shape: Sequence[int], strides: Sequence[int]) -> str | None:
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Return the elements between the first and the last one, both counted."""
+    """Return the number of elements from the first to the last one in memory, inclusive."""
     if 0 in shape:
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
@@ -52,7 +52,7 @@ def to_physical(array: Array, strides: Sequence[int]) -> Array:
     Raises
     ------
     InputError
-        The strides do not give every element a place of its own.
+        The strides make elements overlap.
     """
     import numpy as np
 

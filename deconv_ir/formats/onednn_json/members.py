@@ -21,7 +21,7 @@ _UNKNOWN_DIMS: Final = (-1, _UNKNOWN)
 
 
 class UnusableError(Exception):
-    """The part of the file that is read cannot be used."""
+    """The part of the file that is being read cannot be used."""
 
 
 class Members:
@@ -57,19 +57,19 @@ class Members:
         )
 
     def fail(self, rule: str, message: str, node: Node, **facts: Any) -> UnusableError:
-        """Collect a problem, and return what ends the reading of this part."""
+        """Collect a problem, and return the exception that ends the reading of this part."""
         self.problem(rule, message, node, **facts)
         return UnusableError()
 
     def shown(self, node: Node) -> str:
         """Return the beginning of the text in the file, on one line."""
         if isinstance(node.value, int) and not isinstance(node.value, bool):
-            return str(node.value)  # which may be one of a list, and stand where that does
+            return str(node.value)  # an element of a list is located at the list
         text = " ".join(self.source.text[node.start : min(node.end, node.start + 80)].split())
         return text if len(text) <= 40 and node.end - node.start <= 80 else f"{text[:37]}..."
 
     def member(self, node: Node, name: str, kind: type | tuple[type, ...], what: str) -> Any:
-        """Return the value of a member that must be there."""
+        """Return the value of a required member."""
         found = node.get(name)
         if found is None:
             raise self.fail("missing-attribute", f"{name!r} is missing", node)
@@ -205,7 +205,7 @@ class Members:
     def shape(self, node: Node) -> Shape:
         """Return the dims of a tensor; -1 and the least integer stand for unknown.
 
-        The library writes one least integer, too, where not even the rank is known.
+        The library also writes a single least integer for an unknown rank.
         """
         dims = self.integers(node, "shape")
         if dims is None or dims == (_UNKNOWN,):
@@ -222,12 +222,12 @@ class Members:
         return tuple(UNKNOWN if d < 0 else d for d in dims)
 
     def strides(self, node: Node) -> tuple[int, ...] | None:
-        """Return the strides of a tensor; None where they are not known."""
+        """Return the strides of a tensor; None if they are not known."""
         found = self.integers(node, "stride")
         return None if found is None or any(s in _UNKNOWN_DIMS for s in found) else found
 
     def port(self, tensor: Tensor, index: int, line: int, *, output: bool) -> Port:
-        """Make a port of a tensor; of an output, a scalar and an unknown rank are the same."""
+        """Make a port of a tensor; for outputs, a scalar and an unknown rank are the same."""
         at, _ = self.source.position(tensor.node.start)
         shape = tensor.shape if tensor.shape or not output else None
         names = (str(tensor.id),) if output else ()

@@ -1,4 +1,4 @@
-"""Operations that the other format does not have, named all at once."""
+"""Errors for operations that the other format does not support, reported together."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Missing:
         self.found.setdefault(error.message, layer)
 
     def refuse(self, graph: Graph) -> None:
-        """Raise what was collected.
+        """Raise an error with all collected refusals.
 
         Raises
         ------
         UnsupportedError
-            Something was.
+            A refusal was collected.
         """
         for first in self.found.values():
             raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Changes to a graph for experiments, written as benchdnn's options are.
+"""Changes to a graph for experiments, with the syntax of benchdnn's options.
 
 Source: oneDNN, tests/benchdnn/doc/driver_graph.md.
 """
@@ -25,31 +25,31 @@ _DIMS: Final = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
 _NUMBERS: Final = re.compile(r"-?[0-9][-+0-9.e]*(?:x-?[0-9][-+0-9.e]*)*")
 _TAG: Final = re.compile(r"[a-z]+")
 _CHANNELS: Final = 2**20
-"""As many scales are repeated for a new number of channels."""
+"""Maximum number of channels to which scales are repeated."""
 _WITH_WEIGHTS: Final = frozenset(
     [
         *("BatchNormInference", "BiasAdd", "ConvTranspose", "ConvTransposeBackwardData"),
         *("Convolution", "ConvolutionBackwardData", "GroupNorm", "LayerNorm", "PReLU", "RMSNorm"),
     ]
 )
-"""Kinds whose first input alone has a batch."""
+"""Kinds for which only the first input has a batch."""
 _FLOATS: Final = ("f32", "bf16", "f16")
 _CONVERSIONS: Final = frozenset(
     ["TypeCast", "Quantize", "Dequantize", "DynamicQuantize", "DynamicDequantize"]
 )
-"""Kinds that exist to join several element types."""
+"""Kinds that convert between element types."""
 _NORMALIZATIONS: Final = {
     **dict.fromkeys(
         ("BatchNormForwardTraining", "BatchNormInference", "GroupNorm", "LayerNorm"), 1
     ),
     **dict.fromkeys(("BatchNormTrainingBackward", "LayerNormBackward"), 2),
 }
-"""Kinds whose parameters and statistics keep their element type -> their inputs that are data."""
+"""Kinds whose parameters and statistics keep their element type -> number of data inputs."""
 _Value = TypeVar("_Value")
 
 
 class TensorChange(NamedTuple):
-    """A new shape, or layout, or both; None: as it is.
+    """A new shape, or layout, or both; None: unchanged.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Overrides:
     op_attrs : str
         ``ID:NAME:VALUE[*NAME:VALUE]`` joined by ``+``; ``undef`` removes an attribute.
     mb : int
-        First dim of the inputs; 0: as it is.
+        First dim of the inputs; 0: unchanged.
     dt : str
         f32, bf16 or f16 for all floating-point tensors but parameters and statistics of
         normalizations, or ``ID:DTYPE`` joined by ``+``.
@@ -85,7 +85,7 @@ class Overrides:
     Raises
     ------
     InputError
-        One of them does not have its form.
+        An option has invalid syntax.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Overrides:
         self.mb = mb
         self.dt = dt
         self.op_kind = op_kind
-        Changes(self)  # refuses what does not have its form
+        Changes(self)  # raises on invalid syntax
 
 
 class Changes:
@@ -149,7 +149,7 @@ class Changes:
         return tensor._replace(shape=shape, strides=strides, dtype=dtype, element_type=element_type)
 
     def output(self, tensor: Tensor) -> Tensor:
-        """Return an output with its changes; without its shape, where that is inferred again."""
+        """Return an output with its changes; its shape is dropped if it must be inferred again."""
         found = self.tensor(tensor)
         again = self.shapes or self.attributes or self.kinds
         return self._inferred(found) if again else found
@@ -171,7 +171,7 @@ class Changes:
                 attributes[name] = value
 
     def keep_types(self, stated: list[tuple[Layer, Stated]]) -> None:
-        """Find the tensors that keep their element type when all others get another.
+        """Find the tensors that keep their element type when that of all others changes.
 
         Source: oneDNN, tests/benchdnn/graph/flex_rewrite.cpp.
 
@@ -285,7 +285,7 @@ class Changes:
         Raises
         ------
         InputError
-            One did not.
+            A change names an unknown tensor or operation.
         """
         for option, ids, there, what in (
             ("in-shapes", self.shapes, self.used, "tensor"),

@@ -1,4 +1,4 @@
-"""Some operations of a oneDNN Graph file as a file of its own."""
+"""Extraction of some operations of a oneDNN Graph file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def part_of_file(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> str:
-    """Return the text of a file that has some operations of another, as they are there.
+    """Return the text of a file with some operations of another file, unchanged.
 
     Parameters
     ----------
     data : bytes
-        Of the file.
+        The file to read.
     operations : set of int
-        Their ids.
+        Ids of the operations.
     inputs, outputs : sequence of str
         The tensors that become ports.
     """

@@ -1,7 +1,7 @@
 """Reading oneDNN Graph files: JSON in, a frozen graph out.
 
-Each operation becomes a layer, each tensor that none produces a Parameter, and each
-output a Result.  Tensors are named by their ids.
+Each operation becomes a layer, each tensor that no operation produces a Parameter, and each output
+a Result.  Tensors are named by their ids.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_document(
 
 
 def _negative_pads(written: dict[str, str]) -> dict[str, tuple[int, ...]]:
-    """Take out pads with negative elements, which public graphs have and layers of IRs do not."""
+    """Split off pads with negative elements, which public graphs have and layers of IRs do not."""
     found = {}
     for name in ("pads_begin", "pads_end"):
         text = written.get(name, "")
@@ -138,7 +138,7 @@ class _Reader(Members):
         return file.replace("\\", "/").rpartition("/")[2].removesuffix(".json")
 
     def settings(self, root: Node) -> list[Info]:
-        """Return the members of the file that say how to compute, which are kept."""
+        """Return the members of the file with settings of the computation, which are kept."""
         found = []
         for name in ("version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int"):
             node = root.get(name)
@@ -147,7 +147,7 @@ class _Reader(Members):
         return [Info("onednn_graph", tuple(found))]
 
     def ports(self, root: Node, name: str) -> tuple[int, ...] | None:
-        """Return the tensor ids of a list of ports; None where there is none."""
+        """Return the tensor ids of a list of ports; None if the list is missing."""
         node = root.get(name)
         if node is None:
             return None
@@ -236,7 +236,7 @@ class _Reader(Members):
             if "dst_shape" in known and zeros <= {"0", ""} and len(inputs) < 3:
                 written["dst_shape"] = text
         if set(written.get("dst_shape", "1").split(",")) <= {"0", ""}:
-            del written["dst_shape"]  # absent is also written as zeros
+            del written["dst_shape"]  # a missing attribute may be written as zeros
         pads = _negative_pads(written) if issubclass(cls, OneDNNDeconvolution) else {}
         made, errors = parse_attributes(cls, written)
         for error in errors:
@@ -246,14 +246,14 @@ class _Reader(Members):
         return visible, made.replace(**pads) if pads else made
 
     def _file(self, error: AttributeValueError, node: Node) -> None:
-        """Collect the problem of an attribute; `_place` locates it."""
+        """Collect the problem of an attribute; `_place` sets its location."""
         line, _ = self.source.position(node.start)
         error.locate(file=self.document.file, line=line, layer=self.label)
         self.document.problems.append(error)
         self.misplaced.append((error, node))
 
     def _place(self) -> None:
-        """Set the places in the graph of the attributes with problems."""
+        """Set the graph locations of the attributes with problems."""
         indices = {id(stated.node): i for i, stated in enumerate(self.document.stated)}
         for error, node in self.misplaced:
             error.location = GraphLocation(layer=indices.get(id(node)), attribute=error.attribute)
@@ -267,7 +267,7 @@ class _Reader(Members):
         outputs: tuple[int, ...] | None,
         ended: set[int],
     ) -> None:
-        """Make Parameters, Results and edges; an End asks for a Result."""
+        """Make Parameters, Results and edges; an End operation also becomes a Result."""
         produced: dict[int, tuple[Layer, int]] = {}
         for layer, facts in stated:
             for index, tensor in enumerate(facts.outputs):
@@ -299,7 +299,7 @@ class _Reader(Members):
             self._parameter(free, used[number])
             free += 1
         for layer, facts in stated:
-            # An inner tensor without dims is not known to be a scalar.
+            # An inner tensor without dims may be a scalar or have an unknown rank.
             ports = tuple(
                 port if tensor.shape or tensor.id in made else port._replace(shape=None)
                 for port, tensor in zip(layer.inputs, facts.inputs, strict=True)

@@ -16,7 +16,7 @@ from deconv_ir.errors import IRError
 from deconv_ir.limits import Limits
 
 MAX_DEPTH: Final = 32
-"""A graph file has seven levels."""
+"""Maximum nesting depth; a graph file has seven levels."""
 _MAX_DIGITS: Final = 19
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -44,7 +44,7 @@ class Node:
     value : dict, list, tuple, str, int, float, bool or None
         Members and elements are nodes; an array of integers is a tuple of them.
     start, end : int
-        Its span in the text.
+        Span of the value in the text.
     """
 
     __slots__ = ("end", "start", "value")
@@ -56,11 +56,11 @@ class Node:
 
     @property
     def span(self) -> Span:
-        """Its location."""
+        """The location of the value."""
         return self.start, self.end
 
     def get(self, name: str) -> Node | None:
-        """Return a member of an object; None where there is none."""
+        """Return a member of an object; None if it is missing."""
         found: Node | None = self.value.get(name) if isinstance(self.value, dict) else None
         return found
 
@@ -72,7 +72,7 @@ class Text:
     ----------
     data : bytes
     file : str, optional
-        How messages name it.
+        Name of the file in messages.
 
     Raises
     ------
@@ -125,8 +125,8 @@ def parse(source: Text, limits: Limits) -> Node:
     Raises
     ------
     IRError
-        It is not JSON, an object has a duplicate key, a number is not finite or too
-        large, or there is more than the limits allow.
+        The text is not JSON, an object has a duplicate key, a number is not finite or too large, or
+        a limit is exceeded.
     """
     parser = _Parser(source, limits)
     node = parser.value(parser.skip(0), 0)
@@ -148,7 +148,7 @@ class _Parser:
         raise IRError(message, file=self.source.file, line=line, column=column, rule=rule, **facts)
 
     def expected(self, what: str, at: int) -> NoReturn:
-        """Refuse the text at a position, where something else was expected."""
+        """Report unexpected text at a position, and the expected one."""
         found = "the end of the file" if at >= len(self.text) else repr(self.text[at])
         self.fail(f"not JSON: expected {what}, found {found}", at)
 

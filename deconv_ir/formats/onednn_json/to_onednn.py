@@ -1,4 +1,4 @@
-"""An IR as a oneDNN Graph file, for the operations that oneDNN Graph has."""
+"""Conversion of an IR to a oneDNN Graph file, for the operations that oneDNN Graph supports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
     Raises
     ------
     UnsupportedError
-        Operations without a counterpart, by name, or shapes that are not static.
+        Some operations have no counterpart (all are named), or shapes are not static.
     """
     inference = infer(graph, context)
     writer = _Writer(context)
@@ -54,7 +54,7 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
             writer.layer(index, layer, inputs, inference.outputs[index])
         except UnsupportedError as error:
             missing.add(error, layer)
-            # So that the layers after it are checked too.
+            # The result is declared so that the following layers are checked too.
             for output in range(len(layer.outputs)):
                 writer.tensors[(index, output)] = next(writer.numbers)
     missing.refuse(graph)
@@ -62,7 +62,7 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
 
 
 class _Writer:
-    """Collects operations; constants become inputs that are stated constant."""
+    """Collects operations; constants become inputs that are declared constant."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -87,11 +87,11 @@ class _Writer:
         return json.dumps(members, indent=2) + "\n"
 
     def reference(self, source: tuple[int, int]) -> int:
-        """Return the reference of a tensor; a constant is -1 - its layer until it is used."""
+        """Return the reference of a tensor; -1 - its layer for a constant that is not used yet."""
         return -1 - source[0] if source in self.known else self.tensors[source]
 
     def constant(self, reference: int, shape: Sequence[int] | None = None) -> int:
-        """Return the id of a tensor; that of a constant is made, perhaps in another shape."""
+        """Return the id of a tensor; a constant is written first, possibly reshaped."""
         if reference >= 0:
             return reference
         source = (-1 - reference, 0)
@@ -106,7 +106,7 @@ class _Writer:
         return number
 
     def tensor(self, number: int, info: TensorInfo, shape: Sequence[int] | None) -> dict[str, Any]:
-        """State a tensor."""
+        """Return the declaration of a tensor."""
         if shape is None:
             if not is_static(info.shape):
                 raise UnsupportedError("shapes that are not static have no counterpart")
@@ -133,7 +133,7 @@ class _Writer:
         if layer.type == "Parameter":
             number = self.tensors[(index, 0)] = next(self.numbers)
             self.inputs.append(number)
-            self.tensor(number, results[0], None)  # checks that it can be stated
+            self.tensor(number, results[0], None)  # checks that it can be declared
             return
         if layer.type == "Result":
             if feeds[0].reference < 0:
@@ -174,7 +174,7 @@ class _Writer:
 
 
 def _attribute(value: Any) -> dict[str, Any]:
-    """State an attribute with its type."""
+    """Return the declaration of an attribute with its type."""
     if isinstance(value, bool):
         return {"type": "bool", "value": int(value)}
     if isinstance(value, str):

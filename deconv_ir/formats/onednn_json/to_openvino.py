@@ -1,4 +1,4 @@
-"""A oneDNN Graph as an OpenVINO IR: every operation as layers of opsets."""
+"""Conversion of a oneDNN Graph to an OpenVINO IR: every operation as layers of opsets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Lowered(NamedTuple):
     graph: Graph
     weights: bytes
     names: dict[Source, str]
-    """Tensor of the graph -> the layer of the IR whose first output it is."""
+    """Tensor of the graph -> the layer of the IR that has it as first output."""
 
 
 def lower(graph: Graph) -> Lowered:
@@ -88,7 +88,7 @@ def lower(graph: Graph) -> Lowered:
 
 
 def _own(program: Program, outputs: Sequence[Ref]) -> list[Ref]:
-    """Give each output a layer of its own, which can have its name."""
+    """Give each output a separate layer, which can have the output's name."""
     found: list[Ref] = []
     for ref in outputs:
         element_type = program.infos[ref].element_type
@@ -119,7 +119,7 @@ def _lower_layer(layer: Layer, program: Program) -> Sequence[Ref]:
 
 
 def _deconvolution(operation: Operation, program: Program) -> Ref:
-    """Write ConvTranspose and ConvolutionBackwardData, with pads that give their extents."""
+    """Write ConvTranspose and ConvolutionBackwardData with explicit pads."""
     assert isinstance(operation, OneDNNDeconvolution)
     infos = program.infos[: program.count]
     geometry = operation.geometry(infos, Context())
@@ -170,7 +170,7 @@ def _deconvolution(operation: Operation, program: Program) -> Ref:
 
 
 def _weights_gradient(operation: Operation, program: Program) -> Ref:
-    """Write a convolution over `large` by `small`, in which batch and channels change places."""
+    """Write a convolution of `large` with `small`, with batch and channels swapped."""
     assert isinstance(operation, WeightsGradient)
     (result,) = operation.infer(program.infos[: program.count], Context())
     if not is_static(result.shape):
@@ -210,7 +210,7 @@ def _weights_gradient(operation: Operation, program: Program) -> Ref:
 
 
 def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref, Ref | None]:
-    """Return data in which groups are axes, and scales and zero points that broadcast to it."""
+    """Return data with an axis for each group, and scales and zero points that broadcast to it."""
     shape = program.shape(0)
     sizes, counts = list(shape), list(operation.parameter_shape(shape))
     if operation.qtype is QuantizationType.PER_GROUP:
@@ -293,7 +293,7 @@ class _Writer:
         outputs: Sequence[Ref],
         feeds: Sequence[Source],
     ) -> None:
-        """Write the steps of a layer; the one that makes its first output has its name."""
+        """Write the steps of a layer; the step that computes its first output gets its name."""
         places = [self.made[source] for source in feeds]
         names = {ref: port.names for ref, port in zip(outputs, layer.outputs, strict=False)}
         last = outputs[0] if outputs else program.count
@@ -334,7 +334,7 @@ class _Writer:
             self.made[(index, position)] = places[ref]
 
     def _name(self, wanted: str) -> str:
-        """Return a name that no layer has: graph files often repeat theirs."""
+        """Return a name that no layer has yet: graph files often repeat names."""
         name, count = wanted, 1
         while name in self.taken:
             count += 1

@@ -17,12 +17,12 @@ class Document:
         self.file = file
         self.source: Source | None = None  # None if it is not XML
         self.graph: Graph | None = None  # None if it is not an IR
-        self.problems: list[DeconvError] = []  # they prevent loading; in the order of the file
+        self.problems: list[DeconvError] = []  # prevent loading; in the order of the file
         self.remarks: list[DeconvError] = []  # unknown elements and attributes, which are ignored
         self.layers: list[int] = []  # offsets of the graph's layers in the text
         self.edges: list[int] = []
         self.root = (0, 0)  # span of the start tag of the root
-        # Of If, Loop and TensorIterator: index of the layer, tag of the element, its contents.
+        # Bodies of If, Loop and TensorIterator: index of the layer, tag of the element, contents.
         self.bodies: list[tuple[int, str, Document]] = []
 
     def walk(self) -> Iterator[Document]:
@@ -40,12 +40,12 @@ class Document:
         return [problem for part in parts for problem in part.problems]
 
     def locator(self) -> Locator:
-        """Return what finds the parts of the graph in the text."""
+        """Return the locator of the parts of the graph in the text."""
         assert self.source is not None
         return Locator(self.source, self.layers, self.edges)
 
     def _pin_down(self) -> None:
-        """Narrow the locations of the problems to the invalid attribute or dim."""
+        """Narrow the problems' locations to the invalid attribute or dim."""
         if self.source is None or self.graph is None:
             return
         locator = self.locator()

@@ -20,7 +20,7 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 def read(
     path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Graph | None, list[DeconvError]]:
-    """Read an IR from a file: its graph, if it is one, and all problems in their order."""
+    """Read an IR from a file: its graph, if the file is an IR, and all problems in order."""
     try:
         data = read_file(path, limits)
     except DeconvError as error:
@@ -46,7 +46,8 @@ def read_document(
             size = len(data)
             message = f"the file has {size} bytes, more than the limit of {limits.xml_bytes}"
             raise oversize(message, file, 1, limits.xml_bytes, size)
-        # Each tag becomes an object, of a size that has nothing to do with that of the text.
+        # Each tag becomes an object, so the number of tags is limited as well as the size of the
+        # text.
         tags = data.count(b"<")
         if tags > limits.tags:
             message = f"the file has {tags} tags, more than the limit of {limits.tags}"
@@ -56,11 +57,11 @@ def read_document(
     except DeconvError as error:
         for problem in document.problems:
             if isinstance(problem.location, GraphLocation):
-                problem.location = None  # there is no graph to look it up in
+                problem.location = None  # without a graph, the location has no meaning
         document.problems.append(error)
     return document
 
 
 def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Return the bytes of a model's file, which an IR has beside its weights."""
+    """Return the bytes of a model's file, without the weights file."""
     return read_input(path, limits.xml_bytes, "the model", IRError)

@@ -1,4 +1,4 @@
-"""Maps parts of a graph to spans of its file's text."""
+"""Mapping of parts of a graph to spans of its file's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses the contents of a layer: data, ports, dims, and their mistakes.
+"""Parser of the contents of a layer: data, ports, dims, and their mistakes.
 
 All positions are offsets into the text of one layer, so that layers with the
 same text share the result.
@@ -20,11 +20,11 @@ from deconv_ir.ir.shapes import Shape, parse_dim
 from deconv_ir.limits import Limits
 
 MAX_FAULTS = 1000
-"""Most remarks, and most mistakes, that are kept for one layer or the text between layers."""
+"""Maximum number of remarks, and of mistakes, for one layer or the text between layers."""
 
 
 OPENVINO_FORM = "openvino-form"
-"""Rule of remarks about what this reader accepts and OpenVINO's refuses."""
+"""Rule of remarks about input that this reader accepts and OpenVINO's reader rejects."""
 
 
 class Fault(NamedTuple):
@@ -41,7 +41,7 @@ _PRECISIONS: Final[dict[str, ElementType | None]] = {
     **{known.name: known for known in ELEMENT_TYPES},
     **dict.fromkeys(("UNSPECIFIED", "undefined", "dynamic")),
 }
-# Sections and ports as OpenVINO writes them.
+# Sections and ports in the form in which OpenVINO writes them.
 _SECTION: Final = re.compile(r"\s*<(/?)(input|output)>")
 _PORT: Final = re.compile(
     r'\s*<port id="([0-9]{1,18})" precision="(\w+)"(?: names="([^"&\\\s]+)")?>'
@@ -145,14 +145,14 @@ def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
 def refuse(
     faults: list[Fault], what: str, start: int, end: int, *, hint: str | None = None
 ) -> None:
-    """Add a remark that OpenVINO's reader refuses something; one for a layer."""
+    """Add a remark that OpenVINO's reader rejects something; at most one for each layer."""
     if not any(fault.error.rule == OPENVINO_FORM for fault in faults):
         message = f"OpenVINO's reader refuses {what}"
         add_fault(faults, OPENVINO_FORM, message, start, end, remark=True, hint=hint)
 
 
 def _check_precisions(section: Element, faults: list[Fault]) -> None:
-    """Look for output ports without a precision as OpenVINO spells it."""
+    """Add a remark for an output port whose precision OpenVINO's reader rejects."""
     for port in section.named("port"):
         text = port.attributes().get("precision")
         if text is None:
@@ -163,7 +163,7 @@ def _check_precisions(section: Element, faults: list[Fault]) -> None:
 
 
 class PieceReader:
-    """Reads the insides of layers; equal lists of dims become one shape."""
+    """Reads the contents of layers; equal lists of dims become one shape."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -197,7 +197,7 @@ class PieceReader:
         return piece
 
     def _plain_sections(self, piece: Piece, seen: set[str], body: str, line: int) -> int:
-        """Read the leading sections that are as OpenVINO writes them; return where they end."""
+        """Read the leading sections in OpenVINO's form; return the offset of their end."""
         end = counted = 0
         while (section := _SECTION.match(body, end)) is not None:
             tag, at, ports = section[2], section.end(), []
@@ -230,13 +230,13 @@ class PieceReader:
         return end
 
     def _knows(self, dims: str) -> bool:
-        """Whether the text in a port has dims alone, without a fault; then their shape is kept."""
+        """Whether the text of a port has only valid dims; if so, their shape is stored."""
         if dims not in self._plain_shapes:
             faults: list[Fault] = []
             text = f"<port>{dims}"
             element = next(scan(text), None)
             if element is None or element.end < len(text):
-                return False  # its end is written otherwise, or it has ports of its own
+                return False  # the end has another form, or the port contains ports
             shape = self._dims(element, element.children, faults) if element.children else None
             if faults or any(child.tag != "dim" for child in element.children):
                 return False

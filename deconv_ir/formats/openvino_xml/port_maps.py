@@ -1,4 +1,4 @@
-"""Reads how the body of a layer is joined to it: port maps and back edges."""
+"""Reader of port maps and back edges, which connect a layer to its body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def number(text: str | None, default: int = NONE) -> int:
 def join(
     name: str, graph: Graph, layer: Element, inputs: Sequence[Port], outputs: Sequence[Port]
 ) -> Body:
-    """Make a body of its graph; references to what is not there become `NONE`."""
+    """Make a body of its graph; references to missing ports or layers become `NONE`."""
     index = {layer.id: i for i, layer in reversed(list(enumerate(graph.layers)))}
     places = {
         "input": {port.id: i for i, port in reversed(list(enumerate(inputs)))},

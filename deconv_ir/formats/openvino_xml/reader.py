@@ -1,4 +1,4 @@
-"""One pass over the text of an IR, which makes the graph; see `entry`.
+"""The parser of an IR: makes the graph in one pass over the text; see `entry`.
 
 Networks repeat themselves, so each distinct layer text is parsed once, and
 layers with the same text share operations, ports and dims.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 IR_VERSIONS: Final = (10, 11)
 MAX_DEPTH: Final = 32
-"""Bodies within bodies."""
+"""Maximum nesting depth of bodies."""
 OPENVINO_FORM_OF_BARE: Final = f"{OPENVINO_FORM}-of-bare-layer"
 
 # A fast path for start tags as OpenVINO writes them; others are parsed in general.
@@ -51,18 +51,18 @@ _PLAIN_EDGE: Final = (
 )
 
 _EXECUTED: Final = frozenset({"execOrder", "originalLayersNames"})
-"""Attributes of each layer of an execution graph, as OpenVINO's `get_runtime_model` gives it."""
+"""Attributes of each layer of an execution graph (OpenVINO's `get_runtime_model`)."""
 _EDGE_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
 _Head = tuple[int, str, str, str | None, tuple[tuple[str, str], ...], int, int]
-"""Of a layer's start tag: id, name, type, version, other attributes, start, end."""
+"""A layer's start tag: id, name, type, version, other attributes, start, end."""
 
 
 def oversize(
     message: str, file: str | None, line: int, limit: int, actual: int | None = None
 ) -> IRError:
-    """Return the error that something is larger than a limit."""
+    """Return the error for a size above a limit."""
     return IRError(message, file=file, line=line, rule="oversize", expected=limit, actual=actual)
 
 
@@ -77,11 +77,11 @@ class Reader:
         self.source = source
         self.markup = source.markup
         self.limits = limits
-        # Lines are counted from the last place that asked, which is never far.
+        # Lines are counted from the last requested offset, which is always near.
         self._line_at: int = 0 if around is None else around._line_at
         self._line: int = 1 if around is None else around._line
         self._depth: int = 0 if around is None else around._depth + 1
-        self._rounds = 1  # how often shapes are inferred, at most
+        self._rounds = 1  # maximum number of shape inferences
         self._work: list[int] = [0] if around is None else around._work
         self._operations: dict[
             tuple[str, str | None, tuple[tuple[str, str], ...]], tuple[Operation, list[DeconvError]]
@@ -94,16 +94,16 @@ class Reader:
     # Faults
 
     def flush(self) -> None:
-        """File the faults that were found at offsets into the whole text."""
+        """Record the faults that were found at offsets into the whole text."""
         for fault in self._faults:
             self.report(fault, 0)
         self._faults.clear()
 
     def report(self, fault: Fault, base: int, layer: str | None = None) -> None:
-        """File a fault, found at offsets from `base` on."""
+        """Record a fault whose offsets are relative to `base`."""
         import copy
 
-        start, error = base + fault.start, copy.copy(fault.error)  # of a piece that may be shared
+        start, error = base + fault.start, copy.copy(fault.error)  # the piece may be shared
         error.file, error.layer, error.location = self.file, layer, (start, base + fault.end)
         line, error.column = self.source.position(start)
         error.line = line
@@ -163,7 +163,7 @@ class Reader:
         self.flush()
         graph = self._graph(root, attributes.get("name", ""), version)
         if graph.layers and _EXECUTED.issubset(name for name, _ in graph.layers[0].attributes):
-            self.out.problems.clear()  # its layers lack all that those of a model have
+            self.out.problems.clear()  # its layers have no attributes of a model
             self.out.remarks.clear()
             raise IRError(
                 "the file is an OpenVINO execution graph: it records a run and has neither "
@@ -177,7 +177,7 @@ class Reader:
         return graph
 
     def _bodies(self, operation: Operation, start: int, piece: Piece) -> dict[str, Body]:
-        """Read the bodies of a layer; those that are missing are left out."""
+        """Read the bodies of a layer; missing bodies are left out."""
         from deconv_ir.formats.openvino_xml.port_maps import join
 
         element = next(scan(self.markup, start))
@@ -246,7 +246,7 @@ class Reader:
         )
 
     def _layers(self, at: int, layers: list[Layer]) -> int:
-        """Read the layers from `at` on, and return where their section ends."""
+        """Read the layers from `at` on, and return the offset of the end of their section."""
         markup = self.markup
         find, match_tag, match_plain = markup.find, TAG.match, re.compile(_PLAIN_LAYER).match
         while True:
@@ -308,9 +308,9 @@ class Reader:
         )
 
     def _layer(self, head: _Head, raw: str | None, data_start: int) -> tuple[Layer, int]:
-        """Read a layer, and return where it ends.
+        """Read a layer, and return the offset of its end.
 
-        `head` ends after a first ``<data .../>``, if there is one; `raw` is its text.
+        `head` ends after a leading ``<data .../>``, if present; `raw` is its text.
         """
         markup = self.markup
         layer_id, name, kind, version, others, start, rest = head
@@ -330,7 +330,7 @@ class Reader:
         key = (lines_above if data is None else ~lines_above, body)
         piece = self._pieces.get(key)
         if piece is None:
-            if "<layer" in body:  # it has layers of its own
+            if "<layer" in body:  # the layer contains layers
                 end = next(scan(markup, start)).end
                 body = markup[rest : markup.rindex("</", rest, end)]
                 key = (key[0], body)
@@ -382,7 +382,7 @@ class Reader:
     # Edges
 
     def _edges(self, at: int, edges: list[Edge]) -> int:
-        """Read the edges from `at` on, and return where their section ends."""
+        """Read the edges from `at` on, and return the offset of the end of their section."""
         markup = self.markup
         find, match_tag, match_plain = markup.find, TAG.match, re.compile(_PLAIN_EDGE).match
         offsets = self.out.edges
@@ -421,7 +421,7 @@ class Reader:
                 offsets.append(start)
 
     def _bare(self, match: re.Match[str]) -> Graph:
-        """Make a model of a single layer, as the documents print it."""
+        """Make a model of a single layer, the form of the examples in the documents."""
         head = self._head(Element.of(self.markup, match), default_id=0)
         if head is None:
             raise self.out.problems.pop()

@@ -31,12 +31,12 @@ class Element:
 
     @classmethod
     def of(cls, markup: str, match: re.Match[str]) -> Element:
-        """Make an element of a start tag; its end, if apart, is not known yet."""
+        """Make an element from a start tag; the position of a separate end tag is not known yet."""
         return cls(markup, match[2], match.start(), match.start(3), match.end())
 
     @property
     def closed(self) -> bool:
-        """Whether it is written as one tag."""
+        """Whether the element is written as a single tag."""
         return self.markup[self.head_end - 2] == "/"
 
     @property
@@ -49,7 +49,7 @@ class Element:
         return read_attributes(self.markup, self.attributes_start, self.head_end)
 
     def attribute_spans(self) -> dict[str, tuple[int, int, int]]:
-        """Return, for each attribute, where its name begins and its value begins and ends."""
+        """Return the offset of each attribute's name, and the start and end of its value."""
         return {
             m[1]: (m.start(), *(m.span(2) if m[2] is not None else m.span(3)))
             for m in _ATTRIBUTE.finditer(self.markup, self.attributes_start, self.head_end)
@@ -61,7 +61,7 @@ class Element:
         return "" if self.end == start else unescape(markup[start : markup.index("<", start)])
 
     def text_span(self) -> tuple[int, int]:
-        """Return where the text before the first child begins and ends."""
+        """Return the span of the text before the first child."""
         if self.end == self.head_end:
             return self.head_end, self.head_end
         return self.head_end, self.markup.index("<", self.head_end)
@@ -86,7 +86,7 @@ def read_attributes(markup: str, start: int, end: int) -> dict[str, str]:
 def scan(markup: str, start: int = 0) -> Iterator[Element]:
     """Iterate over the elements from an offset on, with all they contain.
 
-    It ends where the markup, or the element around `start`, ends.
+    The iteration ends with the markup, or with the element that contains `start`.
     """
     stack: list[Element] = []
     for match in TAG.finditer(markup, start):

@@ -31,7 +31,7 @@ _BOMS: Final = (
     (b"<\0?\0", "utf-16-le"),
     (b"\0<\0?", "utf-16-be"),
 )
-# Most files need none of these, so they are compiled when they are used.
+# Most files do not need these patterns, so they are compiled on first use.
 _DECLARED: Final = rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)"""
 _HIDDEN: Final = r"(?s)<!--(.*?)-->|<!\[CDATA\[(.*?)\]\]>|<\?.*?\?>"
 _NOT_NEWLINE: Final = re.compile(r"[^\n]")
@@ -49,7 +49,7 @@ _CDATA_LESS, _CDATA_AMPERSAND = "\ufffe", "\uffff"
 
 
 class Source:
-    """One XML file, which messages call `file`; not well-formed XML or a DOCTYPE is an IRError."""
+    """One XML file, named `file` in messages; ill-formed XML or a DOCTYPE is an IRError."""
 
     __slots__ = ("_lines", "comments", "data", "encoding", "file", "markup", "text")
 
@@ -61,16 +61,16 @@ class Source:
         text = _decode(data, self.encoding, file)
         self.text = text
         self._lines: list[int] | None = None
-        # Before lxml sees it: a DTD may define entities.
+        # Checked before lxml parses the text: a DTD may define entities.
         doctype = _doctype(text)
         if doctype is not None:
             line, _ = self.position(doctype)
             raise IRError("a DOCTYPE is not allowed in an IR", file=file, line=line, rule="xml")
-        # lxml sees the very text that is read here: two decoders need not agree.
+        # lxml parses the same decoded text: two decoders might disagree.
         check_well_formed(data if self.encoding == "utf-8" else text.encode(), file)
         self.comments: list[tuple[int, int]] = []  # spans of their contents
-        # The text with comments, CDATA markers and processing instructions blanked out: of the
-        # same length, with the same line ends.
+        # The text with comments, CDATA markers and processing instructions blanked out; length and
+        # line ends are unchanged.
         self.markup = self._mask(text)
 
     def _mask(self, text: str) -> str:
@@ -118,7 +118,7 @@ class Source:
         return self.text[start : end if end >= 0 else None].rstrip("\r").lstrip("\ufeff")
 
     def _line_counts(self) -> list[int]:
-        """Return how many lines end before each block of the text.
+        """Return the number of lines that end before each block of the text.
 
         A list of all lines could take far more memory than the text.
         """
@@ -130,10 +130,9 @@ class Source:
         return self._lines
 
     def edited(self, edits: list[Edit]) -> bytes:
-        """Return the bytes with some spans replaced; every other byte is as it was.
+        """Return the bytes with some spans replaced; all other bytes are unchanged.
 
-        A ValueError says that edits overlap, or that the encoding does not lead back to the
-        same bytes.
+        Raises ValueError if edits overlap, or if encoding the text does not reproduce the bytes.
         """
         from deconv_ir.formats.edits import apply_edits
 
@@ -174,7 +173,7 @@ def _is_charset(encoding: str) -> bool:
 
 
 def _doctype(text: str) -> int | None:
-    """Return the position of a DOCTYPE; None: none."""
+    """Return the position of a DOCTYPE; None if the text has no DOCTYPE."""
     at = 0
     while (at := text.find("<", at)) >= 0:
         if text.startswith("<!--", at):
@@ -190,10 +189,10 @@ def _doctype(text: str) -> int | None:
 
 
 class _NoTree:
-    """A parser target that keeps nothing: only well-formedness is asked for.
+    """A parser target that keeps nothing: only well-formedness is checked.
 
-    It has none of the methods that a target may have, so that lxml calls back
-    into Python for no element.
+    The optional methods of a target are missing, so that lxml does not call Python for each
+    element.
     """
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """The weights file (.bin) next to an IR, read on demand.
 
-It is not memory-mapped: if a mapped file is truncated or its disk fails, the
-process dies of SIGBUS inside NumPy or a kernel.  A positional read returns a
-short count instead, and is safe from several threads and after a fork.
+The file is not memory-mapped: if a mapped file is truncated or its disk fails, the process dies of
+SIGBUS inside NumPy or a kernel.  A positional read returns a short count instead, and is safe from
+several threads and after a fork.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _MOST_AT_ONCE = 1 << 30  # Linux reads at most 2 GiB - 4096 bytes in one call
 
 
 def weights_beside(path: str | os.PathLike[str]) -> str:
-    """Return where the .bin of an .xml is, unless the user says otherwise."""
+    """Return the default path of the .bin file of an .xml file."""
     return os.path.splitext(path)[0] + ".bin"
 
 
 class Weights:
     """Read-only bytes of a weights file, read on demand.
 
-    The file stays open, so it may be renamed or replaced; truncating it is an
-    error at the next read.
+    The file stays open, so it may be renamed or replaced; after a truncation, the next read raises
+    an error.
     """
 
     __slots__ = ("__weakref__", "_size", "descriptor", "path")
 
     descriptor: int | None
-    """Of the open file; None where the bytes are in memory."""
+    """Descriptor of the open file; None if the bytes are in memory."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -88,11 +88,11 @@ class Weights:
         return self  # immutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The bytes, not the path: another machine may not have the same file.
+        # The bytes are pickled, not the path: another machine may not have the same file.
         return WeightsInMemory, (b"".join(self.chunks()), self.path)
 
     def chunks(self) -> Iterator[memoryview]:
-        """Iterate over all bytes, a few at a time."""
+        """Iterate over all bytes in chunks."""
         for start in range(0, self._size, _CHUNK):
             yield self.read(start, min(_CHUNK, self._size - start))
 
@@ -115,7 +115,7 @@ class Weights:
 
 
 class WeightsInMemory(Weights):
-    """The contents of a weights file, which messages call `path`."""
+    """The contents of a weights file, named `path` in messages."""
 
     __slots__ = ("_data",)
 

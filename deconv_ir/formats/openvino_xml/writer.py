@@ -16,7 +16,7 @@ from deconv_ir.ir.graph import Graph, Info, Layer, Port
 def write(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Write the XML of a graph; the weights file is not touched.
 
-    A graph that was read from a bare `layer` is written as one.
+    A graph that was read from a bare `layer` is written as a bare `layer`.
     """
     data = to_bytes(graph)
     with output_errors(path, "the IR"), replace_file(Path(path)) as stream:
@@ -24,9 +24,9 @@ def write(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 
 def to_bytes(graph: Graph) -> bytes:
-    """Return the XML of a graph, as `write` puts it into a file."""
+    """Return the XML of a graph in the form that `write` stores."""
     if graph.bare:
-        # Its Parameters and Results have ids after its own.
+        # Its Parameters and Results have ids after that of the layer.
         root = _layer(min(graph.layers, key=lambda layer: layer.id))
     else:
         root = etree.Element("net", name=graph.name, version=str(graph.ir_version or 11))
@@ -86,7 +86,7 @@ def _info(info: Info) -> etree._Element:
 
 
 def write_weights(weights: Weights, path: Path) -> None:
-    """Copy a weights file; onto itself, nothing is done."""
+    """Copy a weights file; a copy onto itself does nothing."""
     with output_errors(path, "the weights"):
         if path.exists() and path.samefile(weights.path):
             return

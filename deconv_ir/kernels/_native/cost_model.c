@@ -1,8 +1,9 @@
 /* The cost model: predicts the cycles of a tiling.
  *
- * Nothing here touches data.  The model has to rank tilings and algorithms rather than to predict
- * times.  All constants were fitted on two cores of a Zen 3 (AVX2); docs/performance-notes.md lists
- * the machines on which they were checked.  struct machine describes the processor.
+ * These functions do not touch data.  The model is meant to rank tilings and algorithms rather than
+ * to predict times.  All constants were fitted on two cores of a Zen 3 (AVX2);
+ * docs/performance-notes.md lists the machines on which they were checked.  struct machine
+ * describes the processor.
  */
 #include "cost_model.h"
 #include "direct/direct.h"
@@ -16,7 +17,7 @@
 #define BROADCASTS_A_CYCLE 2.0  /* weights broadcast per cycle */
 #define LOAD_CYCLES 1.3         /* cycles of loading a vector, at two multiply-adds a cycle */
 #define CALL_CYCLES 20.0        /* cycles of the calls for one block of rows */
-#define BLOCK_CYCLES 8.0        /* cycles of one micro-kernel beside its taps */
+#define BLOCK_CYCLES 8.0        /* cycles of one micro-kernel without its taps */
 #define SUM_CYCLES 2.0          /* cycles of storing a vector of sums */
 
 /* Cycles of a micro-kernel for one tap: those of its multiply-adds or of its loads, the larger of
@@ -28,14 +29,14 @@ static double kernel_tap_cycles(const struct machine *machine, int rows, int col
     return fmax(fmax(multiply_adds, loads), FMA_LATENCY);
 }
 
-/* Bytes of weights per cycle, by where they are read from. */
+/* Bytes of weights read per cycle, by memory level. */
 #define FROM_MEMORY 3.6
 #define FROM_MEMORY_AND_THIRD_LEVEL 6.0
 #define FROM_THIRD_LEVEL 12.0
 #define FROM_SECOND_LEVEL 24.0
 
 static double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
-    /* Other cores use the cache as well: half of it may still hold data of the last run. */
+    /* Other cores use the cache as well: half of it may still hold weights of the last run. */
     const double kept = (double)machine->level3 / 2;
     return all_weights > kept                          ? FROM_MEMORY
            : all_weights > kept / 2                    ? FROM_MEMORY_AND_THIRD_LEVEL
@@ -59,7 +60,7 @@ static double row_cycles(const struct machine *machine, const struct microkernel
     return cycles;
 }
 
-/* The same where whole vectors are summed in the output itself, and the rest in scratch. */
+/* Like row_cycles(), with whole vectors summed in the output itself, and the rest in scratch. */
 static double straight_cycles(const struct machine *machine, const struct microkernels *kernels,
                               int rows, int64_t positions, double taps) {
     const int64_t rest = positions % kernels->lanes;
@@ -70,8 +71,8 @@ static double straight_cycles(const struct machine *machine, const struct microk
 
 /* --------------------------------------------------------------- threads -- */
 
-/* Threads without tiles wait for the last one, and something always delays one of them, so that
- * many tiles are better than few.  Both are shares of a tile's cycles. */
+/* Threads without tiles wait for the last one, and some thread is always delayed, so many tiles are
+ * better than few.  Both constants are shares of a tile's cycles. */
 #define WAITING_SHARE 0.75
 #define DISTURBED_TILES 0.06
 
@@ -84,7 +85,7 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
 
 double search_threads(const struct run *run, tiling_search search, void *context) {
     double best = -1;
-    /* Where scratch is short, fewer threads with larger tiles may be faster. */
+    /* If scratch is short, fewer threads with larger tiles may be faster. */
     for (int64_t threads = run->threads; threads > 0; threads /= 2) {
         const int64_t enough = run->thread_bytes * threads;
         const double cycles = search(context, threads, least(run->scratch_bytes, enough));
@@ -104,31 +105,31 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 
 /* ---------------------------------------------------------- direct sums -- */
 
-#define DIRECT_TILE 300.0         /* cycles of a tile beside all that follows */
+#define DIRECT_TILE 300.0         /* fixed cycles of a tile */
 #define COPIED_ROW 12.0           /* of a row of data that is copied */
 #define COPIED_ELEMENT 0.35
 #define PANEL_ROW 2.0             /* of a row that is copied on into a compact panel */
 #define PANEL_ELEMENT 0.3
 #define PANEL_RESULT_ROW 12.0     /* of a row of results, for each sub-convolution */
 #define PANEL_RESULT 1.8
-#define TAKEN_WEIGHT 0.3          /* of a weight of a tile that leaves out others */
+#define TAKEN_WEIGHT 0.3          /* of a weight of a tile that skips taps */
 #define RESULT_ROW 30.0           /* of a row that is interleaved */
 #define RESULT 0.5                /* of an element of two interleaved sub-convolutions */
 #define SCATTERED_RESULT 1.2      /* of more than two */
 
-#define DEPTHWISE_CHANNEL 120.0   /* of a channel of a depthwise layer beside all that follows */
+#define DEPTHWISE_CHANNEL 120.0   /* fixed, of a channel of a depthwise layer */
 #define DEPTHWISE_VECTOR 2.0      /* of a vector of its sums */
 #define DEPTHWISE_TAP 0.25        /* of a tap that is added to such a vector */
 #define DEPTHWISE_BYTE 0.012      /* of a byte of that tap's data: most loads cross cache lines */
-#define FIRST_LEVEL (28 << 10)    /* bytes that stay in the first-level cache beside results */
-#define DEPTHWISE_FAR 2.0         /* factor of the sums where data exceed it */
+#define FIRST_LEVEL (28 << 10)    /* bytes of data that stay in first-level cache */
+#define DEPTHWISE_FAR 2.0         /* factor of the sums if data exceed it */
 #define PARTED_ROW 4.0            /* of a row of sums that is copied to the output */
 #define VECTORS_POSITION 4.0      /* of a position that is transposed, for vectors of channels */
 #define VECTORS_TAP 0.6           /* of a tap that is added to such a vector */
 #define OUTPUTS_PIECE 100.0       /* of OUT_POSITIONS positions, for vectors of output channels */
 #define OUTPUTS_FACTOR 1.03       /* of their multiply-adds */
 #define OUTPUTS_RESULT 0.5        /* of a result of these */
-#define CHANNELS_CYCLES 20000.0   /* at which a job takes no further channels, */
+#define CHANNELS_CYCLES 20000.0   /* a job of more cycles gets no more channels, */
 #define JOBS_A_THREAD 8           /* if this many jobs are left for each thread */
 
 /* Cycles of summing `taps` taps for `rows` rows of `count` positions. */
@@ -146,7 +147,7 @@ int depthwise_by_rows(const struct kernel *k, const struct tiling *t, int64_t ro
                    PARTED_ROW * (double)rows;
 }
 
-/* Cycles of the sums of one channel of a tile, and of copying them to the output as they are. */
+/* Cycles of the sums of one channel of a tile, and of copying them to the output. */
 static double depthwise_cycles(const struct kernel *k, const struct plan *plan,
                                const struct tiling *t, double subs, double taps) {
     const int64_t rows = t->shape[1], count = t->shape[2];
@@ -159,7 +160,7 @@ static double depthwise_cycles(const struct kernel *k, const struct plan *plan,
     return DEPTHWISE_CHANNEL + subs * (double)t->shape[0] * plane;
 }
 
-/* Cycles of one channel of a tile, of as many as vectors hold, with all copies. */
+/* Cycles of one channel of a tile, with vectors of channels, including all copies. */
 static double channel_vectors_cycles(const struct kernel *k, const struct plan *plan,
                                      const struct tiling *t, double subs, double taps) {
     const double data = (double)(t->extent[0] * t->extent[1] * t->extent[2] * plan->residues);
@@ -170,7 +171,7 @@ static double channel_vectors_cycles(const struct kernel *k, const struct plan *
                (double)t->vectors / filled;
 }
 
-/* Cycles of the sums of a sub-convolution whose vectors hold output channels, and of writing it. */
+/* Cycles of the sums of a sub-convolution with vectors of output channels, and of writing it. */
 static double outputs_cycles(const struct kernel *k, const struct tiling *t, double taps,
                              double goes) {
     const int64_t positions = t->images * t->shape[0] * t->shape[1] * t->shape[2];
@@ -239,7 +240,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     }
     double tile = (double)t->groups * (sums + copies + panel + results) + DIRECT_TILE;
     if (t->jobs > t->threads) {
-        /* Tiles at the edges are smaller; with one for a thread, the largest decides. */
+        /* Tiles at the edges are smaller; with one tile per thread, the largest one decides. */
         double whole = (double)k->layer.groups * (double)run->batch * (double)k->packing.blocks;
         double tiled = (double)round_up(k->layer.groups, t->groups) *
                        (double)(t->image_groups * t->images) *
@@ -274,27 +275,27 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 
 /* -------------------------------------------------------------- Winograd -- */
 
-#define WINO_TILE 500.0       /* cycles of a job beside all that follows */
+#define WINO_TILE 500.0       /* fixed cycles of a job */
 #define PRODUCT_BLOCK 34.0    /* of a micro-kernel of one product */
 #define PANEL_BYTES_LEVEL2 28 /* bytes of a panel a cycle that overflow half of the second level */
 #define PANEL_BYTES_SHARED 7  /* that come from the caches of other cores */
-/* Of vectors of 8 lanes, two multiply-adds a cycle: */
+/* For vectors of 8 lanes and two multiply-adds a cycle: */
 #define OUTPUT_ELEMENT 1.25   /* an element of the results */
-#define OUTPUT_LINE 35.0      /* a line that is written, and as much for rows written together */
-#define SCATTERED_LINE 100.0  /* a line that is read before the pieces it was made of are stored */
+#define OUTPUT_LINE 35.0      /* a line that is written, and rows written together */
+#define SCATTERED_LINE 100.0  /* a line that is read before its pieces are stored */
 #define LAST_AXIS_VALUE 0.33  /* a value that is transformed along one axis, */
 #define TWO_AXES_VALUE 0.5    /* or two: lines pass through the second level between them */
-/* With one point for each position data are copied in rows: */
+/* With one point, data are copied in rows: */
 #define FLAT_VALUE 0.55       /* a value */
-#define FLAT_ROW 10.0         /* a row, where it is not whole */
+#define FLAT_ROW 10.0         /* a row that is not whole */
 #define FLAT_BLOCK 7.0        /* a line of the panel */
-/* With several, by vectors of channels: */
+/* With several points, data are transformed in vectors of channels: */
 #define POINT_VALUE 0.8       /* a value at a point */
-#define PART_VALUE 0.72       /* where the taps are in several parts */
+#define PART_VALUE 0.72       /* if the taps are in several parts */
 #define AXIS_VALUE 0.26       /* and for a transform along another axis */
 #define GATHERED_VALUE 0.43   /* an element that is gathered */
 #define WINDOW_ROW 2.6        /* a row of windows */
-#define TRANSIENT_WEIGHT 0.5  /* a weight at a point, where weights are not kept */
+#define TRANSIENT_WEIGHT 0.5  /* a weight at a point, if weights are not kept */
 /* A line of the panel, by the ratio of the panel's size to the second-level cache. */
 #define NEAR_LINE 1.7
 #define FAR_LINE 3.5
@@ -303,7 +304,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 #define VOLUME_FACTOR 1.15    /* three axes: lines are too many and too short for the first level */
 #define WINO_GAIN 0.11        /* direct sums are modelled with all data in cache */
 #define ONE_POINT_FACTOR 0.92 /* one tap per sub-convolution, except with full-width AVX-512 */
-#define ONE_TAP_FACTOR 1.05   /* one tap in all, where direct sums are one product as well */
+#define ONE_TAP_FACTOR 1.05   /* one tap in all: direct sums are one product as well */
 
 /* Cycles of one chunk's products at all points and of fetching their weights. */
 static double product_cycles(const struct kernel *k, const struct wino_packing *p,
@@ -336,7 +337,7 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
                                                  (double)wino_weight_bytes(k, p));
 }
 
-/* Cycles of making one chunk's weights, where they are not kept. */
+/* Cycles of transforming one chunk's weights, if they are not kept. */
 static double transient_cycles(const struct kernel *k, const struct wino_packing *p,
                                double by_length) {
     if (!p->choice.transient) return 0;
@@ -369,7 +370,7 @@ static double output_cycles(const struct wino_plan *plan, const struct wino_tili
                          ((double)p->points + outputs);
 }
 
-/* Cycles of bringing one channel of a tile to the panel. */
+/* Cycles of transforming one channel of a tile into the panel. */
 static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
                            const struct wino_tiling *t, double by_length) {
     const struct wino_packing *p = plan->packing;
@@ -399,14 +400,14 @@ static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
 double wino_cycles(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                    const struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
-    /* Longer vectors need fewer instructions, but wait for caches as long as shorter ones; halved
-     * ones need more of everything, so that caches matter less. */
+    /* Longer vectors need fewer instructions, but cache latencies are the same; halved vectors need
+     * more instructions, so caches matter less. */
     const double per_vector = 16. / ((double)k->kernels->lanes * k->layer.machine.multiply_adds);
     const double by_length = fmax((1 + per_vector) / 2, per_vector);
     const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
     const double per_output = taps > 1 ? per_vector : by_length;
     const double volume = p->axes[0].points > 1 ? VOLUME_FACTOR : 1;
-    /* Tiles at the edges hold less; with one for a thread, the largest decides. */
+    /* Tiles at the edges hold less; with one tile per thread, the largest one decides. */
     double full = 1, some_rows = 1, padded = 1;
     if (t->jobs > t->threads) {
         full = (double)run->batch / (double)(t->image_groups * t->images);

@@ -8,9 +8,9 @@
 /* Cycles of a barrier: until all threads know that panels are filled. */
 #define BARRIER_CYCLES 9000
 
-/* Layers whose data are one position: see direct/one_position.c. */
-#define ONE_POSITION_JOB_CYCLES 5000.0     /* of a job; fewer do not pay for dealing it out */
-#define ONE_POSITION_THREAD_CYCLES 10000.0 /* of all jobs, beyond which a further thread pays */
+/* Layers with one position of data: see direct/one_position.c. */
+#define ONE_POSITION_JOB_CYCLES 5000.0     /* of a job; smaller ones do not pay off */
+#define ONE_POSITION_THREAD_CYCLES 10000.0 /* of all jobs, for each further thread */
 /* With one tap and more images than this, tiles are faster: images are positions of a panel. */
 #define ONE_POSITION_IMAGES 4
 
@@ -27,7 +27,7 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
  * includes the gaps between them. */
 int depthwise_by_rows(const struct kernel *k, const struct tiling *tiling, int64_t rows,
                       int64_t count, int64_t taps);
-/* Channels of one job of a depthwise layer that has `tiles` tiles of one channel each. */
+/* Channels of one job of a depthwise layer with `tiles` tiles of one channel each. */
 int64_t depthwise_groups(const struct kernel *k, const struct run *run, const struct plan *plan,
                          const struct tiling *tiling, int64_t tiles);
 
@@ -39,10 +39,10 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 /* Searches tilings for threads that together have `scratch_bytes`.  Returns the cycles of the best
  * one, or a negative number if none fits; the context keeps the best of all calls. */
 typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);
-/* Search with the threads of a run, and with fewer where scratch is short. */
+/* Search with the threads of a run, and with fewer threads if scratch is short. */
 double search_threads(const struct run *run, tiling_search search, void *context);
 
-/* The next smaller extent of a tile for a search: one part more at first, several beyond `fine`
+/* The next smaller extent of a tile for a search: one more part at first, several beyond `fine`
  * parts. */
 int64_t next_part(int64_t whole, int64_t part, int64_t fine);
 

@@ -9,7 +9,7 @@ static _Thread_local PyThreadState *unlocked;
 int run_is_interrupted(void) {
     if (!unlocked) return 0;
     PyEval_RestoreThread(unlocked);
-    /* A signal's handler may compute as well. */
+    /* A signal handler may run kernels as well. */
     unlocked = NULL;
     const int failed = PyErr_CheckSignals();
     unlocked = PyEval_SaveThread();
@@ -125,7 +125,8 @@ static PyMethodDef module_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
+/* Version of the interface; to be raised, here and in extension.py, when a call from Python
+ * changes. */
 enum { INTERFACE = 31 };
 
 /* INTERFACE, and the constants from which products.py computes the scratch of products. */

@@ -1,4 +1,4 @@
-/* The functions of the Python module, and how they take arrays, run and return. */
+/* The functions of the Python module, and helpers for arguments, runs and results. */
 #ifndef DECONV_MODULE_H
 #define DECONV_MODULE_H
 
@@ -8,14 +8,14 @@
 
 #include "native.h"
 
-/* Get contiguous buffers; those in the bit set `written` are to be written.  All are to be
- * released afterwards, and are zeros before.  Returns whether it got them. */
+/* Get contiguous buffers; the bit set `written` has those that are written to.  The caller zeroes
+ * all before and releases them afterwards.  Returns whether all were obtained. */
 int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *buffers);
-/* As parallel_run(), without the interpreter lock; sets an exception where it fails. */
+/* Call parallel_run() without the interpreter lock; sets an exception on failure. */
 int run_unlocked(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
-/* Release buffers, those that are zeros too.  Returns None, or NULL with an exception: arrays that
- * do not fit where none is set. */
+/* Release buffers, zeroed ones too.  Returns None, or NULL with an exception, by default that
+ * arrays do not fit. */
 PyObject *release_all(int failed, Py_buffer *buffers, int count);
 
 #endif

@@ -1,7 +1,7 @@
 /* Declarations that the files of the compiled kernels share.
  *
  * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one remainder q, often
- * called a phase, see the same kernel taps at the same distances: they are a dense correlation over
+ * called a phase, use the same kernel taps at the same distances: they are a dense correlation over
  * v, the sub-convolution q (`sub` in names).  A tile is a block of v for some images and one group.
  *
  * A convolution is one sub-convolution.  Its data are split by their position modulo the stride,
@@ -21,17 +21,17 @@
 #define OUT_POSITIONS 6 /* positions at which these are summed together */
 #define CACHE_LINE 64 /* bytes */
 #define COPY_STEP 32 /* bytes that short copies move at once */
-#define MOST_THREADS 256 /* that compute one result */
+#define MOST_THREADS 256 /* of one run */
 
-/* Why a run ends early. */
+/* Reasons for which a run ends early. */
 enum { OUT_OF_MEMORY = -1, INTERRUPTED = -2 };
 
 /* ------------------------------------------------------------ numbers -- */
 
-/* How elements are stored.  Signed and unsigned integers have the same sums modulo 2^bits. */
+/* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits. */
 enum element { F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS };
 
-/* How they are multiplied and summed. */
+/* Types in which elements are multiplied and summed. */
 enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACCUMULATORS };
 
 enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
@@ -39,8 +39,8 @@ enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
 /* The activation of a sum and its bias before they are stored: NaN stays NaN. */
 enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP, ACT_FUNCTION, ACTIVATIONS };
 
-/* Compute `count` elements, whole vectors, of up to three others, one of which may be `out`: an
- * operation of elementwise programs. */
+/* An operation of elementwise programs: compute `count` elements, in whole vectors, from up to
+ * three operands, which may include `out`. */
 typedef void (*pointwise_function)(const float *const *operands, const float *immediates,
                                    int64_t count, float *out);
 
@@ -50,29 +50,29 @@ struct epilogue {
     double slope;     /* ACT_LEAKY: factor of negative values */
     pointwise_function function; /* ACT_FUNCTION, of f32 */
     float immediates[2];
-    float scale, offset; /* of the function's result, where `scales` */
+    float scale, offset; /* of the function's result, if `scales` */
     int scales;
-    /* Bytes from sums in the output to the values that micro-kernels add to them; 0: none. */
+    /* Bytes from sums in the output to the values that micro-kernels add to them; 0: no
+     * addition. */
     intptr_t addend;
 };
 
-/* A tensor that is added to complete results: of the output's shape, in f32, before an epilogue
- * that kernels leave to it. */
+/* A tensor in f32, of the output's shape, that is added to complete results before an epilogue. */
 struct addition {
     const struct microkernels *kernels;
     struct epilogue epilogue, alone; /* alone: without an activation */
 };
 
-/* The micro-kernel prefetches the data of the tap that is this far ahead; lists of offsets are this
- * much longer than their depth. */
+/* The micro-kernel prefetches the data of the tap this far ahead; lists of offsets are longer than
+ * their depth by this number. */
 #define AHEAD 12
 
-/* Bytes ahead at which it prefetches weights: a page, where the hardware prefetcher stops. */
+/* Distance in bytes at which it prefetches weights: a page, where the hardware prefetcher stops. */
 #define WEIGHTS_AHEAD 4096
-/* The same where weights of several blocks of rows are read side by side. */
+/* The same distance if weights of several blocks of rows are read together. */
 #define BLOCKS_AHEAD 512
 
-/* Bytes of data that stay in the first-level cache while weights pass. */
+/* Bytes of data that stay in the first-level cache while weights are streamed. */
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 
 /* Sums `blocks` neighbouring blocks of rows x columns vectors:
@@ -80,8 +80,8 @@ struct addition {
  *     sums[row][position] (+)= sum over k < depth of
  *                              weights[k][row] * data[offsets[k] + position]
  *
- * begins: whether these are the first terms; else they are added to `sums`.
- * bias: one value a row, added last, or NULL; where sums begin with it, one value a position.
+ * begins: whether these are the first terms; otherwise they are added to `sums`.
+ * bias: one value per row, added last, or NULL; with BEGINS_WITH_BIAS, one value per position.
  * finish: the epilogue, or NULL. */
 #define BEGINS_WITH_BIAS 2
 typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *data,
@@ -89,10 +89,10 @@ typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *d
                             int64_t blocks, int begins, const void *bias,
                             const struct epilogue *finish);
 
-/* Sums in vectors of output channels: `depth` taps, where their data are, and their weights, or
- * NULL where these follow each other.  The weights of each half of a vector are `block_step`
- * elements apart, the sums of a vector `pitch` from those of the next.  Of the weights `ahead`, as
- * many as one half has are prefetched. */
+/* Sums in vectors of output channels: `depth` taps, the offsets of their data, and of their
+ * weights, or NULL if these are contiguous.  The weights of each half of a vector are `block_step`
+ * elements apart, the sums of a vector `pitch` from those of the next.  The same number of weights
+ * as in one half is prefetched from `ahead`. */
 struct out_sums {
     int64_t depth;
     const int32_t *offsets, *weights;
@@ -121,39 +121,39 @@ struct microkernels {
     int size;                   /* bytes of an element */
     int rows;                   /* most rows of a micro-kernel */
     int columns[MAX_ROWS + 1];  /* best number of vectors for a number of rows */
-    microkernel table[MAX_ROWS + 1][MAX_COLUMNS + 1]; /* NULL where there is none */
+    microkernel table[MAX_ROWS + 1][MAX_COLUMNS + 1]; /* NULL: not available */
     /* The sums of a micro-kernel of this number of rows, at one position. */
     void (*sum_position)(int rows, int64_t depth, const int32_t *offsets, const void *data,
                          const void *weights, void *sums, int64_t row_stride, int begins,
                          const void *bias, const struct epilogue *finish);
     /* Sum `depth` channels of one position, whose weights are `step` elements apart, into the
-     * results of some taps, [tap][row].  Up to a vector beyond the end may be read and written. */
+     * results of some taps, [tap][row].  Up to a vector beyond the end may be accessed. */
     void (*sum_taps)(int rows, int64_t taps, int64_t depth, const void *data, const void *weights,
                      int64_t step, const void *bias, const struct epilogue *finish, void *sums);
     /* The same for one tap and several blocks of equal rows, whose weights are `step` elements
-     * apart; the sums of the blocks follow each other. */
+     * apart; the sums of the blocks are contiguous. */
     void (*sum_row_blocks)(int rows, int64_t blocks, int64_t depth, const void *data,
                            const void *weights, int64_t step, const void *bias,
                            const struct epilogue *finish, void *sums);
-    /* Sum a channel of a depthwise layer, which has one weight per tap.  Of a row shorter than a
+    /* Sum a channel of a depthwise layer, which has one weight per tap.  If a row is shorter than a
      * vector, a whole vector is summed and stored. */
     void (*sum_channel)(const struct channel_rows *rows, const void *data, const void *weights,
                         const void *bias, const struct epilogue *finish, void *sums);
     /* Copy rows of `count` elements that are `pitch` apart to rows that are `out_pitch` apart.
-     * Nothing beyond them is read or written. */
+     * Memory outside of the rows is not accessed. */
     void (*copy_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count, void *out,
                        int64_t out_pitch);
-    /* Copy the even elements of rows, `count` of them, and the odd ones, `pairs` (as many or one
-     * fewer), `odds` elements after those. */
+    /* Copy the `count` even elements of rows, and the `pairs` odd ones (the same number or one
+     * fewer) to `odds` elements after them. */
     void (*split_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count,
                         int64_t pairs, void *out, int64_t out_pitch, int64_t odds);
-    /* For f32, else NULL: element i of at most `lanes` channels, which are `step` elements apart,
-     * becomes vector places[i] of `out`; and back, from vector i of `in`. */
+    /* For f32, else NULL: copy element i of at most `lanes` channels, which are `step` elements
+     * apart, to vector places[i] of `out`; and back, from vector i of `in`. */
     void (*gather_channels)(const void *in, int64_t step, int64_t channels, int64_t count,
                             const int32_t *places, void *out);
     void (*scatter_channels)(const void *in, int64_t step, int64_t channels, int64_t count,
                              void *out);
-    /* As sum_channel(), for vectors of channels; the sums of the rows follow each other. */
+    /* Like sum_channel(), for vectors of channels; the sums of the rows are contiguous. */
     void (*sum_vectors)(const struct channel_rows *rows, const void *data, const void *weights,
                         const void *bias, const struct epilogue *finish, void *sums);
     /* Sum at OUT_POSITIONS places, in OUT_VECTORS vectors of output channels, for f32; NULL for
@@ -172,16 +172,16 @@ struct microkernels {
     /* Interleave two lines with non-temporal stores; returns 0, and does nothing, unless `count`
      * outputs fill whole cache lines. */
     int (*stream_pairs)(const void *lines, int64_t pitch, int64_t count, void *out);
-    /* Copy with non-temporal stores, where cache lines are whole. */
+    /* Copy with non-temporal stores for whole cache lines. */
     void (*stream)(const char *in, int64_t bytes, char *out);
-    /* Copy rows of `bytes`, a multiple of 4, which are `step` apart: one after the other, each
-     * followed by `gap` zeros.  Up to COPY_STEP bytes beyond the last are overwritten.  Prefetches
-     * the rows that lie `ahead` of them. */
+    /* Copy rows of `bytes`, a multiple of 4, which are `step` apart, each followed by `gap` zeros.
+     * Up to COPY_STEP bytes beyond the last are overwritten.  Prefetches the rows that lie `ahead`
+     * of them. */
     void (*copy_rows)(const char *in, int64_t step, int64_t rows, int64_t bytes, int64_t gap,
                       int64_t ahead, char *out);
 };
 
-/* Add to complete results the elements that belong to those that begin at `to`. */
+/* Add the elements of an addition to complete results, which begin at `to`. */
 static inline void add_to(const struct addition *a, const char *to, void *row, int64_t count) {
     a->kernels->add(&a->epilogue, to + a->epilogue.addend, row, count);
 }
@@ -190,7 +190,7 @@ struct kernel;
 struct run;
 
 /* Results of at least this size do not stay in cache.  An ordinary store would read each cache line
- * first; non-temporal stores avoid that and pay where most of a row is whole cache lines. */
+ * first; non-temporal stores avoid that and pay off if most of a row is whole cache lines. */
 #define STREAMED_BYTES ((int64_t)8 << 20)
 #define STREAMED_ROW 256
 int is_streamed(const struct kernel *k, const struct run *run);
@@ -207,7 +207,7 @@ extern const struct microkernels *const kernels_avx2[ACCUMULATORS];
 extern const struct microkernels *const kernels_avx512[ACCUMULATORS];
 #endif
 
-/* Choose the definition for an instruction set, such as name_avx2. */
+/* The definition for an instruction set, such as name_avx2. */
 #ifdef DECONV_X86
 #define BY_ISA(isa, name)                                                                     \
     ((isa) == ISA_AVX512 ? name##_avx512 : (isa) == ISA_AVX2 ? name##_avx2 : name##_baseline)
@@ -239,17 +239,18 @@ static inline int element_size(enum element element) {
 
 /* ---------------------------------------------------------- geometries -- */
 
-/* When Winograd F(m, r) replaces direct sums: never, where it is faster, where it is possible. */
+/* Use of Winograd F(m, r) instead of direct sums: never, if it is faster, if it is possible. */
 enum winograd_use { WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS };
 
-/* The figures of a processor that the cost models use, beside its instructions; see cpu.py. */
+/* The figures of a processor that the cost models use, in addition to its instructions; see
+ * cpu.py. */
 struct machine {
     int64_t level2;       /* bytes of a core's second-level cache */
     int64_t level3;       /* of the third-level cache that it shares */
-    double multiply_adds; /* of vectors that a core begins in a cycle */
+    double multiply_adds; /* vector multiply-adds that a core issues per cycle */
 };
 
-/* CPUID: no vendor, and zeros, where there is none. */
+/* The results of CPUID; an empty vendor and zeros if it is not available. */
 struct processor {
     char vendor[13];
     int family, model;
@@ -258,7 +259,7 @@ struct processor {
 };
 void processor_ask(struct processor *processor);
 
-/* The description of a layer that native.py passes, and has checked. */
+/* The description of a layer, which native.py has checked. */
 struct layer {
     int64_t forward; /* 0: transposed convolution, 1: convolution */
     int64_t element, isa;
@@ -266,13 +267,13 @@ struct layer {
     /* With few output channels, the `folded` sub-convolutions of the last axis become channels,
      * sub-convolution*outs + out, of a layer with stride 1 there; 1: not folded. */
     int64_t folded;
-    /* Of a folded layer: how many sub-convolutions have the last tap of the last axis.  For the
-     * others the packed filter has zeros, which must not be multiplied by an infinity or a NaN.
-     * 0: all have it. */
+    /* The number of sub-convolutions of a folded layer that have the last tap of the last axis. For
+     * the others the packed filter has zeros, which must not be multiplied by an infinity or a
+     * NaN.  0: all have it. */
     int64_t guarded;
     int64_t winograd; /* enum winograd_use */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
-    int64_t channel_block; /* as in struct packing; 0: chosen by packing_make() */
+    int64_t channel_block; /* see struct packing; 0: chosen by packing_make() */
     struct machine machine;
 };
 
@@ -282,11 +283,11 @@ struct run {
     /* Elements from one image, channel and position of the data to the next. */
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
-    int64_t thread_bytes; /* scratch of a thread beyond which larger tiles gain nothing */
+    int64_t thread_bytes; /* scratch of a thread beyond which larger tiles are not faster */
     int64_t winograd_bytes; /* scratch for which the algorithm is chosen; 0: direct sums */
-    int64_t transient; /* whether transformed weights are made in the run rather than kept */
-    /* Of a folded layer: the last axis of the output, and how many of its
-     * interleaved positions come before the first. */
+    int64_t transient; /* whether weights are transformed in the run rather than kept */
+    /* For a folded layer: the extent of the output's last axis, and the number of interleaved
+     * positions before its first. */
     int64_t extent, crop;
     const struct addition *addition; /* or NULL; no plan depends on it */
     /* The algorithm is chosen for these extents: those of the whole layer, if the run is a tile. */
@@ -301,14 +302,14 @@ struct tap {
     int64_t shift;  /* d*k == s*shift + sub-convolution */
 };
 
-/* The taps of one axis, by sub-convolution, as packing needs them. */
+/* The taps of one axis, by sub-convolution, for packing. */
 struct subs {
     int64_t count;    /* sub-convolutions: the stride, or 1 for a convolution */
-    int64_t *first;   /* [count + 1]: where the taps of a sub-convolution begin */
+    int64_t *first;   /* [count + 1]: the first tap of each sub-convolution */
     struct tap *taps; /* [kernel], by sub-convolution */
 };
 
-/* How the filter is packed: [group][sub-convolution][block of rows][channel][tap][row]. */
+/* The layout of the packed filter: [group][sub-convolution][block of rows][channel][tap][row]. */
 struct packing {
     int rows;             /* most rows of a block */
     int64_t blocks;       /* blocks of rows: the first `larger` have `rows`, the rest one less */
@@ -339,23 +340,23 @@ static inline int packing_rows(const struct packing *p, int64_t block) {
 static inline int64_t packing_channel(const struct packing *p, int64_t block) {
     return block * p->rows - (block > p->larger ? block - p->larger : 0);
 }
-/* Extent of the first axis of the filter as Python gives it, for one group. */
+/* Extent of the first axis of Python's filter, for one group. */
 static inline int64_t filter_rows(const struct layer *layer) {
     return layer->forward ? layer->channels_out : layer->channels_in;
 }
-/* Read all rows from an open file and pack them, until `stopped` is set, unless that is NULL.
- * Returns as pack_rows(), or CANNOT_READ. */
+/* Read all rows from an open file and pack them, until `stopped` is set (or NULL). Returns the same
+ * values as pack_rows(), or CANNOT_READ. */
 #define CANNOT_READ 2
 int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads,
               const atomic_int *stopped);
 /* Pack `count` rows from `first` on, counted over all groups; all rows if the first two axes of the
- * filter are `swapped`.  Returns 1 if one of their weights is infinite or NaN, else as
+ * filter are `swapped`.  Returns 1 if one of their weights is infinite or NaN, else the result of
  * parallel_run(). */
 int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
               int64_t threads);
 /* Whether `count` f32 or f64 are finite. */
 int all_finite(const void *values, int64_t count, int size);
-/* Undo the packing: the filter as it was given, in the accumulator's type. */
+/* Undo the packing: write the caller's filter, in the accumulator's type. */
 void unpack_filter(const struct kernel *k, void *filter);
 
 /* One axis of one run. */
@@ -371,7 +372,7 @@ struct axis {
     int64_t *pattern_first;        /* [patterns + 1] */
     struct tap_place {
         int64_t offset, residue; /* counted from the first that is read */
-    } *places;                     /* the lists, one after the other */
+    } *places;                     /* the concatenated lists */
 };
 
 struct tiling {
@@ -392,7 +393,7 @@ struct tiling {
     int64_t extent[AXES], pitch, plane, image_stride, residue_stride, channel_stride;
     int64_t line;       /* positions of one image and one v[0], rounded up */
     int64_t panel;      /* positions of a compact panel, rounded up */
-    /* scratch of a worker: the last two where some tiles leave out taps */
+    /* scratch of a worker: the last two if some tiles skip taps */
     int64_t data_bytes, panel_bytes, sums_bytes, row_bytes, weights_bytes, offsets_bytes, bytes;
     int64_t jobs, grid[AXES], image_groups, row_groups;
     double cycles;      /* of a run, as the cost model predicts */
@@ -402,14 +403,14 @@ struct plan {
     struct axis axes[AXES];
     int64_t residues; /* residues of all axes */
     int64_t depth;     /* most taps of a sub-convolution */
-    int leaves_out;    /* whether tiles skip taps that see only zeros: see direct/taken_taps.c */
-    int32_t **offsets; /* [patterns of all axes]: one offset a channel and tap */
+    int leaves_out;    /* whether tiles skip taps that read only zeros: see direct/taken_taps.c */
+    int32_t **offsets; /* [patterns of all axes]: one offset per channel and tap */
     int32_t *panel_offsets; /* the same in a compact panel */
     struct tiling tiling;
 };
 
-/* Return the run with each plane as one row, where a layer has one tap and the data have no gaps;
- * else the run as it is. */
+/* Return the run with each plane as one row, if a layer has one tap and the data have no gaps;
+ * otherwise return the run unchanged. */
 struct run join_axes(const struct kernel *k, const struct run *run);
 int plan_make(const struct kernel *k, const struct run *run, struct plan *plan);
 void plan_free(struct plan *plan);
@@ -419,14 +420,14 @@ void plan_free(struct plan *plan);
 typedef void (*job_function)(void *context, int64_t job, void *scratch);
 
 /* Run jobs 0 .. count-1 on up to `threads` threads, this one included, each
- * with `scratch_bytes` of scratch.  Returns 0, OUT_OF_MEMORY or INTERRUPTED: some jobs were not
- * done then. */
+ * with `scratch_bytes` of scratch.  Returns 0, OUT_OF_MEMORY or INTERRUPTED, which mean that some
+ * jobs were not done. */
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
 
-/* Run pieces 0 .. count-1 of a job, from within that job.  Threads that have no jobs left steal
- * some of them, with scratch of their own, so that all threads end at about the same time even if
- * jobs are few or cores differ in speed. */
+/* Run pieces 0 .. count-1 of a job, from within that job.  Threads without jobs steal pieces, with
+ * their own scratch, so that all threads end at about the same time even if jobs are few or cores
+ * differ in speed. */
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch);
 
 /* Take memory that all jobs of the calling thread's next runs share; each thread of these runs
@@ -440,7 +441,7 @@ int run_is_interrupted(void);
 void begin_unlocked(void);
 void end_unlocked(void);
 
-/* Returns as parallel_run(). */
+/* Executes a run.  Returns the result of parallel_run(). */
 int execute(const struct kernel *k, const struct run *run, const struct plan *plan,
             const void *data, void *out);
 
@@ -454,13 +455,13 @@ struct spans {
 
 /* Fill the results that no tap reaches with the bias, activated.  fill_outside() fills those
  * outside of [low, high) on any axis; fill_unreached() finds them all, for layers that are not
- * folded and whose sub-convolutions all have taps.  Both return as parallel_run(). */
+ * folded and whose sub-convolutions all have taps.  Both return the result of parallel_run(). */
 int fill_unreached(const struct kernel *k, const struct run *run, void *out);
 int fill_outside(const struct kernel *k, const struct run *run, void *out,
                  const int64_t low[AXES], const int64_t high[AXES]);
 
-/* Allocate memory, to be freed with free(); in huge pages where it is large, since a data block
- * spans more small pages than the TLB holds. */
+/* Allocate memory, to be freed with free(); in huge pages if it is large, since a data block spans
+ * more small pages than the TLB holds. */
 #define HUGE_PAGE ((int64_t)2 << 20)
 void *allocate_huge(int64_t bytes);
 
@@ -468,12 +469,11 @@ void *allocate_huge(int64_t bytes);
  * weight, and each prefetch of a page that is not mapped walks the page table. */
 void *allocate_weights(int64_t bytes);
 
-/* Set the bounds of the memory pool for results, on free blocks and on all, and free what it
- * holds. */
+/* Set the bounds of the memory pool for results, on free blocks and on all, and free its blocks. */
 void keep_blocks(int64_t most_kept, int64_t most_in_all);
 
-/* Prefetch the row that lies `ahead` of one, such as that of the next channel, which the
- * processor's prefetchers do not foresee. */
+/* Prefetch the row `ahead` bytes after a row, such as that of the next channel, which the hardware
+ * prefetchers do not predict. */
 static inline void fetch_row(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t at = (uintptr_t)row + (uintptr_t)ahead;
     for (int64_t i = 0; i < bytes; i += CACHE_LINE)
@@ -483,15 +483,15 @@ static inline void fetch_row(const char *row, int64_t ahead, int64_t bytes) {
 /* Rows of results between the one that is written and the one that is prefetched for writing. */
 #define ROWS_AHEAD 4
 
-/* Prefetch the ends of a row of results that lies `ahead` of one: cache lines that rows share are
- * stored as usual, and each store would wait for its line. */
+/* Prefetch the ends of the row of results `ahead` bytes after a row: cache lines that rows share
+ * are stored as usual, and each store would wait for its line. */
 static inline void fetch_ends(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead, end = begin + (uintptr_t)bytes;
     if (begin % CACHE_LINE) __builtin_prefetch((const void *)begin, 1);
     if (end % CACHE_LINE) __builtin_prefetch((const void *)end, 1);
 }
 
-/* Prefetch all of a row of results that lies `ahead` of one, for ordinary stores. */
+/* Prefetch the whole row of results `ahead` bytes after a row, for ordinary stores. */
 static inline void fetch_results(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead;
     for (int64_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch((const char *)begin + i, 1);
@@ -505,7 +505,7 @@ static inline int64_t floor_divide(int64_t a, int64_t b) { /* b > 0 */
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/* The positions of an axis that a tile sees: `before` positions in front of the data, then `count`
+/* The positions of an axis that a tile reads: `before` positions in front of the data, then `count`
  * with data, from `begin` on. */
 struct stretch {
     int64_t begin, before, count;

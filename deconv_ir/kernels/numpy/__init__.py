@@ -1,1 +1,1 @@
-"""The fallback: convolutions on NumPy and its BLAS, where the compiled kernel cannot run."""
+"""The fallback: convolutions on NumPy and its BLAS, if the compiled kernel cannot run."""

@@ -1,4 +1,4 @@
-"""GEMM and col2im: the data are multiplied where they lie, and results added up with their shifts.
+"""GEMM and col2im: data are multiplied in place, and the shifted products are summed.
 
 GEMM of a tile:
 
@@ -6,9 +6,9 @@ GEMM of a tile:
     K = input channels
     N = input positions x
 
-Tap k of an axis takes the input x to ``t = s*x + d*k``: to the sub-convolution
-``r = d*k mod s``, at ``u = x + d*k // s``.  The taps of one distance ``d*k // s``
-are added to all sub-convolutions that they reach in one pass.
+Tap k of an axis maps the input x to ``t = s*x + d*k``: to the sub-convolution ``r = d*k mod s``, at
+``u = x + d*k // s``.  The taps of one distance ``d*k // s`` are added to all sub-convolutions that
+they reach in one pass.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class GemmCol2im(TiledKernel):
         return [Part(self.remainders, ranges, self.problem.channels_in * self.problem.taps)]
 
     def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
-        """Return the bytes of data, which may be copied, of products and of sums."""
+        """Return the bytes of data, which may be copied, products and sums."""
         groups, outs, size = extents
         inputs = groups * math.prod(
             min(axis.data, n + reach) for axis, n, reach in zip(axes, size, self.reach, strict=True)
@@ -136,14 +136,14 @@ class GemmCol2im(TiledKernel):
         return sums
 
     def _matrix(self, data: Array, scratchpad: Scratchpad) -> Array:
-        """Return ``[N, group, in, *x]`` as ``[N, group, in, x]``, a view if the BLAS takes it."""
+        """Return ``[N, group, in, *x]`` as ``[N, group, in, x]``, a view if the BLAS accepts it."""
         shape = (*data.shape[:3], math.prod(data.shape[3:]))
         expected = data.itemsize
         plain = data.dtype == self.accumulator
         for extent, stride in zip(data.shape[:2:-1], data.strides[:2:-1], strict=True):
             plain &= extent == 1 or stride == expected
             expected *= extent
-        # The BLAS wants rows that do not overlap.
+        # The BLAS requires rows that do not overlap.
         if plain and data.strides[2] >= expected:
             return data.reshape(shape)
         copy = scratchpad.take(data.shape, self.accumulator)
@@ -155,7 +155,7 @@ class GemmCol2im(TiledKernel):
 def _overlaps(
     shifts: tuple[int, ...], begin: int, end: int, low: int, high: int
 ) -> list[tuple[slice, slice]]:
-    """Return, shift by shift, the positions of a tile that some input reaches, and that input."""
+    """Return, for each shift, the positions of a tile that an input reaches, and these inputs."""
     overlaps = []
     for shift in shifts:
         first = max(begin, low + shift)

@@ -6,8 +6,8 @@ GEMM of a tile, for the sub-convolutions that read the same inputs:
     K = taps * input channels
     N = positions u
 
-Where a tap is beyond the data, the matrix has a zero; times an infinite weight that would be NaN.
-Filters with such weights are multiplied tap by tap instead, where data exist.
+If a tap is outside of the data, the matrix has a zero; times an infinite weight, that would be NaN.
+Filters with such weights are multiplied tap by tap instead, only where data exist.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Im2col(TiledKernel):
         ]
 
     def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
-        """Return the bytes of panel and sums; of integers the operands are beside them."""
+        """Return the bytes of panel and sums; for integers, the operands are additional."""
         groups, _, size = extents
         taps = self.sub_convolutions[part].taps if self.finite else 1
         data = groups * self.problem.channels_in * taps * math.prod(size)
@@ -126,7 +126,7 @@ class Im2col(TiledKernel):
     def _gather(
         self, windows: list[_Windows], size: tuple[int, ...], data: Array, scratchpad: Scratchpad
     ) -> Array:
-        """Copy the data of all taps, ``[N, group, tap and in, u]``; zero where there are none."""
+        """Copy the data of all taps, ``[N, group, tap and in, u]``; zero outside of the data."""
         dtype = self.accumulator if self.integers is None else self.element
         stack, depth, taps = data.shape[:2], data.shape[2], [len(axis) for axis in windows]
         panel = scratchpad.take((*stack, *taps, depth, *size), dtype)
@@ -155,7 +155,7 @@ class Im2col(TiledKernel):
         filters: Array,
         sums: Array,
     ) -> None:
-        """Multiply each tap with the data that exist, and with nothing else."""
+        """Multiply each tap with existing data only."""
         stack, depth = data.shape[:2], data.shape[2]
         planes = sums.reshape(*sums.shape[:3], *size)
         planes[...] = 0
@@ -179,7 +179,7 @@ class Im2col(TiledKernel):
 
 @functools.lru_cache(maxsize=4096)
 def _windows(span: AxisSpan, axis: SubAxis, begin: int, end: int) -> _Windows:
-    """Return, tap by tap, the positions of a tile that have data, and where these are."""
+    """Return, tap by tap, the positions of a tile that have data, and the indices of the data."""
     windows = []
     for tap in range(axis.taps):
         first = axis.stride * begin + axis.start + span.offset + axis.step * tap

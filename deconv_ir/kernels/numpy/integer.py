@@ -1,7 +1,7 @@
 """Exact integer products on the floating-point BLAS.
 
-Integers are cut into limbs so small that no sum of products leaves the range in
-which floats are exact; the products of limbs are added modulo 2^64.
+Integers are split into limbs so small that sums of products stay in the range in which floats are
+exact; the products of limbs are added modulo 2^64.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class IntegerGemm(NamedTuple):
     operand: np.dtype[Any]
     """Type in which the BLAS multiplies."""
     limbs: int
-    """Number of operands that one element is cut into."""
+    """Number of limbs of an element."""
     exact_terms: int
-    """Number of products that can be summed in `operand` without losing a bit."""
+    """Number of products that can be summed exactly in `operand`."""
 
     @classmethod
     def of(cls, element: np.dtype[Any], depth: int) -> IntegerGemm:
-        """Return that of an element type, for sums of about `depth` products."""
+        """Return the instance for an element type and sums of about `depth` products."""
         bits = element.itemsize * 8
         limbs = max(1, bits // _LIMB_BITS)
         signed = element.kind == "i" and limbs == 1
@@ -42,12 +42,12 @@ class IntegerGemm(NamedTuple):
 
     @property
     def data_bytes(self) -> int:
-        """Bytes that `operands` takes for an element, temporary arrays included."""
+        """Bytes of `operands` for an element, including temporary arrays."""
         return self.limbs * self.operand.itemsize + 2 * self.element.itemsize
 
     @property
     def product_bytes(self) -> int:
-        """Bytes that `multiply` takes for an element of its result, beside the result."""
+        """Temporary bytes of `multiply` for an element of its result."""
         return self.operand.itemsize + 8
 
     def operands(self, values: Array) -> Array:
@@ -73,7 +73,7 @@ class IntegerGemm(NamedTuple):
             for a in range(self.limbs):
                 for b in range(self.limbs - a):
                     np.matmul(weights[a][..., terms], data[b][..., terms, :], out=product)
-                    # A signed integer below 2^53, and then modulo 2^64.
+                    # The product is a signed integer below 2^53; it is then reduced modulo 2^64.
                     exact = product.astype(np.int64).view(np.uint64)
                     exact <<= np.uint64((a + b) * _LIMB_BITS)
                     out += exact

@@ -1,4 +1,4 @@
-"""Results of sub-convolutions go to their places in the output, bias and activation applied."""
+"""Interleaving of results of sub-convolutions into the output, with bias and activation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from deconv_ir.kernels.numpy.subconvolution import AxisSpan, Tile
 from deconv_ir.kernels.problem import pick
 
 Remainders = tuple[tuple[int, ...], ...]
-"""Remainders r of some sub-convolutions, per axis."""
+"""Remainders r of some sub-convolutions, for each axis."""
 
 
 class Interleaver(NamedTuple):
-    """Where one run puts its sums."""
+    """The output of one run, and the epilogue of its sums."""
 
     out: Array
     """``[N, groups, out, *Y]``."""
@@ -26,10 +26,10 @@ class Interleaver(NamedTuple):
     bias: Array | None
     """``[groups, out]``, in the type of the sums."""
     activation: Activation
-    """Applied before results are rounded, to integers once they have been truncated."""
+    """Applied before results are rounded; for integers, after they are truncated."""
 
     def fill(self) -> None:
-        """Write what outputs have that no tap brings data to."""
+        """Write the value of outputs that no tap reaches."""
         dtype = np.dtype(np.uint64 if self.out.dtype.kind in "iu" else np.float32)
         if self.bias is not None:
             dtype = self.bias.dtype
@@ -50,7 +50,7 @@ class Interleaver(NamedTuple):
             index = [s for piece in pieces for s in (piece.positions, piece.remainders)]
             source = pick(ordered, ..., *index)
             place = pick(target, ..., *(piece.outputs for piece in pieces))
-            # Splitting axes makes a view, however the output lies in memory.
+            # Splitting axes gives a view for any memory layout of the output.
             self._finish(source, tile.groups, tile.outs, place.reshape(source.shape))
 
     def _finish(self, sums: Array, groups: slice, outs: slice, target: Array) -> None:
@@ -67,18 +67,18 @@ class Interleaver(NamedTuple):
             return
         total = sums if bias is None else np.add(sums, bias, out=sums)
         if target.dtype.kind in "iu":
-            # Whether a sum is negative shows only modulo 2^bits.
+            # The sign of a sum is known only modulo 2^bits.
             total = total.astype(target.dtype)
         np.copyto(target, self.activation.apply(total), casting="unsafe")
 
 
 class _Piece(NamedTuple):
-    """Results of one axis that can be copied at once, counted in the tile and in its remainders."""
+    """Results of one axis that can be copied at once: indices in the tile and its remainders."""
 
     positions: slice
     remainders: slice
     outputs: slice
-    """Where they go; of several sub-convolutions, one output after the other."""
+    """Indices of the outputs; those of several sub-convolutions are interleaved."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -98,11 +98,11 @@ def _pieces(
 def _pieces_of_axis(
     span: AxisSpan, remainders: tuple[int, ...], begin: int, end: int, *, last: bool
 ) -> list[_Piece]:
-    """Return all results of one axis that the output sees.
+    """Return all results of one axis that are part of the output.
 
-    Where all sub-convolutions are there, they are written together, so that whole rows of
-    the output follow each other in memory; except along the last axis, where
-    the loop over the positions of one of them is the longest.
+    If all sub-convolutions are present, they are written together, so that rows of the output are
+    contiguous; except along the last axis, where the loop over the positions of a single one is
+    longest.
     """
     s = span.stride
     low, high = max(begin, -(-span.pad // s)), min(end, (span.pad + span.output) // s)

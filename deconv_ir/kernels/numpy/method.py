@@ -1,4 +1,4 @@
-"""Which of the two methods computes a layer: a pure function of the layer."""
+"""The choice between the two NumPy methods: a pure function of the layer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from deconv_ir.kernels.numpy.subconvolution import sub_convolutions
 from deconv_ir.kernels.numpy.tiled import TiledKernel
 from deconv_ir.kernels.problem import Problem
 
-# Time of copying an element, and of adding a product to a sum, in multiply-adds.
+# Times of copying an element, and of adding a product to a sum, in multiply-adds.
 _COPY, _ADD = 24, 40
-# Share of the products that im2col adds to them on each axis, with the zeros around the data.
+# Share of extra products of im2col on each axis, because of the zeros around the data.
 _ZEROS = 1 / 48
 
 
 def choose_method(problem: Problem, element: np.dtype[Any]) -> type[Im2col] | type[GemmCol2im]:
-    """Choose the method that takes less time beside the products that both compute."""
+    """Choose the method with less work in addition to the common products."""
     if problem.forward or element.kind in "iu" or not GemmCol2im.fits(problem):
         return Im2col
     parts = sub_convolutions(problem)
-    # An input position is copied for each tap of im2col; col2im adds a product for each tap but
-    # the first of each sub-convolution.
+    # im2col copies an input position for each tap; col2im adds a product for each tap except the
+    # first of each sub-convolution.
     copied = problem.channels_in * sum(part.taps for part in parts)
     added = problem.channels_out * (problem.taps - sum(part.number for part in parts))
     products = problem.channels_in * problem.channels_out * problem.taps
@@ -37,7 +37,7 @@ def choose_method(problem: Problem, element: np.dtype[Any]) -> type[Im2col] | ty
 def grouped(problem: Problem, weights: Array) -> Array:
     """Return a filter by groups, as a view ``[groups, in, out, *K]``.
 
-    It is ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
+    The filter is ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
     """
     if problem.forward:
         shape = (problem.groups, problem.channels_out, problem.channels_in, *problem.kernel)
@@ -53,9 +53,9 @@ def pack(
     activation: Activation,
     method: str = "numpy",
 ) -> TiledKernel:
-    """Pack a filter for the method that suits it, or for the one that is named, if it fits.
+    """Pack a filter for the faster method, or for the named one, if possible.
 
-    The weights are ``[groups, in, out, *K]``, as of `grouped`, the bias is ``[groups * out]``;
+    The weights are ``[groups, in, out, *K]``, as from `grouped`, the bias is ``[groups * out]``;
     `method` is ``numpy`` (choose), ``im2col`` or ``gemm_col2im``.
     """
     chosen = choose_method(problem, weights.dtype)

@@ -1,4 +1,4 @@
-"""Outputs of weights that are not finite, beside a kernel that cannot take them."""
+"""Outputs of non-finite weights, for a kernel that does not support them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from deconv_ir.kernels.problem import Problem
 
 
 def finite_part(weights: Array) -> Array:
-    """Return the weights with zeros in place of infinities and NaN."""
+    """Return the weights with infinities and NaN replaced by zeros."""
     return np.where(np.isfinite(weights), weights, weights.dtype.type(0))
 
 
 class NonFiniteOutputs:
-    """The output channels that some infinite weight, or NaN, leads to.
+    """The output channels that depend on an infinite weight or NaN.
 
     A kernel that multiplies the zeros around the data computes the layer with
-    `finite_part`; then these channels, which are few as a rule, are computed
-    again by one that multiplies nothing but data.  Arguments are as of `pack`.
+    `finite_part`; then these channels, usually few, are computed again by a kernel that multiplies
+    only data.  Arguments are those of `pack`.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class NonFiniteOutputs:
         by_group = grouped(problem, weights)
         others = (1, *range(3, by_group.ndim))
         found = np.nonzero(~np.isfinite(by_group).all(axis=others))
-        # The smallest box of groups and channels that has all of them.
+        # The smallest box of groups and channels that contains all of them.
         self.groups, self.outs = (slice(int(i.min()), int(i.max()) + 1) for i in found)
         part = by_group[self.groups, :, self.outs]
         if bias is not None:
@@ -46,7 +46,7 @@ class NonFiniteOutputs:
     def scratch_bytes(
         self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], bound: int
     ) -> int:
-        """Return the bytes that `run` takes, as of `TiledKernel`."""
+        """Return the scratchpad bytes of `run`, as in `TiledKernel`."""
         return self._kernel.scratch_bytes(data, pads, output, bound)
 
     def run(self, data: Array, pads: tuple[int, ...], bound: int, out: Array) -> None:

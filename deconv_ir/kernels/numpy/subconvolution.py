@@ -1,10 +1,10 @@
-"""Which input positions and weights each output position is made of.
+"""The input positions and weights of each output position.
 
-A transposed convolution of stride s is s sub-convolutions an axis: with the
-natural output position ``t = s*u + r``, all outputs of one remainder r
-see the same kernel positions, at neighbouring inputs.  Each is a convolution of
-stride 1 over u, and the output is their results interleaved.  A forward
-convolution is a single one, of its own stride and dilation.
+A transposed convolution of stride s consists of s sub-convolutions on each axis: with the
+natural output position ``t = s*u + r``, all outputs of one remainder r use the same kernel
+positions, at neighbouring inputs.  Each is a convolution of stride 1 over u, and the output is
+their results interleaved.  A forward convolution is a single sub-convolution, with its own stride
+and dilation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SubAxis(NamedTuple):
     """One axis of sub-convolutions that read the same input positions."""
 
     remainders: tuple[int, ...]
-    """Their remainders r, ascending."""
+    """Remainders r of the sub-convolutions, ascending."""
     kernel: tuple[tuple[int, ...], ...]
     """Kernel positions, ``[remainder][tap]``, in order of the input positions."""
     start: int
@@ -34,7 +34,7 @@ class SubAxis(NamedTuple):
 
     @property
     def taps(self) -> int:
-        """Taps of each of them."""
+        """Number of taps of each sub-convolution."""
         return len(self.kernel[0])
 
 
@@ -45,18 +45,18 @@ class SubConvolutions(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many sub-convolutions these are."""
+        """Number of sub-convolutions."""
         return math.prod(len(axis.remainders) for axis in self.axes)
 
     @property
     def taps(self) -> int:
-        """Taps of each of them."""
+        """Number of taps of each sub-convolution."""
         return math.prod(axis.taps for axis in self.axes)
 
 
 @functools.lru_cache(maxsize=256)
 def sub_convolutions(problem: Problem) -> tuple[SubConvolutions, ...]:
-    """Return all sub-convolutions that have taps, those that read the same inputs together."""
+    """Return all sub-convolutions with taps, grouped by the inputs that they read."""
     per_axis = []
     for extent, s, d in zip(problem.kernel, problem.strides, problem.dilations, strict=True):
         if problem.forward:
@@ -86,14 +86,14 @@ class AxisSpan(NamedTuple):
     data: int
     output: int
     pad: int
-    """Where in the natural output the output begins; 0 for a forward convolution."""
+    """Position of the output in the natural output; 0 for a forward convolution."""
     stride: int
-    """Of the output: ``y = stride * u + remainder - pad``."""
+    """Stride of the output: ``y = stride * u + remainder - pad``."""
     offset: int
     """Added to input positions: minus the pad of a forward convolution."""
 
     def clip(self, remainder: int, begin: int, end: int) -> tuple[int, int]:
-        """Return the u in ``[begin, end)`` that the output sees of a sub-convolution."""
+        """Return the u in ``[begin, end)`` of a sub-convolution that are part of the output."""
         low = max(begin, -((remainder - self.pad) // self.stride))
         high = min(end, (self.pad + self.output - 1 - remainder) // self.stride + 1)
         return low, max(low, high)
@@ -107,7 +107,7 @@ class AxisSpan(NamedTuple):
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def reached(self, axis: SubAxis) -> tuple[int, int]:
-        """Return the u that are seen, and that a tap can bring data to."""
+        """Return the u that are part of the output, and that a tap can reach."""
         if not self.data:
             return 0, 0
         far = axis.start + axis.step * (axis.taps - 1) + self.offset
@@ -116,7 +116,7 @@ class AxisSpan(NamedTuple):
         return self.seen(axis.remainders, begin, end)
 
     def covered(self, remainders: tuple[int, ...], begin: int, end: int) -> int:
-        """Return how many outputs these sub-convolutions write for the u in ``[begin, end)``."""
+        """Return the number of outputs of these sub-convolutions for u in ``[begin, end)``."""
         ranges = (self.clip(remainder, begin, end) for remainder in remainders)
         return sum(high - low for low, high in ranges)
 
@@ -140,7 +140,7 @@ def spans(
 
 
 Extents = tuple[int, int, Sequence[int]]
-"""How many groups, output channels, and positions u, an axis each."""
+"""Numbers of groups, of output channels, and of positions u on each axis."""
 
 
 class Tile(NamedTuple):
@@ -151,15 +151,15 @@ class Tile(NamedTuple):
     """Groups, and output channels of each."""
     begin: tuple[int, ...]
     end: tuple[int, ...]
-    """Positions u of the sub-convolutions, an axis each."""
+    """Positions u of the sub-convolutions, one for each axis."""
 
     @property
     def size(self) -> tuple[int, ...]:
-        """Extents, an axis each."""
+        """Extents, one for each axis."""
         return tuple(e - b for b, e in zip(self.begin, self.end, strict=True))
 
     @property
     def extents(self) -> tuple[int, int, tuple[int, ...]]:
-        """How many groups, output channels and positions."""
+        """Numbers of groups, output channels and positions."""
         groups, outs = (part.stop - part.start for part in (self.groups, self.outs))
         return groups, outs, self.size

@@ -1,8 +1,7 @@
-"""The base of both methods: threads take tiles, each with a scratchpad of its own.
+"""The base of both methods: threads compute tiles, each with its own scratchpad.
 
-Tiles depend on the layer, on the extents of one image and on the bound of the
-scratchpad alone, never on threads or batch, because the BLAS may sum matrices
-of other sizes in another order.
+Tiles depend only on the layer, on the extents of one image and on the bound of the scratchpad,
+never on threads or batch, because the BLAS may sum matrices of other sizes in another order.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
-# Larger tiles leave the caches.
+# Larger tiles do not fit the caches.
 COMFORTABLE_BYTES = 4 << 20
-# Smaller matrices take the BLAS longer to pack than to multiply.
+# For smaller matrices, the BLAS takes longer to pack than to multiply.
 _FEWEST_POSITIONS, _FEWEST_CHANNELS = 512, 32
-# Tiles of an image, so that threads can share it, and multiply-adds that are worth a tile.
+# Tiles of an image, so that threads can share it, and minimum multiply-adds of a tile.
 _SHARES, _WORTH_A_TILE = 8, 1 << 22
-# Images are computed in one call of NumPy where this many calls are left for each thread.
+# Images share calls of NumPy as long as each thread has at least this number of calls.
 _JOBS_OF_A_THREAD = 2
 
 
 class Scratchpad:
-    """The memory of one thread, handed out anew for every tile.
+    """The memory of one thread, allocated again for every tile.
 
-    `unchanged`: whether the first array still has the data that this tile reads.
+    `unchanged`: whether the first array still holds the data that this tile reads.
     """
 
     def __init__(self, size: int) -> None:
@@ -48,7 +47,7 @@ class Scratchpad:
         self.unchanged = False
 
     def begin(self, read: object) -> None:
-        """Take back all that was handed out, for a tile that reads these data."""
+        """Free all arrays, for a tile that reads these data."""
         self._used = 0
         self.unchanged = read == self._read
         self._read = read
@@ -65,9 +64,9 @@ class Part(NamedTuple):
     """Sub-convolutions that are computed together."""
 
     remainders: Remainders
-    """An axis each; all combinations of them."""
+    """Remainders for each axis; the part has all their combinations."""
     ranges: tuple[tuple[int, int], ...]
-    """Positions u that are written, an axis each."""
+    """Positions u that are written, for each axis."""
     work: int
     """Multiply-adds of one output channel of one position."""
 
@@ -81,15 +80,15 @@ class Job(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How one image is computed: the tiles of all parts, and their memory."""
+    """The tiling of one image: the tiles of all parts, and their memory."""
 
     jobs: list[Job]
     scratch_bytes: int
-    """What one job takes."""
+    """Scratch memory of one job."""
     pad_bytes: int
-    """What it takes of its `Scratchpad`; the rest are temporary arrays."""
+    """The part of it in the `Scratchpad`; the rest are temporary arrays."""
     holes: bool
-    """Whether there are outputs that no job writes."""
+    """Whether some outputs are not written by any job."""
 
 
 def choose_tiles(
@@ -100,22 +99,22 @@ def choose_tiles(
     work: int,
     bound: int,
 ) -> list[Tile]:
-    """Cut one image into tiles that do not overlap; none where there is no position.
+    """Divide one image into tiles that do not overlap; empty if it has no positions.
 
-    Those of other output channels, which read the same data, follow each other.
+    Tiles of other output channels, which read the same data, are consecutive.
 
     Parameters
     ----------
     groups, outs : int
         Groups, and output channels of each.
     ranges : sequence of (int, int)
-        Positions u, an axis each.
+        Positions u, for each axis.
     scratch : callable
         Bytes of a tile, from its groups, output channels and positions.
     work : int
         Multiply-adds of one output channel of one position.
     bound : int
-        Bytes that a tile may take; exceeded only where nothing can be cut.
+        Maximum bytes of a tile; exceeded only if a tile cannot be divided.
     """
     if not outs or any(end <= begin for begin, end in ranges):
         return []
@@ -182,13 +181,13 @@ class TiledKernel(abc.ABC):
 
     @abc.abstractmethod
     def parts(self, axes: Axes) -> list[Part]:
-        """Return the sub-convolutions, those that are computed together in one part."""
+        """Return the sub-convolutions; each part is computed together."""
 
     @abc.abstractmethod
     def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
-        """Return what a tile takes of the scratchpad, and of memory beside it.
+        """Return the bytes of a tile in the scratchpad, and in temporary arrays.
 
-        The bytes of the epilogue are not among them; `sums` are the tile's elements.
+        The epilogue's memory is not included; `sums` is the number of the tile's sums.
         """
 
     @abc.abstractmethod
@@ -199,7 +198,7 @@ class TiledKernel(abc.ABC):
         """
 
     def _choose_tiles(self, axes: Axes, bound: int) -> Tiling:
-        """Cut one image into jobs."""
+        """Divide one image into jobs."""
         problem, jobs, most, pad = self.problem, [], 0, 0
         covered: list[dict[tuple[int, ...], int]] = [{} for _ in axes]
         for number, part in enumerate(self.parts(axes)):
@@ -225,7 +224,7 @@ class TiledKernel(abc.ABC):
         return Tiling(jobs, most, pad, holes)
 
     def _bytes(self, number: int, part: Part, axes: Axes, extents: Extents) -> tuple[int, int]:
-        """Return what a tile takes of the scratchpad, and in all."""
+        """Return the bytes of a tile in the scratchpad, and in total."""
         groups, outs, size = extents
         sums = groups * outs * math.prod(map(len, part.remainders)) * math.prod(size)
         pad, beside = self.tile_bytes(number, axes, extents, sums)
@@ -237,14 +236,14 @@ class TiledKernel(abc.ABC):
     def scratch_bytes(
         self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], bound: int
     ) -> int:
-        """Return the bytes that `run` takes for data of this shape, on all threads."""
+        """Return the scratchpad bytes of `run` for data of this shape, on all threads."""
         tiling = self._tiling(spans(self.problem, data[2:], pads, output), bound)
         return tiling.scratch_bytes * math.prod(_share(tiling, data[0], bound))
 
     def run(self, data: Array, pads: tuple[int, ...], bound: int, out: Array) -> None:
         """Compute ``[N, groups, out, *Y]`` of ``[N, groups, in, *X]``.
 
-        All threads together take `bound` bytes of scratch.
+        All threads together use at most `bound` bytes of scratch.
         """
         axes = spans(self.problem, data.shape[3:], pads, out.shape[3:])
         tiling = self._tiling(axes, bound)
@@ -275,7 +274,7 @@ class TiledKernel(abc.ABC):
 
 
 def _share(tiling: Tiling, images: int, bound: int) -> tuple[int, int]:
-    """Return how many images a job computes, each by itself, and on how many threads."""
+    """Return the number of images of a job, and the number of threads."""
     jobs, size, threads = len(tiling.jobs), max(1, tiling.scratch_bytes), get_threads()
     fitting = min(bound // threads, COMFORTABLE_BYTES) // size
     together = max(1, min(images, fitting, images * jobs // (_JOBS_OF_A_THREAD * threads)))

@@ -1,4 +1,4 @@
-"""The processor as the cost models know it: what tiles and algorithms are chosen for."""
+"""The processor in the terms of the cost models, for which tiles and algorithms are chosen."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 
 _SMALLEST_CACHE = 256 << 10
-"""Second-level cache of a processor that does not say how large it is."""
+"""Second-level cache of a processor that does not report its size."""
 
 
 class Machine(NamedTuple):
     """The figures of a processor that planning uses."""
 
     instruction_set: str
-    """The best that the compiled kernel has code for: ``baseline``, ``avx2`` or ``avx512``."""
+    """The best one supported by the compiled kernel: ``baseline``, ``avx2`` or ``avx512``."""
     level2_bytes: int
     """The second-level cache of a core."""
     halved: bool = False
-    """Whether a multiply-add of the longest vectors takes two units of half that length."""
+    """Whether a multiply-add of the longest vectors uses two units of half that length."""
     level3_bytes: int = 32 << 20
-    """The third-level cache that a core shares; more is of no use to one program among others."""
+    """The third-level cache that a core shares, up to the amount that helps a single program."""
 
     def multiply_adds(self, instruction_set: str) -> float:
-        """Return the multiply-adds of whole vectors that a core begins in a cycle.
+        """Return the number of vector multiply-adds that a core issues per cycle.
 
         Examples
         --------
@@ -53,19 +53,19 @@ MACHINES = {
 
 
 class Processor(NamedTuple):
-    """The processor's own description (CPUID); no vendor and zeros where there is none."""
+    """The processor's description (CPUID); an empty vendor and zeros if it is not available."""
 
     vendor: str = ""
     """For example ``AuthenticAMD``."""
     family: int = 0
     model: int = 0
-    """With its extended part, as the family."""
+    """Including its extended part, as for the family."""
     level2_bytes: int = 0
     """The second-level cache of a core."""
     level3_bytes: int = 0
     """The third-level cache that it shares with its neighbours."""
     lowered: bool = False
-    """Whether the extension was built to make vectors of 64 bytes of two of 32."""
+    """Whether the extension was built to emulate vectors of 64 bytes by two of 32."""
 
 
 # Cannon, Ice, Tiger and Rocket Lake; Intel's server processors have two units of 64 bytes.
@@ -73,7 +73,7 @@ _HALVED_INTEL = frozenset({0x66, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7})
 
 
 def _halved_set(processor: Processor) -> str:
-    """Return the instruction set whose vectors the processor computes in halves; empty: none."""
+    """Return the instruction set whose vectors the processor halves, or an empty string."""
     vendor, family, model = processor[:3]
     if processor.lowered:
         return "avx512"
@@ -90,8 +90,8 @@ def _halved_set(processor: Processor) -> str:
 def machine_of(processor: Processor, instruction_set: str) -> Machine:
     """Describe a processor that has an instruction set.
 
-    No flag tells whether long vectors are halved, and timing it gives another answer in one
-    process of a hundred; but the families are known.  One that is not known has whole vectors.
+    CPUID does not report whether long vectors are halved, and timing it gives a wrong answer in one
+    process of a hundred; but the families are known.  Unknown families are assumed not to halve.
 
     Examples
     --------
@@ -114,12 +114,12 @@ def _detected() -> Machine:
     module = compiled_module()
     if module is None:
         return machine_of(Processor(), "baseline")
-    # Asked for once: on a virtual machine it takes microseconds.
+    # Cached: on a virtual machine CPUID takes microseconds.
     return machine_of(Processor(*module.processor()), module.isas()[-1])
 
 
 def current_machine() -> Machine:
-    """Return the machine to plan for: this one, or the one that DECONV_IR_MACHINE names."""
+    """Return the machine to plan for: this one, or the one named by DECONV_IR_MACHINE."""
     wanted = os.environ.get("DECONV_IR_MACHINE", "")
     if not wanted:
         return _detected()
@@ -131,7 +131,7 @@ def current_machine() -> Machine:
 
 
 def instruction_set() -> str:
-    """Return the instruction set in use: the machine's, or the one that DECONV_IR_ISA names."""
+    """Return the instruction set in use: the machine's, or the one named by DECONV_IR_ISA."""
     module = compiled_module()
     available = tuple(module.isas()) if module else ()
     return _choose_isa(available, os.environ.get("DECONV_IR_ISA", ""), current_machine())

@@ -1,4 +1,4 @@
-"""The compiled extension, where it was built."""
+"""The compiled extension, if it was built."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import importlib
 from types import ModuleType
 
 _INTERFACE = 31
-"""Of the calls into C; to be raised, here and in module.c, when one changes."""
+"""Version of the calls into C; to be raised, here and in module.c, when a call changes."""
 
 
 @functools.cache
 def compiled_module() -> ModuleType | None:
-    """Return the extension module, or None where it was not built."""
+    """Return the extension module, or None if it was not built."""
     try:
         module = importlib.import_module("deconv_ir.kernels._compiled")
     except ImportError:
         return None
-    # One that was built from older sources, as an editable install may leave it, is passed over.
+    # An extension built from older sources, as in an editable install, is ignored.
     return module if getattr(module, "INTERFACE", None) == _INTERFACE else None

@@ -1,7 +1,7 @@
-"""The fork hook: state that is reset in a forked child, where no other thread of the parent runs.
+"""The fork hook: state that is reset in a forked child, where other threads do not exist.
 
 The pool in C (`_native/runtime/threads.c`) resets itself by `pthread_atfork`, since libraries may
-also fork without Python, which calls no hook of `os.register_at_fork` then.
+also fork without Python, and then hooks of `os.register_at_fork` are not called.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _resets: list[Callable[[], object]] = []
 
 
 def reset_in_child(reset: Callable[[], object]) -> Callable[[], object]:
-    """Have a function called in forked children, after those that were registered before it."""
+    """Register a function to be called in forked children, after those registered before it."""
     _resets.append(reset)
     return reset
 

@@ -13,10 +13,10 @@ _MOST_ITEMS = 8
 
 
 class Idle(Generic[_Item]):
-    """Objects that no run uses; safe to use from several threads."""
+    """A pool of objects that are not in use by a run; thread-safe."""
 
     limit_bytes = 192 << 20
-    """Bytes that each may hold, of few objects; the oldest go first."""
+    """Maximum bytes of each pool, of few objects; the oldest are dropped first."""
 
     def __init__(self) -> None:
         self._items: list[tuple[_Item, int]] = []
@@ -24,7 +24,7 @@ class Idle(Generic[_Item]):
         _all.add(self)
 
     def take(self, is_wanted: Callable[[_Item], bool]) -> _Item | None:
-        """Return an object for a run, and forget it; None: there is none."""
+        """Remove and return an object for a run; None if there is no suitable one."""
         with self._lock:
             for place, (item, _) in enumerate(self._items):
                 if is_wanted(item):
@@ -41,7 +41,7 @@ class Idle(Generic[_Item]):
                 held -= self._items.pop(0)[1]
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Release all objects."""
         with self._lock:
             self._items.clear()
 
@@ -50,12 +50,12 @@ _all: WeakSet[Idle[Any]] = WeakSet()
 
 
 def limit_idle(limit_bytes: int) -> None:
-    """Set the bound, and release what is idle."""
+    """Set the bound, and release all idle objects."""
     Idle.limit_bytes = limit_bytes
     clear_idle()
 
 
 def clear_idle() -> None:
-    """Release all objects that no run uses."""
+    """Release all idle objects."""
     for idle in list(_all):
         idle.clear()

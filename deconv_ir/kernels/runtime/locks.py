@@ -10,10 +10,10 @@ from deconv_ir.kernels.runtime.fork import reset_in_child
 
 
 class ForkSafeLock:
-    """A lock that is free in a forked child, whichever thread of the parent held it.
+    """A lock that is free in a forked child, even if a thread of the parent held it.
 
-    For what a child may begin anew: the holder did not come along, and what it
-    guards must be whole without what the holder was about to do.
+    The holder does not exist in the child, so the guarded state must be consistent even if the
+    holder did not finish.
     """
 
     __slots__ = ("__weakref__", "_lock")
@@ -34,7 +34,7 @@ class ForkSafeLock:
         self._lock.release()
 
     def reset(self) -> None:
-        """Make it free."""
+        """Replace the lock by a free one."""
         self._lock = threading.Lock()
 
 

@@ -1,4 +1,4 @@
-"""Memory for large results, used again when no array shows it any more."""
+"""Memory for large results, reused after the last array that uses it is freed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from deconv_ir.kernels.runtime.idle import limit_idle
 # The C library's allocator reuses smaller blocks by itself.  It returns larger ones to the system,
 # and mapping a page again takes as long as computing its contents.
 _LARGE_BYTES = 256 << 10
-# From here on huge pages pay, also where nothing is kept.
+# From this size on huge pages are faster, even if no memory is kept.
 _HUGE_BYTES = 8 << 20
-# The same bound as in _native/runtime/memory.c, which does this where there is the extension.
+# The same bound as in _native/runtime/memory.c, which replaces this pool if it was built.
 _kept_bytes = 192 << 20
 
-# By their addresses, the oldest first.  No lock: a block may be given back wherever one is freed.
+# Keyed by address, oldest first.  Without a lock: any deallocation may return a block.
 _kept: dict[int, Array] = {}
 
 
 class _Block:
-    """Memory that goes back to the pool when the last array that shows it is gone."""
+    """Memory that returns to the pool when the last array that uses it is freed."""
 
     def __init__(self, memory: Array, size: int) -> None:
         self.memory = memory
@@ -56,9 +56,9 @@ def _give_back(memory: Array) -> None:
 
 
 def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return an uninitialised array; a large one in memory that was used before, if there is any.
+    """Return an uninitialised array; a large one reuses pooled memory if possible.
 
-    The memory of a large one goes back to a small pool when the array and its views are gone.
+    The memory of a large array returns to a bounded pool when it and its views are freed.
     """
     size = math.prod(shape) * dtype.itemsize
     if not (_LARGE_BYTES if _kept_bytes else _HUGE_BYTES) <= size <= sys.maxsize:
@@ -70,7 +70,7 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 
 def allocator(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
-    """Return what calls `empty` for one shape, again and again."""
+    """Return a function that calls `empty` for a fixed shape."""
     size = math.prod(shape) * dtype.itemsize
     return functools.partial(np.empty if size < _LARGE_BYTES else empty, shape, dtype)
 
@@ -78,14 +78,14 @@ def allocator(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]
 def set_memory_pool_limit(limit_bytes: int) -> None:
     """Bound the memory of freed results that is kept for later results.
 
-    A result of 256 KiB or more goes back to a pool when its last view is gone.
-    The memory that the pool holds now is released, and so are the arenas that models
-    keep from run to run, each within the same bound.
+    The memory of a result of 256 KiB or more returns to a pool when its last view is freed.
+    The memory in the pool is released, and so are the arenas that models keep between runs, each
+    within the same bound.
 
     Parameters
     ----------
     limit_bytes : int
-        Bytes that the pool may hold, 192 MiB at first; 0 turns it off.
+        Bytes that the pool may hold, by default 192 MiB; 0 disables it.
 
     Raises
     ------
@@ -104,12 +104,12 @@ def set_memory_pool_limit(limit_bytes: int) -> None:
 
 
 def reuse_within(total_bytes: int) -> None:
-    """Keep memory of freed results for later ones only while all results are within a bound.
+    """Keep memory of freed results only as long as all results stay within a bound.
 
-    For a process that runs a model once: the peak of its results does not grow.  The memory that
-    the pool and idle models hold now is released.
+    For a process that runs a model once: the peak of its results does not grow.  The memory in the
+    pool and in idle models is released.
     """
-    # Without the extension, the pool does not know how much memory results have.
+    # Without the extension, the pool does not know the memory of results.
     _limit_pool(0 if compiled_module() is None else total_bytes, total_bytes)
     limit_idle(0)
 
@@ -124,6 +124,6 @@ def _limit_pool(kept_bytes: int, total_bytes: int) -> None:
 
 
 def is_pooled(owner: object) -> bool:
-    """Whether an array's base is memory of the pool, which nothing but that array shows."""
+    """Whether an array's base is memory of the pool that only this array uses."""
     module = compiled_module()
     return isinstance(owner, _Block if module is None else module.Block)

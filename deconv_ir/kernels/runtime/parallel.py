@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 _MOST_WORKERS = 255
 _lock = threading.Lock()
 _workers: ThreadPoolExecutor | None = None
-# Callers that hold the BLAS to one thread, and how many threads each library had before.
+# Number of callers that limit the BLAS to one thread, and previous threads of each library.
 _holders = 0
 _before: list[int] = []
 
 
 def _pool() -> ThreadPoolExecutor:
-    """Return the workers; they are started as they are needed."""
+    """Return the workers, which are started on demand."""
     global _workers
     with _lock:
         if _workers is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            # Infinities and NaNs are results; a thread does not inherit that this is known.
+            # Infinities and NaNs are valid results; NumPy's error state is not inherited by
+            # threads.
             ignore = functools.partial(np.seterr, all="ignore")
             _workers = ThreadPoolExecutor(_MOST_WORKERS, "deconv-ir", initializer=ignore)
         return _workers
@@ -42,7 +43,7 @@ def _pool() -> ThreadPoolExecutor:
 class _Part:
     """The work of one thread, done once.
 
-    It lets go of the arrays before `run_jobs` returns, since callers look at reference counts.
+    References to arrays are dropped before `run_jobs` returns: callers check reference counts.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -58,10 +59,10 @@ class _Part:
 
 
 def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int) -> None:
-    """Do jobs 0 to jobs - 1 on several threads, this one included.
+    """Run jobs 0 to jobs - 1 on several threads, including the current one.
 
-    `make` is called once on every thread that takes part, and returns what does a job there, with
-    scratch of its own.  Other threads than this one ignore floating-point errors.
+    `make` is called once on every thread that takes part, and returns a function that runs a job
+    with its own scratch.  Threads other than the current one ignore floating-point errors.
     """
     ticket = itertools.count()
     ended = False
@@ -75,14 +76,14 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
     parts = [_Part(take_part) for _ in range(min(threads, jobs) - 1)]
     helpers: list[Future[None]] = []
     try:
-        # Where the system gives no more threads, or the interpreter is shutting down, this one
-        # does all of the work.
+        # If the system refuses more threads, or the interpreter is shutting down, this thread does
+        # all the work.
         with contextlib.suppress(RuntimeError):
             for part in parts:
                 helpers.append(_pool().submit(part))
         take_part()
     finally:
-        # A worker that has not begun is not waited for.
+        # Do not wait for workers that have not begun.
         ended = True
         begun = [helper for helper in helpers if not helper.cancel()]
         for part in parts:
@@ -94,7 +95,7 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
 
 
 def _blas_has_one_thread() -> bool:
-    """Whether the environment gave the BLAS one thread; to ask it takes an import of 10 ms.
+    """Whether the environment gave the BLAS one thread; querying it takes an import of 10 ms.
 
     A program that has imported threadpoolctl may have given it more since.
     """
@@ -110,7 +111,7 @@ def _is_openblas() -> bool:
 
 @functools.cache
 def _blas() -> list[Any]:
-    """Return what sets the threads of each BLAS that is loaded; empty where none can be held."""
+    """Return the controllers of the threads of each loaded BLAS; empty if there are none."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
@@ -123,9 +124,9 @@ def _set_blas_threads(counts: list[int]) -> None:
 
 @contextlib.contextmanager
 def single_threaded_blas() -> Iterator[bool]:
-    """Hold the BLAS to one thread, for callers that call it from several of theirs.
+    """Limit the BLAS to one thread, for callers that call it from several threads.
 
-    Yields whether it could be done.  If not, the caller should use one thread.
+    Yields whether the limit was set.  If not, the caller should use one thread.
     """
     global _holders, _before
     if _blas_has_one_thread():
@@ -151,7 +152,7 @@ def single_threaded_blas() -> Iterator[bool]:
 
 @reset_in_child
 def forget_threads() -> None:
-    """In a forked child: neither the workers nor other callers came along."""
+    """Reset the state in a forked child, which has neither the workers nor other callers."""
     global _lock, _workers, _holders
     _lock, _workers = threading.Lock(), None
     if _holders:

@@ -6,7 +6,7 @@ import os
 
 from deconv_ir.errors import SettingError
 
-# The caller, and the workers that the compiled kernel's pool has room for.
+# The caller and the maximum workers of the compiled kernel's pool.
 _MOST_THREADS = 256
 _threads = 0
 
@@ -17,7 +17,7 @@ def get_threads() -> int:
     Returns
     -------
     int
-        The number that was set, else the number of cores that this process may use.
+        The number set by `set_threads`, else the number of cores that this process may use.
 
     Examples
     --------

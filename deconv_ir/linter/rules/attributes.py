@@ -57,10 +57,10 @@ def required_attributes(context: LintContext) -> Iterator[Report]:
 
 
 def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
-    """Compare the attributes of a layer with those that its document requires."""
+    """Report attributes that a layer lacks and its document requires."""
     if not layer.operation.implemented:
         return
-    # Readers take an empty list for an absent one.
+    # Readers treat an empty list as an absent one.
     written = {name for name, value in layer.attributes if value.strip()}
     empty = {name for name, value in layer.attributes if not value.strip()}
     for spec in attributes_of(type(layer.operation)):
@@ -107,7 +107,7 @@ def _is_number(text: str) -> bool:
 
 
 def _as_integers(text: str) -> str | None:
-    """Write integral floats as integers, keeping the spaces; None where one has a fraction."""
+    """Write integral floats as integers, keeping the spaces; None if one has a fraction."""
     parts = re.split(r"(\s*,\s*)", text)
     for i in range(0, len(parts), 2):
         if not _is_number(parts[i]) or not (value := float(parts[i])).is_integer():
@@ -222,7 +222,7 @@ def large_output_padding(
     values = operation.output_padding or ()
     strides = operation.strides or (1,) * len(values)
     dilations = operation.dilations or (1,) * len(values)
-    # oneDNN Graph files have more elements than axes: zip ends with the axes.
+    # oneDNN Graph files have more elements than axes: zip stops after the axes.
     for axis, (value, stride, dilation) in enumerate(zip(values, strides, dilations, strict=False)):
         bound = max(stride, dilation)
         if value >= bound:

@@ -1,4 +1,4 @@
-"""Rules about networks that are valid and still seldom what was meant: decoders above all."""
+"""Rules about valid networks that are rarely intended, above all decoders."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
         if at is None or context.graph.layers[at].type == "Const":
             continue
         filter_shape = context.inputs(index)[1].shape or ()
-        for _ in range(4):  # Convert, Subtract, Multiply, and one to spare
+        for _ in range(4):  # Convert, Subtract, Multiply, and one more
             if at is None:
                 break
             step = context.graph.layers[at]
@@ -144,7 +144,7 @@ def _is_compressed(context: LintContext, index: int) -> bool:
 
 
 def _is_along_inputs(kind: str, filter_shape: tuple[Any, ...], scales: Shape) -> bool:
-    """Whether scales vary along the input channels of a filter, and there alone."""
+    """Whether scales vary only along the input channels of a filter."""
     if scales is None or len(scales) > len(filter_shape):
         return False
     dims = (1,) * (len(filter_shape) - len(scales)) + scales

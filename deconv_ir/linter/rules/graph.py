@@ -33,7 +33,7 @@ def repeated_names(context: LintContext) -> Iterator[Report]:
         <layer id="5" name="add"/>
     """
     layers = context.graph.layers
-    if context.graph.bare:  # the other layers are ours, not the file's
+    if context.graph.bare:  # the other layers are generated
         return
     first: dict[str, int] = {}
     for index, layer in enumerate(layers):
@@ -64,7 +64,7 @@ def unneeded_layers(context: LintContext) -> Iterator[Report]:
     sources = context.topology.sources
     used = {s[0] for i in unneeded for s in sources[i] if s is not None and s[0] in unneeded}
     counted: set[int] = set()
-    # Layers on a cycle have no end: each group of them is reported at its first layer.
+    # Each group of layers on a cycle is reported at its first layer.
     for index in [*sorted(unneeded - used), *sorted(used)]:
         if index in counted:
             continue
@@ -87,7 +87,7 @@ def unneeded_layers(context: LintContext) -> Iterator[Report]:
 def on_unequal_edges(
     check: Callable[[LintContext, int, int, Source], Iterator[Report]],
 ) -> Check:
-    """Make a check of files out of one of edges whose ends declare different things."""
+    """Convert a check of edges with different declarations to a check of files."""
 
     @functools.wraps(check)
     def check_file(context: LintContext) -> Iterator[Report]:
@@ -152,7 +152,7 @@ def unequal_dims(context: LintContext, index: int, port: int, source: Source) ->
 
 
 def _first_difference(stated: Shape, wanted: Shape) -> int | None:
-    """Return the first axis on which two shapes differ; None where only the ranks do."""
+    """Return the first axis on which two shapes differ; None if only the ranks differ."""
     pairs = zip(declared_form(stated), declared_form(wanted), strict=False)
     return next((axis for axis, (a, b) in enumerate(pairs) if a != b), None)
 
@@ -236,7 +236,7 @@ def repeated_port_ids(context: LintContext) -> Iterator[Report]:
 
 
 def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Point at the first output too many."""
+    """Locate the report at the first surplus output."""
     report = Report.of(found)
     is_output = found.rule == "output-count"
     return report.moved(side="output", port=found.expected) if is_output else report
@@ -324,7 +324,7 @@ def bodies(context: LintContext) -> Iterator[Report]:
 
 
 def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | None:
-    """Return the wrong attribute, what is wrong with it, and a hint; None where all is well."""
+    """Return the wrong attribute, the problem, and a hint; None if the operation is valid."""
     from deconv_ir.ops.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS, nearest_operation
 
     newest = find_operation(kind)

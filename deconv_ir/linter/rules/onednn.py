@@ -1,4 +1,4 @@
-"""Rules about what only oneDNN Graph files can do wrong."""
+"""Rules about mistakes that only oneDNN Graph files can have."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _NAMES: Final = (
 )
 ACTIVATIONS: Final = tuple(_NAMES.split())
 IDEMPOTENT: Final = ("Clamp", "ReLU")
-"""Activations that change nothing when they are applied again."""
+"""Idempotent activations."""
 
 
 @rule("IR901", "normalization-not-folded", INFO, types=("BatchNormInference", "Multiply"))

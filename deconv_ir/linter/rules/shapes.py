@@ -26,7 +26,7 @@ def has_no_interval(found: DeconvError | Finding) -> bool:
 
 
 def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
-    """Return the index of the layer and of the output that a finding of inference is about."""
+    """Return the indices of the layer and of the output of a finding of inference."""
     location = found.location
     assert isinstance(location, GraphLocation)
     assert location.layer is not None
@@ -35,7 +35,7 @@ def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
 
 
 def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report | None:
-    """Add the fix that declares the computed dims; layer-contradicted has those all around."""
+    """Add the fix that declares the computed dims, unless layer-contradicted reports them."""
     layer, port = _output_at(found)
     if layer in context.disputed:
         return None
@@ -69,7 +69,7 @@ def declared_dims(context: LintContext) -> Iterator[Report]:
 
 
 def _without_dims(context: LintContext) -> Iterator[Report]:
-    """Look for outputs without dims: only scalars and dynamic ranks have none."""
+    """Report outputs without dims that are neither scalars nor of dynamic rank."""
     for index, layer in enumerate(context.graph.layers):
         for port, declared in enumerate(layer.outputs):
             if declared.shape is not None or not layer.operation.implemented:
@@ -88,7 +88,7 @@ def _without_dims(context: LintContext) -> Iterator[Report]:
 
 
 def _of_unknown_rank(document: Document, index: int, port: int) -> bool:
-    """Whether a graph file says that it does not know the rank of an output."""
+    """Whether a graph file declares the rank of an output as unknown."""
     outputs = document.stated[index].outputs
     return port < len(outputs) and outputs[port].shape is None
 
@@ -98,11 +98,11 @@ _SHAPES = {"Parameter": "shape", "ReadValue": "variable_shape"}
 
 
 def _narrowed(context: LintContext) -> Iterator[Report]:
-    """Look for dims that the computed ones allow, where an attribute says others.
+    """Report dims that the computed ones allow, but that differ from an attribute.
 
-    Assign passes on its input.  Elsewhere a dim that is declared unknown must not be computed as
-    0 from static inputs: the output is always empty.  From others OpenVINO leaves it unknown, as
-    after a Loop without an iteration.
+    Assign returns its input.  Elsewhere a dim that is declared unknown must not be computed as
+    0 from static inputs: the output is always empty.  With other inputs OpenVINO leaves it unknown,
+    as after a Loop without iterations.
     """
     for index, layer in enumerate(context.graph.layers):
         name = _SHAPES.get(layer.type, "")
@@ -212,7 +212,7 @@ def contradictions(context: LintContext) -> Iterator[Report]:
 
 
 def at_the_requested_shape(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Point at the input that requests the shape, unless an attribute does."""
+    """Locate the report at the input that requests the shape, unless an attribute does."""
     report = Report.of(found)
     by_attribute = getattr(found.location, "attribute", None) is not None
     return report if by_attribute else report.moved(side="input", port=2)

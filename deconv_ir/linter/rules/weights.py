@@ -46,7 +46,7 @@ WEIGHTS: Final[Mapping[str, tuple[int, ...]]] = {
 
 
 def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> None:
-    """Drop what inference found: the check reports it for every constant."""
+    """Drop findings of inference: the check reports them for every constant."""
 
 
 @rule(
@@ -135,7 +135,7 @@ def _size_unknown(index: int, const: Const) -> Report:
 
 
 def _size_fix(context: LintContext, index: int, const: Const, needed: int) -> Fix:
-    """Write the size, where the output port declares the same shape and type."""
+    """Return the fix of the size, if the output port declares the same shape and type."""
     ports = context.graph.layers[index].outputs
     if (
         len(ports) != 1
@@ -149,7 +149,7 @@ def _size_fix(context: LintContext, index: int, const: Const, needed: int) -> Fi
 
 
 def _spans(context: LintContext, *, filled: bool = False) -> list[Span]:
-    """Return the ranges of the constants; with `filled`, of those that have elements."""
+    """Return the ranges of the constants; with `filled`, only of those with elements."""
     return spans(
         (index, const)
         for index, _, const in context.constants()
@@ -215,7 +215,7 @@ def unused_bytes(context: LintContext) -> Iterator[Report]:
     """
     weights = context.weights
     if weights is None or context.is_body:
-        return  # what is outside of the body uses bytes too
+        return  # layers outside of the body use bytes too
     if any(not layer.operation.implemented for layer in context.graph.of_type("Const")):
         return  # a constant whose attributes cannot be read may use them
     used = _spans(context)
@@ -274,8 +274,7 @@ def not_finite(context: LintContext) -> Iterator[Report]:
 def _filters(context: LintContext) -> Iterator[tuple[int, Const, tuple[int, ...]]]:
     """Iterate over the constants that are filters, with the axes of their output channels.
 
-    Between the constant and the convolution it may be decompressed: 0 stays 0 in a Convert and a
-    Multiply.
+    The constant may be decompressed before the convolution: 0 stays 0 in a Convert and a Multiply.
     """
     seen = set()
     for index, layer in context.valid_layers(*OUTPUT_CHANNEL_AXES):
@@ -339,9 +338,9 @@ def zero_output_channels(context: LintContext) -> Iterator[Report]:
 
 
 def _dead_channels(context: LintContext) -> Iterator[tuple[int, int, int, int]]:
-    """Iterate over constant filters: the constant, the first channel of zeros, their number, all.
+    """Iterate over constant filters: constant, first zero channel, number of these and of all.
 
-    Each filter is read once, although two rules ask.
+    Each filter is read once, although two rules use it.
     """
     if context.weights is None:
         return

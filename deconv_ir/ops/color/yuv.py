@@ -16,19 +16,19 @@ from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import check_shape, merged_type, misfit
 from deconv_ir.ops.numeric import narrow, np
 
-# ITU-R BT.601, limited range: what a unit of luma and of chroma adds to red, green and blue.
+# ITU-R BT.601, limited range: contributions of luma and chroma to red, green and blue.
 _LUMA = 1.164
 _FROM_U = (0.0, -0.391, 2.018)
 _FROM_V = (1.596, -0.813, 0.0)
 
 
 class _FromYUV(Operation):
-    """A frame of video as an image; one input has all planes, or each has its own."""
+    """A frame of video as an image; the planes are in one input or in one input each."""
 
     chroma: ClassVar[int] = 2
     """Channels of an input of chroma values."""
     reverse: ClassVar[bool] = False
-    """Blue comes first."""
+    """Whether blue is the first channel."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "numeric")
@@ -78,7 +78,7 @@ class _FromYUV(Operation):
         return (narrow(image, dtype),)
 
     def _split(self, frame: Any) -> list[Any]:
-        """Cut a frame into the inputs that it stands for."""
+        """Split a frame into its planes."""
         batch, rows, width, _ = frame.shape
         height = rows * 2 // 3
         rest = frame[:, height:].reshape(batch, (rows - height) * width)

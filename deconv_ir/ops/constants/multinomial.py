@@ -91,7 +91,7 @@ def _weights(probs: Array, are_logarithms: bool) -> Array:
 
 
 def _cumulative(weights: Array) -> Array:
-    """Return sums of the weights up to each class, divided by that of all."""
+    """Return cumulative sums of the weights, divided by their total."""
     sums = np.cumsum(weights, -1)
     result: Array = sums / sums[..., -1:]
     return result
@@ -105,7 +105,7 @@ def _with_replacement(weights: Array, numbers: Array) -> Array:
 
 
 def _without_replacement(weights: Array, numbers: Array) -> Array:
-    """Draw for all rows at once; a class that is drawn has the probability 0 from then on."""
+    """Draw for all rows at once; the probability of a drawn class becomes 0."""
     possible = int((weights > 0).sum(-1).min(initial=numbers.shape[1]))
     if possible < numbers.shape[1]:
         must = f"be at most {possible}, the classes of a row that are not impossible"

@@ -1,4 +1,4 @@
-"""OpenVINO Parameter-1 and Result-1: where a model begins and ends."""
+"""OpenVINO Parameter-1 and Result-1: the inputs and outputs of a model."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _WORD = 0xFFFFFFFF
 
 
 class Generator(enum.Enum):
-    """The framework whose numbers are drawn."""
+    """The framework whose generator is reproduced."""
 
     TENSORFLOW = "tensorflow"
     PYTORCH = "pytorch"
@@ -108,13 +108,13 @@ def philox(key: int, stream: int, count: int) -> Array:
 
 
 def _words(global_seed: int, op_seed: int, count: int) -> Array:
-    """Return words that the seeds determine, other ones each time where both are 0."""
+    """Return words determined by the seeds; if both are 0, other words each time."""
     key = global_seed if global_seed or op_seed else secrets.randbits(64)
     return philox(key, op_seed, count)
 
 
 def uniform(global_seed: int, op_seed: int, count: int, element_type: ElementType) -> Array:
-    """Return numbers from 0 to below 1 whose fraction is the lowest bits of a word."""
+    """Return numbers in [0, 1) whose fractions are the lowest bits of the words."""
     words = _words(global_seed, op_seed, count)
     bits = 7 if element_type.name == "bf16" else 23
     fractions: Array = ((words & ((1 << bits) - 1)) / np.float64(1 << bits)).astype(np.float32)

@@ -16,7 +16,7 @@ from deconv_ir.ops.values import ends, wrap
 
 
 def steps(start: float, stop: float, step: float) -> int:
-    """Return how many numbers a range has."""
+    """Return the length of a range."""
     if step == 0 or not all(math.isfinite(v) for v in (start, stop, step)):
         raise ShapeError(
             f"a range from {start} to {stop} by {step} has no end", actual=step, rule="range"
@@ -53,7 +53,7 @@ class Range1(Operation):
 
     @staticmethod
     def _bound(inputs: Infos) -> Dim:
-        """Bound the count by the ends of partly known integers."""
+        """Bound the length by the ends of partly known integers."""
         values = [info.value for info in inputs]
         if any(v is None or len(v) != 1 for v in values):
             return UNKNOWN
@@ -82,7 +82,7 @@ class Range1(Operation):
         )
         count = steps(start, stop, step)
         if dtype.kind in "iu":
-            # Modulo 2^64, whatever start and step are.
+            # Modulo 2^64, for any start and step.
             first, width = np.uint64(start % 2**64), np.uint64(step % 2**64)
             numbers: Array = np.arange(count, dtype=np.uint64) * width + first
         else:
@@ -91,7 +91,7 @@ class Range1(Operation):
 
 
 def _scalar(info: TensorInfo, whole: bool) -> float | Dim | None:
-    """Return the only element; a float is cut to a whole number for an integer range."""
+    """Return the only element; a float is truncated for an integer range."""
     known = info.value or info.reals
     if not known or len(known) != 1:
         return None

@@ -1,6 +1,6 @@
-"""OpenVINO ReadValue and Assign: variables whose values last from one run to the next.
+"""OpenVINO ReadValue and Assign: variables that keep their values between runs.
 
-A run that is given no values of its own reads the first ones; `deconv_ir.State` keeps the others.
+A run without a `deconv_ir.State`, which keeps values, reads the initial values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from deconv_ir.ops.numeric import np
 
 
 class _Variable(Operation):
-    """An operation on a variable, which passes on its input."""
+    """An operation on a variable that returns its input."""
 
     sharing = Sharing.WHOLE
     is_repeatable = False
@@ -34,7 +34,7 @@ class ReadValue(_Variable):
         return self.variable_id
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        # Another run may read other elements.
+        # Other runs may read other elements.
         return (TensorInfo(inputs[0].shape, inputs[0].element_type),)
 
 

@@ -1,1 +1,1 @@
-"""Layers that run graphs of their own: If, Loop and TensorIterator."""
+"""Layers that run bodies: If, Loop and TensorIterator."""

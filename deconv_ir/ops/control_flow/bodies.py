@@ -14,11 +14,11 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape
 
 NO_BODY = Body(name="", graph=Graph(name="", layers=(), edges=()))
-"""Stands for a body until it is read."""
+"""Placeholder of a body until it is read."""
 
 
 class WithBodies(Operation):
-    """An operation that runs graphs of its own."""
+    """An operation that runs bodies."""
 
     checks_values = False
 
@@ -45,13 +45,13 @@ class WithBodies(Operation):
 
 
 def _in_body(error: DeconvError, body: Body) -> DeconvError:
-    """Place an error at the body: a location within it belongs to another graph."""
+    """Locate errors at the body: a location within it belongs to another graph."""
     error.location = GraphLocation(child=body.name)
     return error
 
 
 def given_infos(body: Body, inputs: Infos, context: Context) -> dict[int, TensorInfo]:
-    """Return what the first iteration knows of the Parameters, by index, without slices."""
+    """Return the infos of the first iteration's Parameters, by index, without slices."""
     given = {}
     for joint in body.inputs:
         if joint.inner == NONE:
@@ -65,13 +65,13 @@ def given_infos(body: Body, inputs: Infos, context: Context) -> dict[int, Tensor
 
 
 def result_info(inference: Inference, index: int) -> TensorInfo:
-    """Return what is known of a Result."""
+    """Return the inferred info of a Result."""
     outputs = inference.outputs[index]
     return outputs[0] if outputs else TensorInfo(None)
 
 
 def join_infos(a: TensorInfo, b: TensorInfo) -> TensorInfo:
-    """Return what is known of a tensor that is one of two."""
+    """Return the common info of two tensors, either of which may be the result."""
     if a == b:
         return a
     shape: Shape = None
@@ -91,13 +91,13 @@ def _either(a: Dim, b: Dim) -> Dim:
 
 
 def run_body(body: Body, given: Mapping[int, Array], context: Context) -> dict[int, Array]:
-    """Run a body once: arrays of its Parameters in, those of its Results out, by index."""
+    """Run a body once: map arrays of its Parameters to those of its Results, by index."""
     assert context.run_body is not None, "an executor runs it"
     return dict(zip(body.results, context.run_body(body, given), strict=True))
 
 
 def given_arrays(body: Body, inputs: Arrays) -> dict[int, Array]:
-    """Return the arrays that go into a body as they are, by the index of the Parameter."""
+    """Return the arrays that are passed whole into a body, by the index of the Parameter."""
     return {
         joint.inner: inputs[joint.port]
         for joint in body.inputs
@@ -106,5 +106,5 @@ def given_arrays(body: Body, inputs: Arrays) -> dict[int, Array]:
 
 
 def output_count(*bodies: Body) -> int:
-    """Return the number of outputs that port maps name."""
+    """Return the number of outputs in the port maps."""
     return max((joint.port for body in bodies for joint in body.outputs), default=-1) + 1

@@ -1,4 +1,4 @@
-"""OpenVINO Loop-5 and TensorIterator-1: a graph is run again and again."""
+"""OpenVINO Loop-5 and TensorIterator-1: a graph is run repeatedly."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ class TensorIterator(WithBodies):
         if count == 1:
             return info
         info = info._replace(value=None, reals=None)
-        # Without an iteration, the first value stays.
+        # Without any iteration, the initial value remains.
         return info if bounds(count)[0] or first == NONE else join_infos(info, given[first])
 
     def check(self, inputs: Infos) -> None:
-        """Require inputs that the operation itself reads to fit."""
+        """Check the inputs that the operation itself reads."""
 
     def infer_count(self, inputs: Infos, inference: Inference) -> Dim:
         """Return the number of iterations."""
@@ -148,7 +148,7 @@ class TensorIterator(WithBodies):
         return [outputs[port] for port in range(output_count(body))]
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Estimate the bytes of the parts that are put together at the end."""
+        """Estimate the bytes of the parts that are concatenated at the end."""
         sliced = {joint.port for joint in self.body.outputs if joint.slices is not None}
         found = [outputs[port] for port in sliced if port < len(outputs)]
         return sum(
@@ -158,7 +158,7 @@ class TensorIterator(WithBodies):
         )
 
     def iterations(self, inputs: Arrays) -> Iterable[int]:
-        """Return the numbers of the iterations, unless a condition ends them."""
+        """Return the numbers of the iterations, which a condition may end early."""
         for joint in self.body.inputs:
             if joint.slices is not None:
                 count = _count(inputs[joint.port].shape, joint)
@@ -229,7 +229,7 @@ class Loop(TensorIterator):
 
 
 def _common(first: TensorInfo, joined: TensorInfo) -> TensorInfo:
-    """Return what stays the same: dims that do not are unknown."""
+    """Return the joined info with changing dims unknown."""
     if first.shape is None or joined.shape is None:
         return joined._replace(shape=None, value=None, reals=None)
     dims = zip(first.shape, joined.shape, strict=True)
@@ -237,7 +237,7 @@ def _common(first: TensorInfo, joined: TensorInfo) -> TensorInfo:
 
 
 def _filled(body: Body, index: int, number: int, context: Context) -> Array:
-    """Return a number as a Parameter of a body takes it."""
+    """Return a number in the shape and type of a Parameter of a body."""
     (info,) = body.graph.layers[index].operation.infer((), context)
     dtype = np.dtype(np.int64) if info.element_type is None else info.element_type.numpy()
     return np.full((1,) * len(info.shape or ()), number, dtype)

@@ -1,7 +1,7 @@
 """The base of all convolutions: dims by role, shape rule, packing of filters, execution.
 
-Each operation says how its data and filter are laid out and how an axis finds
-its pads; the rest is one computation.
+Each operation defines the layouts of its data and filter and the pads of an axis; the rest is
+shared.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AnyConvolution(Windowed, abc.ABC):
 
     transposed: ClassVar[bool]
     bias_at: ClassVar[int] = 0
-    """Where the bias is among the inputs; 0: it takes none."""
+    """Index of the bias among the inputs; 0: no bias."""
 
     # Defined by each operation
 
@@ -66,11 +66,11 @@ class AnyConvolution(Windowed, abc.ABC):
 
     @abc.abstractmethod
     def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
-        """Compute the output extent of an axis whose pads decide."""
+        """Compute the output extent of an axis from its pads."""
 
     @abc.abstractmethod
     def geometry(self, inputs: Infos, context: Context) -> tuple[AxisGeometry, ...] | None:
-        """Return pads and extents of all axes; None where something is not known yet."""
+        """Return pads and extents of all axes; None if they are not known yet."""
 
     @abc.abstractmethod
     def explain_axis(
@@ -90,21 +90,21 @@ class AnyConvolution(Windowed, abc.ABC):
         return FilterView(1, inputs, outputs, shape[2:])
 
     def canonical_filter(self, weights: Constant) -> Constant:
-        """Lay out a filter as the kernel takes it: see `kernels.Deconvolution`."""
+        """Lay out a filter for the kernel: see `kernels.Deconvolution`."""
         return weights
 
     def groups_of(self, filter_shape: Sequence[int]) -> int:
-        """Return the number of groups, given the shape of the filter as the IR has it."""
+        """Return the number of groups, given the shape of the filter in the IR."""
         return 1
 
     def requested_output(self, inputs: Infos, spatial: int) -> Requested:
-        """Return the extents, and all dims, that the model asks for; None where pads decide."""
+        """Return the extents, and all dims, that the model requests; None if pads decide."""
         return None, None
 
     # Shared by all
 
     def spatial_count(self, inputs: Infos) -> int | None:
-        """Return the number of spatial axes; None where nothing determines it."""
+        """Return the number of spatial axes; None if it is not determined."""
         data, filter_ = inputs[0].shape, inputs[1].shape
         check_least_rank(inputs[0], self.inputs[0], 3)
         check_least_rank(inputs[1], self.inputs[1], self.filter_rank(1))
@@ -238,7 +238,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return inputs[self.bias_at] if self.has_bias(len(inputs)) else None
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        """Pack the filter when it (and the bias, if any) is constant."""
+        """Pack the filter if it (and the bias, if any) is constant."""
         bias = self.bias_of(constants)
         if bias is None and self.has_bias(len(constants)):
             return None
@@ -283,14 +283,14 @@ class AnyConvolution(Windowed, abc.ABC):
         from deconv_ir.ops.convolution.packed import PackedLayer
 
         data, filter_ = constants[:2]
-        # A call gets no constants, and the data may be one where the output shape is not.
+        # A call passes None for constants; the data may be constant if the output shape is not.
         if filter_ is None or data is not None:
             return None
         shape = filter_.shape
         packed = self.kernel(filter_, bias, context, activation, adds)
         if adds and not packed.adds_in_cache:
             return None
-        # Of the constants, only the small ones are needed again: the filter is packed.
+        # Keep only the other, small constants: the filter is packed.
         kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
 
         def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
@@ -303,7 +303,7 @@ class AnyConvolution(Windowed, abc.ABC):
             data = static(inputs[0].shape)
             others = tuple(inputs[2 : len(kept)])
             placed = _placed(self, (data, shape), others, context.semantics)
-            if placed is None:  # the requested extents are not known before
+            if placed is None:  # the requested extents are not known yet
                 return None
             if self.channels_last:
                 data = (data[0], data[-1], *data[1:-1])
@@ -326,7 +326,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return tile_convolution(self, boxes[0], inputs, outputs, axes, kernel, placed[0])
 
     def has_bias(self, inputs: int) -> bool:
-        """Whether there is a bias among this many inputs."""
+        """Whether a layer with this number of inputs has a bias."""
         return 0 < self.bias_at < inputs
 
     def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
@@ -342,7 +342,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return self.apply(packed, inputs[1].shape, inputs, context, out, ONE_RUN)
 
     def kernel_of(self, inputs: Arrays, context: Context) -> PackedFilter:
-        """Pack filter and bias among the inputs."""
+        """Pack the filter and the bias, given all inputs."""
         return self.kernel(inputs[1], self.bias_of(inputs), context)
 
     def apply(
@@ -355,7 +355,7 @@ class AnyConvolution(Windowed, abc.ABC):
         budget: ScratchpadBudget | None = None,
         addend: Array | None = None,
     ) -> Array:
-        """Run a packed kernel; `out`, for channels first only, and the rest go to the kernel."""
+        """Run a packed kernel with the last arguments; `out` is for channels first only."""
         data = inputs[0]
         others = tuple(map(describe_requested, inputs[2:]))
         placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
@@ -367,7 +367,7 @@ class AnyConvolution(Windowed, abc.ABC):
 
 
 class WithGroupAxis(AnyConvolution, abc.ABC):
-    """A convolution whose filter has its groups on an axis in front."""
+    """A convolution whose filter has a leading axis of groups."""
 
     def filter_rank(self, spatial: int) -> int:
         return spatial + 3

@@ -47,7 +47,7 @@ class BinaryConvolution(Operation):
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
     def _convolution(self) -> Convolution:
-        """Return the convolution whose shapes these are."""
+        """Return the convolution with the same shapes."""
         names = ("strides", "pads_begin", "pads_end", "dilations", "auto_pad")
         return Convolution(**{name: getattr(self, name) for name in names})
 
@@ -56,7 +56,7 @@ class BinaryConvolution(Operation):
         return data, TensorInfo(filter_.shape, data.element_type)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        """Compute the shape of the output, which is a convolution's."""
+        """Compute the shape of the output, which is that of a convolution."""
         check_type(inputs[0], "data", "numeric")
         found = inputs[1].element_type
         if found is not None and found.name != "u1":
@@ -82,7 +82,7 @@ class BinaryConvolution(Operation):
         )
 
     def _pad(self, semantics: Semantics) -> int:
-        """Return what an element of the padding counts where the filter has a 1."""
+        """Return the value of a padding element for filter bits of 1."""
         if semantics is Semantics.OPENVINO:
             return {0.0: 0, 1.0: 1}.get(self.pad_value, -1)
         return 1 if self.pad_value > 0 else -1
@@ -111,7 +111,7 @@ class BinaryConvolution(Operation):
 
 
 def _from_the_lowest(bits: Array) -> Array:
-    """Read a filter again, from the lowest bit of each byte on."""
+    """Unpack a filter again, beginning with the lowest bit of each byte."""
     if bits.shape[1] % 8:
         raise UnsupportedError(
             "the OpenVINO runtime takes BinaryConvolution with a multiple of 8 input channels, "

@@ -17,7 +17,7 @@ from deconv_ir.ops.windows import explain_window, static_geometry, window_extent
 
 
 class _Convolution(AnyConvolution):
-    """Behaviour that both operations have."""
+    """Behaviour that both operations share."""
 
     transposed: ClassVar[bool] = False
     takes_lazy = (1,)

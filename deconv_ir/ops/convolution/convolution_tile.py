@@ -1,4 +1,4 @@
-"""Tiles of convolutions and transposed convolutions: a box of the output, with pads of its own."""
+"""Tiles of convolutions and transposed convolutions: a box of the output, with its own pads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deconv_ir.ops.numeric import np
 
 
 class ConvolutionTile(Operation):
-    """A box of a convolution's output: pads count from the box of the data."""
+    """A box of a convolution's output; pads are relative to the box of the data."""
 
     layer: Any = field()
     """The operation of the whole layer."""
@@ -28,7 +28,7 @@ class ConvolutionTile(Operation):
         return not self.channels_last
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Pack the filter and compute the box, where the filter is not constant."""
+        """Pack the filter, which is not constant, and compute the box."""
         return (self.place(self.layer.kernel_of(inputs, context), inputs[0], None, ONE_RUN),)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
@@ -50,9 +50,9 @@ def tile_convolution(
     kernel: Sequence[int],
     pads: Sequence[int],
 ) -> LayerTile:
-    """Find the box of the data, and the pads that count from it.
+    """Find the box of the data, and the pads relative to it.
 
-    Channels are needed whole, and are computed whole.
+    All channels are needed and computed.
     """
     assert box is not None, "a convolution has one output"
     transposed, last = layer.transposed, layer.channels_last
@@ -75,7 +75,7 @@ def tile_convolution(
     data[0] = box[0]
     data[first : first + len(kernel)] = spans
     rest = tuple(whole_box(static(info.shape)) for info in inputs[1:2])
-    # Of the others, a bias is needed; requested extents are in the placement.
+    # Of the other inputs, only a bias is needed; `placed` has the requested extents.
     others = tuple(
         whole_box(static(info.shape)) if transposed and at == layer.bias_at else None
         for at, info in enumerate(inputs[2:], 2)

@@ -19,7 +19,7 @@ AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
 
 class Deconvolution(AnyConvolution):
-    """Attributes and behaviour that all four operations have."""
+    """Attributes and behaviour that all four operations share."""
 
     transposed: ClassVar[bool] = True
 
@@ -55,7 +55,7 @@ class Deconvolution(AnyConvolution):
 
     def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
         def output(x: int, k: int) -> int:
-            # A dim that is not known is taken to be at least 1, as OpenVINO does.
+            # An unknown dim is assumed to be at least 1, as in OpenVINO.
             return self.axis_geometry(axis, max(1, x), max(1, k), None, semantics).output
 
         if isinstance(data, int) and isinstance(kernel, int):

@@ -1,4 +1,4 @@
-"""OpenVINO DeformableConvolution-1 and -8: convolution of elements at computed places."""
+"""OpenVINO DeformableConvolution-1 and -8: convolution of elements at computed positions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class DeformableConvolution1(Windowed):
         return (narrow(result, inputs[0].dtype),)
 
     def _sample(self, data: Array, rows: Array, columns: Array) -> Array:
-        """Interpolate planes [C, H, W] at places [OH, OW]; outside there are zeros."""
+        """Interpolate planes [C, H, W] at positions [OH, OW]; elements outside are zeros."""
         height, width = data.shape[1:]
         least = -1 if self.bilinear_interpolation_pad else 0
         inside = (rows >= least) & (columns >= least) & (rows < height) & (columns < width)
@@ -112,7 +112,7 @@ class DeformableConvolution1(Windowed):
 
 
 def _agree(info: TensorInfo, name: str, wanted: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """Return batch and extents that an input and the rest have in common."""
+    """Return the batch and extents of an input, intersected with those of the others."""
     found = check_shape(info, name, wanted) or wanted
     common = [intersect_dims(a, b) for a, b in zip(found, wanted, strict=True)]
     kept = tuple(dim for dim in common if dim is not None)

@@ -1,4 +1,4 @@
-"""Bias and activation that a convolution's kernel fuses from the layers after it."""
+"""Bias and activation of a convolution's epilogue, from the layers that follow."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ACTIVATIONS = ("ReLU", "Clamp", "PReLU", *_FUNCTIONS)
 
 
 def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> Array | None:
-    """Return what is added to an array of this rank and dtype as one number a channel.
+    """Return the addend of an array of this rank and dtype as one number per channel.
 
-    None: it is something else; `axis` is that of the channels.
+    Returns None if it has another form; `axis` is the axis of the channels.
     """
     if addend.ndim > rank or addend.dtype != dtype:
         return None
@@ -32,7 +32,7 @@ def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> A
 
 
 def is_activation(operation: Operation) -> bool:
-    """Whether the kernels have an operation as an activation, for some parameters and types."""
+    """Whether the kernels support an operation as activation, for some parameters and types."""
     return operation.type in _ACTIVATIONS
 
 
@@ -54,7 +54,7 @@ def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation 
 
 
 def _as_function(operation: Any, dtype: Any) -> Activation | None:
-    """Return an operation that is compiled as one of elementwise programs."""
+    """Return an activation that is compiled like an elementwise program."""
     from deconv_ir.kernels import Activation, ActivationKind
     from deconv_ir.kernels.pointwise import Expression
 
@@ -70,7 +70,7 @@ def _as_function(operation: Any, dtype: Any) -> Activation | None:
 def as_kernel_epilogue(
     epilogue: Epilogue, rank: int, axis: int, channels: int, dtype: Any
 ) -> tuple[Array | None, Activation | None] | None:
-    """Return bias and activation for a kernel; None where it cannot take the epilogue.
+    """Return bias and activation for a kernel; None if the epilogue is not supported.
 
     Parameters are those of `as_bias`.
     """

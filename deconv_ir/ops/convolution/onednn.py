@@ -103,7 +103,7 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
         """Whether the filter is laid out [spatial..., out/groups, in]."""
 
     def check_output_padding(self, spatial: int) -> None:
-        """Allow it to be longer: serialised graphs always write 12 elements."""
+        """Allow more elements: serialised graphs always write 12."""
         if len(self.output_padding or ()) <= spatial:
             super().check_output_padding(spatial)
 
@@ -129,7 +129,7 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
         return self.groups
 
     def canonical_filter(self, weights: Constant) -> Constant:
-        """Lay out a filter as the kernel takes it: [in, out/groups, spatial...]."""
+        """Lay out a filter for the kernel: [in, out/groups, spatial...]."""
         return np.moveaxis(whole(weights), (-1, -2), (0, 1)) if self.spatial_first else weights
 
     def check_types(self, inputs: Infos) -> ElementType | None:

@@ -34,7 +34,7 @@ class OpenVINODeconvolution(Deconvolution):
         return check_output_shape(inputs[2], "output_shape", spatial), None
 
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
-        """Compare the pads; they can differ only where `output_shape` is given."""
+        """Compare the pads, which can differ only if `output_shape` is given."""
         if len(inputs) < 3:
             return None
         pads = []

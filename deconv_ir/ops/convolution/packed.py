@@ -1,4 +1,4 @@
-"""A convolution whose filter is packed, as an executor runs it."""
+"""The kernel of a convolution with a packed filter."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from deconv_ir.kernels import Convolution, Deconvolution
 
 Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Shape of the data as the kernel takes it, where the output begins, and its extents."""
+"""Arguments of the kernel: shape of the data, pads at the start, extents of the output."""
 
 
 class _Fixed(NamedTuple):
-    """The choice where a plan has none."""
+    """The choice of a plan with one algorithm."""
 
     algorithm: AlgorithmCandidate
     candidates: tuple[AlgorithmCandidate, ...]
@@ -32,9 +32,9 @@ class _Fixed(NamedTuple):
 class PackedLayer(Kernel):
     """A prepared layer that reports its scratchpad and packed weights, and respects its budget.
 
-    `run` takes the inputs, `out` and a budget.  `place` takes what is known of the inputs, all
-    shapes static, and returns how the kernel is called; None where that depends on values.  With
-    `adds`, the last input is added to the output, which is channels first then.
+    `run` takes the inputs, `out` and a budget.  `place` takes the infos of the inputs, with static
+    shapes, and returns the arguments of the kernel; None if they depend on values.  With `adds`,
+    the last input is added to the output, which then has channels first.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Dims of a deconvolution's data and filter by role, and the shape that a model asks for."""
+"""Dims of a deconvolution's data and filter by role, and the shape that a model requests."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class FilterView(NamedTuple):
 
 
 Requested = tuple[tuple[Dim, ...] | None, DataView | None]
-"""The spatial extents that a model asks for, and all dims where it asks for these; None: not."""
+"""The requested spatial extents, and all dims if these are requested; None: not requested."""
 
 
 def channel_misfit(names: Sequence[str], channels: Dim, filter_: FilterView) -> ShapeError:
-    """Return the error that data and filter, of these names, differ in their channels."""
+    """Return the error for data and filter, of these names, with different channels."""
     wanted = product(filter_.groups, filter_.inputs)
     takes = f"{wanted}"
     if filter_.groups != 1:
@@ -62,7 +62,7 @@ def channel_misfit(names: Sequence[str], channels: Dim, filter_: FilterView) -> 
 
 
 def quotient(a: Dim, divisor: int) -> Dim | None:
-    """Divide a dim; None where it cannot be a multiple."""
+    """Divide a dim; None if it cannot be a multiple."""
     if isinstance(a, int):
         return a // divisor if a % divisor == 0 else None
     low, high = bounds(a)
@@ -72,7 +72,7 @@ def quotient(a: Dim, divisor: int) -> Dim | None:
 
 
 def describe_requested(array: Array) -> TensorInfo:
-    """Describe an actual array; a list of integers with its value."""
+    """Return the info of an actual array; a list of integers has its value."""
     from deconv_ir.ir.dtypes import from_numpy
 
     element_type = from_numpy(array.dtype)
@@ -99,7 +99,7 @@ def merge_request(view: DataView, full: DataView) -> DataView:
 
 
 def missing_shape(name: str, place: str) -> ShapeError:
-    """Return the error that a shape is neither an attribute nor the input of that place."""
+    """Return the error for a shape that is neither an attribute nor an input."""
     message = f"{name} is missing: it must be given as an attribute or as the {place} input"
     return ShapeError(message, attribute=name, rule="attribute-missing")
 
@@ -107,15 +107,15 @@ def missing_shape(name: str, place: str) -> ShapeError:
 def stated_shape(
     name: str, place: str, stated: tuple[int, ...] | None, declared: tuple[int, ...] | None
 ) -> tuple[int, ...]:
-    """Return a shape that an attribute states, else the declared one."""
-    found = stated if stated and any(stated) else declared  # absent is also written as zeros
+    """Return the shape given by an attribute, else the declared one."""
+    found = stated if stated and any(stated) else declared  # zeros also mean that it is absent
     if found is None:
         raise missing_shape(name, place)
     return found
 
 
 def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, ...]:
-    """Check the input that asks for an output shape, and return its elements."""
+    """Check the input that requests an output shape, and return its elements."""
     check_type(info, name, "integer", "output-shape-type")
     if info.shape is not None and (
         len(info.shape) != 1 or intersect_dims(info.shape[0], length) is None

@@ -40,19 +40,19 @@ class SortResult(enum.Enum):
     NONE = "none"
 
 
-# The documents say `class`, and OpenVINO reads and writes `classid`.
+# The documents spell it `class`; OpenVINO reads and writes `classid`.
 _ORDERS = {order.value: order for order in SortResult} | {"class": SortResult.CLASS}
 
 
 class Decay(enum.Enum):
-    """How the score of a box falls with its overlap."""
+    """The decay of a box's score with its overlap."""
 
     GAUSSIAN = "gaussian"
     LINEAR = "linear"
 
 
 class Found(NamedTuple):
-    """A box that is kept: its image, class, score and place."""
+    """A box that is kept: its image, class, score and index."""
 
     image: int
     number: int
@@ -100,10 +100,10 @@ class _Multiclass(Operation, abc.ABC):
 
     @abc.abstractmethod
     def select(self, boxes: Array, scores: Array) -> Iterator[tuple[int, float]]:
-        """Iterate over index and score of the boxes that are kept, for one class."""
+        """Iterate over the index and score of each box that is kept, for one class."""
 
     def best(self, scores: Array) -> Array:
-        """Return the indices of the boxes that count, the best first."""
+        """Return the indices of the candidate boxes, the best first."""
         left = np.flatnonzero(scores > np.float32(self.score_threshold))
         left = left[np.argsort(-scores[left], kind="stable")]
         found: Array = left if self.nms_top_k < 0 else left[: self.nms_top_k]
@@ -143,7 +143,7 @@ class _Multiclass(Operation, abc.ABC):
         )
 
     def row_of(self, found: Found, inputs: Arrays) -> int:
-        """Return the row of a box where all boxes are listed."""
+        """Return the row of a box in the list of all boxes."""
         return found.image * int(inputs[0].shape[1]) + found.place
 
     def _ordered(self, found: list[Found]) -> list[Found]:
@@ -188,7 +188,7 @@ class MatrixNms(_Multiclass):
         overlaps = np.zeros((len(places), len(places)), np.float32)
         for i in range(1, len(places)):
             overlaps[i, :i] = self.overlaps(chosen[i], chosen[:i])
-        most = overlaps.max(axis=1, initial=0)  # of each box with better ones
+        most = overlaps.max(axis=1, initial=0)  # maximum overlap with a better box
         for i, place in enumerate(places):
             score = scores[place]
             if i:

@@ -1,4 +1,4 @@
-"""OpenVINO NonMaxSuppression-1, -3, -4, -5, -9 and NMSRotated-13: boxes without a better one."""
+"""OpenVINO NonMaxSuppression-1, -3, -4, -5, -9 and NMSRotated-13: non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class BoxEncoding(enum.Enum):
 
 
 class Thresholds(NamedTuple):
-    """When a box is kept."""
+    """The thresholds for keeping a box."""
 
     iou: Any
     score: Any
-    """An overlap up to `iou`, and scores from `score`, are kept."""
+    """Boxes are kept if the overlap is at most `iou` and the score at least `score`."""
     sigma: Any
-    """Of the Gaussian that lowers the score of a box by its overlap; 0: none."""
+    """Width of the Gaussian that lowers the score of a box by its overlap; 0: unused."""
     strict: bool
     """Whether scores equal to the threshold are dropped."""
 
@@ -48,8 +48,8 @@ class Thresholds(NamedTuple):
 class _NonMaxSuppression(Operation):
     """The boxes of each class that overlap no box with a better score.
 
-    Boxes are taken by falling score; equal ones by their index.  The specification keeps what
-    equals a threshold, the runtime does not: `semantics` chooses.
+    Boxes are visited by decreasing score, then by index.  The specification keeps boxes that equal
+    a threshold, the runtime drops them: `semantics` chooses.
     """
 
     sort_result_descending: bool = attribute(boolean(), True)
@@ -57,10 +57,10 @@ class _NonMaxSuppression(Operation):
     output_type: ElementType = I64
     box_encoding: BoxEncoding = BoxEncoding.CORNER
     numbers: ClassVar[int] = 4
-    """Numbers that a box has."""
+    """Number of values of a box."""
 
     def prepared(self, boxes: Array) -> Array:
-        """Return the boxes in the form that `overlaps` takes."""
+        """Return the boxes in the form that `overlaps` requires."""
         return _corners(boxes, self.box_encoding)
 
     def overlaps(self, box: Array, others: Array) -> Array:
@@ -114,7 +114,7 @@ class _NonMaxSuppression(Operation):
     def _one_class(
         self, boxes: Array, scores: Array, most: int, limits: Thresholds
     ) -> Iterator[tuple[int, Any]]:
-        """Iterate over the boxes of a class that are kept: index and score."""
+        """Iterate over the kept boxes of a class: index and score."""
         enough: Callable[[Any, Any], Any] = operator.gt if limits.strict else operator.ge
         apart: Callable[[Any, Any], Any] = operator.lt if limits.strict else operator.le
         left = np.flatnonzero(enough(scores, limits.score))
@@ -159,7 +159,7 @@ class NonMaxSuppression3(_NonMaxSuppression):
 
 
 class _WithScores(_NonMaxSuppression):
-    """The boxes, their scores, and how many they are."""
+    """The boxes, their scores, and their number."""
 
     output_type: ElementType = attribute(result_type(), I64)
 
@@ -231,7 +231,7 @@ def _area(corners: list[Point]) -> float:
 
 
 def _clipped(corners: list[Point], window: list[Point]) -> list[Point]:
-    """Return what of a polygon is within a convex one (Sutherland and Hodgman 1974)."""
+    """Return a polygon clipped to a convex one (Sutherland and Hodgman 1974)."""
     sign = 1 if _area(window) >= 0 else -1
     for start, end in zip(window, window[1:] + window[:1], strict=True):
         sides = [
@@ -265,7 +265,7 @@ def _corners(boxes: Array, encoding: BoxEncoding) -> Array:
 
 
 def _overlaps(box: Array, others: Array) -> Array:
-    """Return intersection over union of a box with others; 0 where one has no area."""
+    """Return intersection over union of a box with others; 0 for boxes without area."""
     low = np.maximum(box[:2], others[:, :2])
     high = np.minimum(box[2:], others[:, 2:])
     common = np.prod(np.maximum(high - low, 0), axis=1)

@@ -25,7 +25,7 @@ _EXAMPLE = (
 
 
 class Pooling(enum.Enum):
-    """How the samples of a bin are combined."""
+    """The function that combines the samples of a bin."""
 
     AVG = "avg"
     MAX = "max"
@@ -50,7 +50,7 @@ class _Regions(Operation, abc.ABC):
     spatial_scale: float = attribute(number(minimum=0))
 
     numbers: ClassVar[int] = 4
-    """Numbers that a region has."""
+    """Number of values of a region."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs[:2], _INPUTS, "float")
@@ -124,7 +124,7 @@ class ROIAlign3(_Regions):
 
 
 def _neighbours(places: Array, extent: int) -> tuple[Any, Any, Any]:
-    """Return the elements before and after places, and the weight of the second."""
+    """Return the elements before and after each position, and the weight of the latter."""
     places = np.clip(places, 0, extent - 1)
     low = places.astype(np.int64)
     return low, np.minimum(low + 1, extent - 1), places - low
@@ -142,7 +142,7 @@ def _weights(low: Any, high: Any, part: Any, extent: int) -> Any:
 
 
 def _greatest(data: Array, rows: tuple[Any, Any, Any], columns: tuple[Any, Any, Any]) -> Array:
-    """Return the greatest sample of each bin."""
+    """Return the maximum sample of each bin."""
     bins = len(rows[0]), len(columns[0])
     across = _points(*columns, data.shape[2])
     output = np.empty((len(data), *bins), data.dtype)

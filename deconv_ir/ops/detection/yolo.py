@@ -43,11 +43,11 @@ class ReorgYolo(Operation):
         return (TensorInfo(shape, inputs[0].element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Read the data as [N, C / s^2, H, s, W, s], whatever its shape: as Darknet does."""
+        """Interpret the data as [N, C / s^2, H, s, W, s], as Darknet does for any shape."""
         data, s = inputs[0], self.stride
         n, c, h, w = data.shape
         blocks = data.reshape(n, c // (s * s), h, s, w, s)
-        # Channel (y * s + x) * C / s^2 + k takes the elements at y and x of the blocks of k.
+        # Channel (y * s + x) * C / s^2 + k has the elements at (y, x) of each block of channel k.
         moved = blocks.transpose(0, 3, 5, 1, 2, 4)
         return (np.ascontiguousarray(moved).reshape(n, c * s * s, h // s, w // s),)
 
@@ -75,7 +75,7 @@ class RegionYolo(Operation):
 
     @property
     def regions(self) -> int:
-        """Boxes of a position."""
+        """Number of boxes of a position."""
         return self.num if self.do_softmax else len(self.mask)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:

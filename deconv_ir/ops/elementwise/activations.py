@@ -87,7 +87,7 @@ class Elu(Unary):
 
 
 class GeluMode(enum.Enum):
-    """How Gelu is computed."""
+    """The formula of Gelu."""
 
     ERF = "erf"
     TANH = "tanh"
@@ -140,7 +140,7 @@ class _WithScalars(Elementwise):
         return (TensorInfo(inputs[0].shape, element_type),)
 
     def aligned(self, inputs: Arrays) -> Arrays:
-        """Take the one element of the scalars."""
+        """Convert the parameters to scalars."""
         data, *scalars = inputs
         return (data, *(only(a, name) for a, name in zip(scalars, self.inputs[1:], strict=False)))
 
@@ -196,9 +196,9 @@ class Swish(_WithScalars):
 
 
 def prelu(data: Any, slope: Any, out: Any) -> None:
-    """Compute x, or slope * x where x is negative, into an array, which may be the data."""
-    scaled = np.asarray(data * slope)  # of arrays of rank 0 it is a number
-    # Of two numbers the greater is a tenth of the price of a choice.
+    """Write x, or slope * x where x is negative, to an array, which may be the data."""
+    scaled = np.asarray(data * slope)  # for arrays of rank 0, the product is a number
+    # `maximum` is ten times as fast as a choice by condition.
     if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
         np.maximum(data, scaled, out=out)
     else:
@@ -254,7 +254,7 @@ class PReLU(Elementwise):
     into_temporaries = 1
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Look at known slopes once: the greater of two numbers is quickly found."""
+        """Check known slopes once: slopes from 0 to 1 allow a faster formula."""
         call = super().bind(inputs, outputs, context)
         slopes, element_type = inputs[1].reals, inputs[0].element_type
         if not slopes or not all(0 < slope <= 1 for slope in slopes):
@@ -273,7 +273,7 @@ class PReLU(Elementwise):
 
 
 def spread_slope(data: tuple[Dim, ...], slope: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
-    """Return the shape in which a slope is broadcast by NumPy's rule; None if it is not.
+    """Return the shape in which NumPy's rule broadcasts a slope; None if it does not fit.
 
     A list as long as the data has channels runs along axis 1.
     """

@@ -1,4 +1,4 @@
-"""Elementwise operations on two arrays: one line each."""
+"""Elementwise operations on two arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ binary = functools.partial(register, Binary, __name__)
 
 
 def _power(a: Any, b: Any) -> Any:
-    """Power; an integer to a negative power is the exact quotient cut toward zero."""
+    """Power; an integer to a negative power is the exact quotient, truncated toward zero."""
     if a.dtype.kind != "i" or not (b < 0).any():
         return np.power(a, b)
     a, b = np.broadcast_arrays(a, b)

@@ -1,6 +1,6 @@
-"""Elementwise work on large arrays: a block at a time, so that what is between stays in cache.
+"""Elementwise work on large arrays, in blocks whose intermediate results stay in cache.
 
-Blocks are dealt out to as many threads as the kernels use.
+Blocks are distributed to the kernels' threads.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.numeric import np
 
 BLOCK = 1 << 15
-"""Elements of a block: a few such f32 arrays fit the second-level cache together."""
+"""Elements of a block: a few f32 arrays of this size fit into the second-level cache."""
 
-# Below the first the calls take longer than the work, below the second those of two threads,
-# which wait for each other.
+# Smallest blocks: below the first number call overhead dominates, below the second the overhead of
+# threads.
 _LEAST = 1 << 12
 _LEAST_SHARED = 1 << 13
-# Results that are computed from narrow types are f32, too.
+# Results of narrow types are computed in f32, too.
 _WIDTH = 4
 
 
 class Blocks(NamedTuple):
-    """How elementwise work is cut: elements of a block, and threads."""
+    """The division of elementwise work: elements of a block, and number of threads."""
 
     elements: int
     threads: int
@@ -39,10 +39,10 @@ def is_small(count: int) -> bool:
 
 
 def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
-    """Cut the work on an array of `count` elements.
+    """Divide the work on an array of `count` elements into blocks.
 
-    `element_bytes` are the temporary bytes of an element; they are bound by `scratch_bytes`,
-    which is exceeded where blocks would become too small.
+    `element_bytes` is the temporary memory of an element.  The total is bound by `scratch_bytes`,
+    which is exceeded if blocks would become too small.
     """
     if is_small(count):
         return Blocks(_LEAST, 1)
@@ -55,7 +55,7 @@ def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
 
 
 def element_bytes(temporaries: int, width: int) -> int:
-    """Return the bytes of some arrays, an element of each, in the type they are computed in."""
+    """Return the bytes of one element of each temporary array, in the working precision."""
     # Narrow operands are widened, and the result is narrowed.
     return temporaries * width if width >= _WIDTH else (temporaries + 2) * _WIDTH
 
@@ -90,7 +90,7 @@ def in_blocks(write: Callable[..., None], inputs: Arrays, out: Array, blocks: Bl
 
 
 def _boxes(shape: Sequence[int], block: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the indices of blocks that fill an array, each in one run as long as can be."""
+    """Yield the indices of blocks that cover an array, each as contiguous as possible."""
     axis = len(shape) - 1
     while math.prod(shape[axis:]) <= block:
         axis -= 1

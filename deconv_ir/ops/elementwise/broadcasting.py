@@ -1,4 +1,4 @@
-"""How the shapes of two inputs are made the same.
+"""The rules for broadcasting the shapes of two inputs.
 
 Source: OpenVINO operation specification, 'Broadcast Rules For Elementwise
 Operations'.
@@ -17,7 +17,7 @@ from deconv_ir.ops.checks import shape_misfit
 
 
 class Broadcast(enum.Enum):
-    """How the shapes of two inputs are made the same."""
+    """The rule by which the shapes of two inputs are broadcast."""
 
     NONE = "none"
     NUMPY = "numpy"
@@ -28,14 +28,14 @@ AUTO_BROADCAST = choice(Broadcast, explicit=Broadcast.NONE)
 
 
 class WithBroadcast(Operation):
-    """The attributes that say how the other inputs are broadcast with the first."""
+    """The attributes for broadcasting the other inputs with the first."""
 
     auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
     @property
     def realigns(self) -> bool:
-        """Whether NumPy's rule needs the other inputs in another shape."""
+        """Whether the other inputs must be reshaped for NumPy's rule."""
         return self.auto_broadcast is Broadcast.PDPD
 
     @property
@@ -58,7 +58,7 @@ class WithBroadcast(Operation):
         return first, *(static(align(first, s, self.auto_broadcast_axis)) for s in others)
 
     def aligned(self, inputs: Arrays) -> Arrays:
-        """Give arrays the `aligned_shapes`."""
+        """Reshape arrays to the `aligned_shapes`."""
         if not self.realigns:
             return inputs
         shapes = self.aligned_shapes(*(array.shape for array in inputs))
@@ -66,19 +66,19 @@ class WithBroadcast(Operation):
 
 
 def not_broadcast(name: str, shape: Shape, data: Shape) -> ShapeError:
-    """Return the error that an input cannot be broadcast to the data."""
+    """Return the error for an input that cannot be broadcast to the data."""
     return shape_misfit("broadcast", name, shape, "cannot be broadcast to data", data)
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim | None:
-    """Broadcast one dim by NumPy's rule; None where the two do not fit."""
+    """Broadcast two dims by NumPy's rule; None if they do not fit."""
     if a == 1:
         return b
     if b == 1:
         return a
     common = intersect_dims(a, b)
     if isinstance(a, int) or isinstance(b, int):
-        # A known dim other than 1 decides, if the other can be it, or 1.
+        # A known dim other than 1 is the result, if the other can be equal to it, or 1.
         known, other = (a, b) if isinstance(a, int) else (b, a)
         low, high = bounds(other)
         return known if common is not None or (low <= 1 and (high is None or high >= 1)) else None
@@ -94,12 +94,12 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim | None:
 
 
 def _or_one(common: Dim, low: int, dim: Dim) -> Dim:
-    """A dim that may be 1 leaves the other as it is; one that may not narrows it."""
+    """Broadcast with a dim: one that may be 1 keeps the other dim, any other narrows it."""
     return dim if low <= 1 else common
 
 
 def broadcast_shapes(a: Shape, b: Shape, rule: Broadcast, axis: int = -1) -> Shape:
-    """Broadcast two shapes; PDPD: `b` starts in `a` at the axis, -1: it ends where `a` does."""
+    """Broadcast two shapes; PDPD: `b` starts at the axis in `a`; -1: aligned at the end."""
     if a is None or b is None:
         if rule is Broadcast.NUMPY or (a is None and b is None):
             return None
@@ -130,7 +130,7 @@ def broadcasts_to(shape: tuple[Dim, ...], wanted: tuple[Dim, ...]) -> bool:
 
 
 def align(a: tuple[Dim, ...], b: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
-    """Put `b` where PDPD's axis says, with ones around it."""
+    """Place `b` at PDPD's axis, with ones around it."""
     start = len(a) - len(b) if axis == -1 else axis
     if axis != -1:
         while b and b[-1] == 1 and start + len(b) > len(a):

@@ -53,7 +53,7 @@ class Convert(Operation):
         return elementwise_tile(self, boxes, inputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Convert: integers wrap, floats are cut toward zero for integers."""
+        """Convert: integers wrap, floats are truncated toward zero for integers."""
         return (convert(inputs[0], self.destination_type),)
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
@@ -108,10 +108,10 @@ def convert(data: Array, to: ElementType) -> Array:
 
 
 def _float_to_integer(data: Array, to: ElementType) -> Array:
-    """Cut toward zero, by way of i32 (i64 for the widest types), then wrap.
+    """Truncate toward zero to i32 (i64 for the widest types), then wrap.
 
-    What that type cannot hold, NaN included, becomes its smallest value, as
-    x86 does it, on every machine.
+    Values that this type cannot hold, including NaN, become its smallest value on every machine, as
+    on x86.
     """
     through = np.dtype(np.int64 if to.bits == 64 or to.name == "u32" else np.int32)
     wide = np.trunc(data.astype(np.float64))

@@ -1,9 +1,9 @@
 """The base of elementwise operations, and the one-line registration of a new one.
 
 `register` makes an operation of a NumPy ufunc, given by its name, or of a function on
-arrays; the tables are in `arithmetic.py` and `unary.py`.  The function gets arrays of one
-of f32, f64, integers or boolean: `numeric.py` widens and rounds the others.  An input that
-nothing needs any more is overwritten.
+arrays; the tables are in `arithmetic.py` and `unary.py`.  The function takes arrays of f32, f64,
+integers or booleans: `numeric.py` widens and rounds other types.  An input after its last use is
+overwritten.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Function = Callable[..., Any]
 
 
 def ufunc(name: str) -> Function:
-    """Make a function on arrays of the name of a NumPy ufunc."""
+    """Return a function on arrays, given the name of a NumPy ufunc."""
     return lambda *arrays: getattr(np, name)(*arrays)
 
 
 def ufunc_into(name: str) -> Function:
-    """Make a function on arrays that writes to the last one."""
+    """Return a function on arrays that writes to the last one."""
     return lambda *arrays: getattr(np, name)(*arrays[:-1], out=arrays[-1])
 
 
@@ -59,20 +59,20 @@ class Elementwise(Operation):
 
     compute: ClassVar[Function]
     ufunc_name: ClassVar[str] = ""
-    """Name of the NumPy ufunc that `compute` and `into` are, if they are one."""
+    """Name of the NumPy ufunc behind `compute` and `into`, if any."""
     compiled: ClassVar[str] = ""
     """Name of the compiled operation; default: that of the ufunc."""
     boolean_result: ClassVar[bool] = False
     into: ClassVar[Function | None] = None
-    """As `compute`, with an array to write to, which may be one of the inputs."""
+    """Like `compute`, with an array to write to, which may be one of the inputs."""
     temporaries: ClassVar[int] = 6
-    """Arrays that `compute` makes on the way, at most."""
+    """Maximum number of temporary arrays of `compute`."""
     into_temporaries: ClassVar[int] = 0
-    """Arrays that `into` makes on the way."""
+    """Number of temporary arrays of `into`."""
 
     @property
     def realigns(self) -> bool:
-        """Whether `aligned` may change anything."""
+        """Whether `aligned` may change the inputs."""
         return type(self).aligned is not Elementwise.aligned
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
@@ -83,11 +83,11 @@ class Elementwise(Operation):
         return result
 
     def aligned(self, inputs: Arrays) -> Arrays:
-        """Give the inputs shapes in which NumPy broadcasts them as the operation does."""
+        """Reshape the inputs so that NumPy broadcasts them as the operation does."""
         return inputs
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array of the inputs' type: floats, or what a ufunc computes as it is."""
+        """Write to an array of the inputs' type: a float, or a type in which a ufunc computes."""
         element_type = output.element_type
         if element_type is None or any(i.element_type is not element_type for i in inputs):
             return False
@@ -141,18 +141,18 @@ class Elementwise(Operation):
         return call
 
     def _element_bytes(self, *, direct: bool, width: int) -> int:
-        """Return what is made of an element of a block."""
+        """Return the temporary bytes of an element of a block."""
         return element_bytes(self.into_temporaries if direct else self.temporaries, width)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what is made of a block, or of all of it where it is not computed in blocks."""
+        """Count the temporary arrays of all blocks, or of the whole array if it is not divided."""
         (output,) = outputs
         element_type = output.element_type
         if element_type is None or not is_static(output.shape):
             return 0
         count, width = element_count(static(output.shape)), element_type.numpy().itemsize
         if not self.accepts_out(inputs, output):
-            # All of it at once, in four bytes at least; what is compared is widened.
+            # The whole array at once, in four bytes at least; operands of comparisons are widened.
             return count * max(width, 4) * len(inputs)
         direct = type(self).into is not None and keeps_type(element_type)
         made = self._element_bytes(direct=direct, width=width)
@@ -167,7 +167,7 @@ class Elementwise(Operation):
             return (narrow(self.apply(*map(widen, arrays)), dtype),)
 
     def work(self, inputs: Infos, output: TensorInfo) -> int | None:
-        """Count one operation an element."""
+        """Count one operation for each element."""
         return element_count(static(output.shape)) if is_static(output.shape) else None
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
@@ -177,12 +177,12 @@ class Elementwise(Operation):
         return elementwise_tile(self, boxes, inputs, self.aligned_shapes(*shapes))
 
     def aligned_shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes of what `aligned` returns."""
+        """Return the shapes of the arrays that `aligned` returns."""
         return shapes
 
 
 class Binary(WithBroadcast, Elementwise):
-    """Two arrays, broadcast, give one."""
+    """An operation on two arrays, which are broadcast."""
 
     formula = "broadcast of {shape[a]} and {shape[b]}"
 
@@ -191,7 +191,7 @@ class Binary(WithBroadcast, Elementwise):
     on_reals: ClassVar[Any] = None
 
     def value_rule(self) -> OnValues | None:
-        """Return the operation on known elements, as of shapes; None: it is not tracked."""
+        """Return the operation on known elements, as of shapes; None: not tracked."""
         return self.on_values
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -204,7 +204,7 @@ class Binary(WithBroadcast, Elementwise):
         return (TensorInfo(shape, element_type, value, self._reals(a, b)),)
 
     def _reals(self, a: TensorInfo, b: TensorInfo) -> tuple[float, ...] | None:
-        """Combine known scales, with one number or with as many."""
+        """Combine known scales with one number, or with one for each."""
         rule = type(self).on_reals
         if rule is None or a.reals is None or b.reals is None:
             return None
@@ -229,7 +229,7 @@ class Binary(WithBroadcast, Elementwise):
 
 
 class Unary(Elementwise):
-    """One array gives another of the same shape."""
+    """An operation on one array that keeps its shape."""
 
     formula = "the shape of the input, {shape[data]}"
 
@@ -238,10 +238,10 @@ class Unary(Elementwise):
     """Integers are computed in f64, and the result rounded to the nearest."""
     on_reals: ClassVar[Any] = None
     keeps_integers: ClassVar[bool] = False
-    """Integers stay as they are."""
+    """Integers are unchanged."""
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array, but for integers that are computed in f64."""
+        """Write to an array, except for integers that are computed in f64."""
         integers = output.element_type is not None and not output.element_type.is_float
         return not (self.through_reals and integers) and super().accepts_out(inputs, output)
 
@@ -266,7 +266,7 @@ class Unary(Elementwise):
 
 
 def to_integers(reals: Array, dtype: Any) -> Array:
-    """Round to the nearest integer, ties away from zero; what does not fit becomes 0."""
+    """Round to the nearest integer, ties away from zero; values out of range become 0."""
     rounded = np.copysign(np.floor(np.abs(reals) + 0.5), reals)
     fits = np.isfinite(rounded) & (np.abs(rounded) < 2.0**63)
     return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)
@@ -286,14 +286,14 @@ def register(
     into: Function | None = None,
     **members: Any,
 ) -> type[Any]:
-    """Register an elementwise operation on one array or on two.
+    """Register an elementwise operation on one or two arrays.
 
     Parameters
     ----------
     base : type
         `Unary` or `Binary`.
     module : str
-        Name of the module that registers it, which the index of operations lists.
+        Name of the registering module, for the index of operations.
     kind : str
         `type` of the layer.
     compute : str or callable
@@ -301,17 +301,16 @@ def register(
     doc : str
         The result, in one line.
     version : str
-        First opset that has it.
+        First opset with the operation.
     family : str
-        Element types that it takes: float, integer, numeric, boolean, bits
-        (integer or boolean) or any.
+        Allowed element types: float, integer, numeric, boolean, bits (integer or boolean) or any.
     boolean_result : bool
         The output is boolean for any input.
     on_reals : callable, optional
-        The same on floats, where scales are computed with it.
+        The same on floats, if scales are computed with it.
     into : callable, optional
-        As `compute`, with an array to write to, which may be the input: it
-        saves a copy.  A ufunc has it.
+        Like `compute`, with an array to write to, which may be the input: saves a copy.  Not needed
+        for a ufunc.
     **members
         Further class variables of `base`: `compiled`, `through_reals` or `on_values`.
     """

@@ -70,7 +70,7 @@ def _category(element_type: ElementType) -> int:
 
 
 def _is_safe(one: ElementType, other: ElementType, found: ElementType) -> bool:
-    """Whether the common type is one of the two, and wider than the integers that it takes."""
+    """Whether the common type is one of the two, and wider than the integers it replaces."""
     if found is not one and found is not other:
         return False
     rest = other if found is one else one

@@ -34,7 +34,7 @@ class Select(WithBroadcast):
 
     @staticmethod
     def _value(inputs: Infos, shape: Shape) -> tuple[Dim, ...] | None:
-        """Pick known elements; where the condition is not known, join the two."""
+        """Select known elements; join the two if the condition is not known."""
         if not is_static(shape) or (shape is not None and len(shape) > 1):
             return None
         count = element_count(static(shape))

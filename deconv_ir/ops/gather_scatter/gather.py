@@ -20,14 +20,14 @@ from deconv_ir.ops.values import ANY, unknown_dims
 
 
 def batch_grids(extents: Sequence[int], rank: int) -> tuple[Array, ...]:
-    """Number the batch axes, as indices of this rank."""
+    """Return index grids of the batch axes, for indices of this rank."""
     return tuple(
         np.arange(extent).reshape((-1,) + (1,) * (rank - 1 - i)) for i, extent in enumerate(extents)
     )
 
 
 class _Picked(Operation):
-    """Slices of the data along an axis, at places that are known."""
+    """Slices of the data along an axis, at known positions."""
 
     checks_values = False
 
@@ -46,7 +46,7 @@ class Gather1(Operation):
     formula = "data {shape[data]}, indices {shape[indices]} in place of axis {element[axis]}"
 
     negative: ClassVar[bool] = False
-    """Whether an index may count from the end."""
+    """Whether an index may be negative and count from the end."""
 
     batch_dims: int = 0
     """Leading axes that data and indices share."""
@@ -70,7 +70,7 @@ class Gather1(Operation):
                 message, attribute="batch_dims", expected=f"<= {last}", actual=batch, rule="axis"
             )
         if axis is None:
-            # An unknown axis leaves the rank alone.
+            # With an unknown axis, only the rank is known.
             return unknown_dims(len(data) + len(indices) - 1 - batch)
         axis = last
         shared: list[Dim] = []
@@ -86,7 +86,7 @@ class Gather1(Operation):
         return (*shared, *data[batch:axis], *indices[batch:], *data[axis + 1 :])
 
     def batch_of(self, indices: Sequence[Dim]) -> int:
-        """Count `batch_dims` from the start."""
+        """Return `batch_dims`, counted from the start."""
         rank, batch = len(indices), self.batch_dims
         if not -rank <= batch <= rank:
             raise ShapeError(

@@ -1,4 +1,4 @@
-"""Elements taken out of an array by indices: GatherElements-6, GatherND-5 and -8."""
+"""Elements read from an array by indices: GatherElements-6, GatherND-5 and -8."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class GatherND8(Operation):
     formula = "data {shape[data]}, indices {shape[indices]}, batch_dims {self.batch_dims}"
     sharing = Sharing.PART
     joins_batch: ClassVar[bool] = False
-    """Whether the batch axes become one in the output."""
+    """Whether the batch axes are merged in the output."""
 
     batch_dims: int = attribute(integer(0), 0)
 

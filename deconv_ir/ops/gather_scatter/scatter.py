@@ -1,4 +1,4 @@
-"""Elements put into an array: Scatter(ND|Elements)Update by indices, SliceScatter by a slice."""
+"""Elements written to an array: Scatter(ND|Elements)Update by indices, SliceScatter by a slice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from deconv_ir.ops.shape.slicing import Slice
 
 
 class Reduction(enum.Enum):
-    """How an update is combined with the element that is there."""
+    """The function that combines an update with the old element."""
 
     NONE = "none"
     SUM = "sum"
@@ -85,7 +85,7 @@ def _misfit(updates: Shape, wanted: Shape) -> ShapeError:
 
 
 def _axis(data: TensorInfo, indices: TensorInfo, axis: TensorInfo) -> int | None:
-    """Check indices and axis; return the axis counted from the start, where that is known."""
+    """Check indices and axis; return the axis counted from the start, if it is known."""
     check_type(indices, "indices", "integer")
     check_type(axis, "axis", "integer")
     found = known_integer(axis, "axis")
@@ -153,14 +153,14 @@ class ScatterNDUpdate3(_Scatter):
 
 
 def check_depth(depth: int, data: Sequence[Dim]) -> None:
-    """Require a tuple of indices to name no more axes than there are."""
+    """Require a tuple of indices not to have more elements than the data has axes."""
     if depth > len(data):
         message = f"indices name {depth} axes, the data has {len(data)}"
         raise ShapeError(message, expected=f"<= {len(data)}", actual=depth, rule="rank")
 
 
 def index_tuples(indices: Array, shape: Sequence[int], first: int) -> tuple[Array, ...]:
-    """Split the tuples of indices into one array an axis, from axis `first` on."""
+    """Split the tuples of indices into one array for each axis, from axis `first` on."""
     return tuple(
         wrap_indices(indices[..., i], shape[first + i], f"axis {first + i}")
         for i in range(indices.shape[-1])
@@ -234,7 +234,7 @@ class ScatterElementsUpdate3(_Scatter):
 
 
 def _neutral(reduction: Reduction, dtype: Any) -> Any:
-    """Return the number that changes nothing."""
+    """Return the neutral element of a reduction."""
     if reduction is Reduction.PROD:
         return 1
     if reduction not in (Reduction.MIN, Reduction.MAX):

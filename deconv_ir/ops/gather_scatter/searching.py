@@ -1,4 +1,4 @@
-"""OpenVINO Bucketize-3, SearchSorted-15 and Unique-10: places in sorted values."""
+"""OpenVINO Bucketize-3, SearchSorted-15 and Unique-10: search in sorted values."""
 
 from __future__ import annotations
 

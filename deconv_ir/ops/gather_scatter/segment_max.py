@@ -70,7 +70,7 @@ class SegmentMax(Operation):
             kind = inputs[0].dtype
             fill = np.iinfo(kind).min if kind.kind in "iu" else np.finfo(kind).min
         output = np.full((count, *data.shape[1:]), fill, data.dtype)
-        kept = ids < count  # further segments are dropped
+        kept = ids < count  # other segments are dropped
         firsts = np.flatnonzero(np.diff(ids[kept], prepend=-1))
         if len(firsts):
             output[ids[firsts]] = np.maximum.reduceat(data[kept], firsts, axis=0)

@@ -15,14 +15,14 @@ from deconv_ir.ops.values import as_dim
 
 
 class Extreme(enum.Enum):
-    """Which elements are picked."""
+    """The elements that are selected."""
 
     MAX = "max"
     MIN = "min"
 
 
 class Order(enum.Enum):
-    """Their order."""
+    """The order of the selected elements."""
 
     NONE = "none"
     INDEX = "index"
@@ -36,8 +36,8 @@ _EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
 class TopK1(Operation):
     """The k greatest or smallest elements along an axis, and their positions."""
 
-    # Of equal elements the first one counts as the greater, or the smaller; NaN counts as greater
-    # than any number.
+    # The first of equal elements is considered the greater, or the smaller; NaN is considered
+    # greater than any number.
 
     formula = "data {shape[data]}, k {element[k]} in place of axis {self.axis}"
 
@@ -121,6 +121,6 @@ class NonZero(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         if not data.ndim:
-            # A scalar has no axes, yet one column if it is not 0.
+            # A scalar has no axes, but one column if it is not 0.
             return (np.zeros((0, int(data != 0)), self.output_type.numpy()),)
         return (np.stack(np.nonzero(data)).astype(self.output_type.numpy()),)

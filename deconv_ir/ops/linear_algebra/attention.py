@@ -84,7 +84,7 @@ class Einsum(Operation):
 
 
 def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
-    """Match the dims of each label, and put them in the order of the output."""
+    """Match the dims of each label, and return them in the order of the output."""
     dims: dict[str, Dim] = {}
     ellipsis: Shape = ()
     for i, (labels, info) in enumerate(zip(parts, inputs, strict=True)):
@@ -105,7 +105,7 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
         ]
         own: dict[str, Dim] = {}
         for label, dim in pairs:
-            if label in own:  # a diagonal; between inputs, 1 goes with any extent
+            if label in own:  # a diagonal; between inputs, 1 is broadcast
                 common = intersect_dims(own[label], dim)
             else:
                 common = broadcast_dim(dims[label], dim) if label in dims else dim
@@ -164,13 +164,13 @@ class ScaledDotProductAttention(TakesOut):
         from deconv_ir.ops.normalization.softmax import Softmax8
 
         query, key, value = map(widen, inputs[:3])
-        # Without any width the products are 0, whatever they are scaled by.
+        # If the width is 0 the products are 0, for any scale.
         scale: Any = 1 / math.sqrt(max(1, query.shape[-1]))
         if len(inputs) > 4:
             scale = only(widen(inputs[4]), "scale")
         mask = inputs[3] if len(inputs) > 3 else None
         if mask is not None and mask.dtype != bool:
-            # A zero is how converters write that there is none.
+            # Converters write a zero for an absent mask.
             mask = None if mask.size == 1 and not mask.any() else widen(mask)
         with np.errstate(all="ignore"):
             if not self.causal:

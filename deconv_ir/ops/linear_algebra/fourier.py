@@ -27,7 +27,7 @@ from deconv_ir.ops.values import as_dims, unknown_dims
 
 
 class _Fourier(Operation):
-    """A transform along axes; `signal_size` cuts the data, or fills it with zeros, first."""
+    """A transform along axes, after the data is cropped or zero-padded to `signal_size`."""
 
     formula = "data {shape[data]}, axes {value[axes]}"
 
@@ -71,7 +71,7 @@ class _Fourier(Operation):
 
     @staticmethod
     def _sizes(inputs: Infos, count: int) -> tuple[Dim, ...]:
-        """Return the signal sizes; -1: as the data has it."""
+        """Return the signal sizes; -1: the extent of the data."""
         if len(inputs) < 3:
             return (-1,) * count
         length = axis_count(inputs[2])
@@ -97,7 +97,7 @@ class _Fourier(Operation):
         sizes: Any = integers(inputs[2]) if len(inputs) > 2 else (-1,) * len(axes)
         known = [TensorInfo((len(v),), None, tuple(v)) for v in map(integers, inputs[1:])]
         output = static(self.infer([TensorInfo(data.shape), *known], context)[0].shape)
-        if 0 in output or 0 in data.shape:  # no element, or sums of none
+        if 0 in output or 0 in data.shape:  # no elements, or empty sums
             return (np.zeros(output, inputs[0].dtype),)
         if self.complex_in:
             data = data[..., 0] + 1j * data[..., 1]

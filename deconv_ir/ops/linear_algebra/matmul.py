@@ -59,7 +59,7 @@ class MatMul(Operation):
     transpose_a: bool = attribute(boolean(), False)
     transpose_b: bool = attribute(boolean(), False)
 
-    # Of a tile: the columns that it has; None: all.
+    # The columns of a tile; None: all.
     columns: Span | None = field(default=None)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -165,9 +165,9 @@ class MatMul(Operation):
     def prepare_fused(
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
-        """Pack a constant matrix on the right; sums begin with a number a column.
+        """Pack a constant matrix on the right; sums begin with one number per column.
 
-        An activation is applied while its results are in cache.
+        An activation is applied while the sums are in cache.
         """
         from deconv_ir.kernels.activation import Activation
         from deconv_ir.kernels.products import pack_matrix
@@ -190,7 +190,7 @@ class MatMul(Operation):
         return True
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what threads pack at once."""
+        """Count the packed blocks of all threads."""
         from deconv_ir.kernels.products import scratch_bytes
 
         a, b = static(inputs[0].shape), inputs[1].shape
@@ -252,7 +252,7 @@ class _PackedProduct(Kernel):
             self._packed.multiply(rows, self._bias, self._activation, out.reshape(-1, width))
             return (out,)
         product = self._packed.multiply(rows, self._bias, self._activation)
-        more = max(0, self._axes - a.ndim)  # where the addend has more axes than the product
+        more = max(0, self._axes - a.ndim)  # the addend may have more axes than the product
         product = product.reshape(*(1,) * more, *a.shape[:-1], width)
         if columns is not None:
             product = product[..., slice(*columns)]

@@ -25,7 +25,7 @@ _FRAMES = ("frame_size", "frame_step")
 
 
 def _check_frames(inputs: Infos, window: TensorInfo) -> tuple[int | None, int | None]:
-    """Check frame_size and frame_step, and return them as far as they are known."""
+    """Check frame_size and frame_step, and return their known values."""
     for info, name in zip(inputs, _FRAMES, strict=True):
         check_single(info, name, "integer")
     size, step = (known_integer(i, n) for i, n in zip(inputs, _FRAMES, strict=True))
@@ -41,7 +41,7 @@ def _check_frames(inputs: Infos, window: TensorInfo) -> tuple[int | None, int | 
 
 
 def _padded(window: Array, size: int) -> Any:
-    """Return a window with zeros on both sides, as long as a frame."""
+    """Return a window zero-padded on both sides to the length of a frame."""
     before = (size - len(window)) // 2
     return np.pad(widen(window), (before, size - len(window) - before))
 

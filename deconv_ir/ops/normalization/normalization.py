@@ -38,7 +38,7 @@ from deconv_ir.ops.tile_rules import along_axes
 
 
 class _Normalization(Operation):
-    """Shape and type are those of the data."""
+    """An operation that keeps the shape and type of the data."""
 
     formula = "the shape of data, {shape[data]}"
 
@@ -61,16 +61,16 @@ class _Standardizing(_Normalization, abc.ABC):
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
     ) -> Callable[[Arrays, Array | None], Array]:
-        """Return what computes the output from inputs in their working precision."""
+        """Return a function that computes the output from inputs in their working precision."""
         found = standardizer(shape, dtype, self.how(len(shape), axes), scratch_bytes)
         return lambda arrays, out: found(arrays[0], out)
 
     def known_axes(self, inputs: Infos) -> tuple[int, ...] | None:
-        """Return the elements of the input `axes`, none if there is none; None: not known."""
+        """Return the elements of the input `axes`, () without that input; None: not known."""
         return known_integers(inputs[1]) if "axes" in self.inputs else ()
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array where neither elements nor axes are in another order or type."""
+        """Write to an array if its type and order of axes are those of the computation."""
         axes, element_type = self.known_axes(inputs), output.element_type
         if axes is None or element_type is None or not keeps_type(element_type):
             return False
@@ -86,7 +86,7 @@ class _Standardizing(_Normalization, abc.ABC):
         self.function(out.shape, axes, out.dtype, context.scratch_bytes)(inputs, out)
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Find once what is computed, where the axes are known."""
+        """Prepare the function once if the axes are known."""
         axes, element_type = self.known_axes(inputs), inputs[0].element_type
         if axes is None or element_type is None or not keeps_type(element_type):
             return super().bind(inputs, outputs, context)
@@ -120,7 +120,7 @@ class _Standardizing(_Normalization, abc.ABC):
             return (narrow(found([data, *map(widen, inputs[1:])], None), inputs[0].dtype),)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what `standardizer` makes takes."""
+        """Count the temporary arrays of `standardizer`."""
         return standardizer_bytes(inputs[0], context)
 
 
@@ -147,7 +147,7 @@ class MVN1(_Standardizing):
         return (TensorInfo(inputs[0].shape, element_type),)
 
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Return what is computed: eps is added inside the root, as OpenVINO does."""
+        """Return the parameters; eps is added inside the root, as in OpenVINO."""
         axes = self.reduction_axes or tuple(range(1 if self.across_channels else 2, rank))
         return Standardizing(axes, self.eps, EpsMode.INSIDE_SQRT, self.normalize_variance)
 
@@ -168,7 +168,7 @@ class MVN6(_Standardizing):
         return _keep_shape(inputs)
 
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Return what is computed."""
+        """Return the parameters."""
         axes = normalize_axes(axes, rank)
         return Standardizing(axes, self.eps, self.eps_mode, self.normalize_variance)
 
@@ -201,7 +201,7 @@ class GroupNormalization(_Standardizing):
         return (TensorInfo(data.shape, element_type),)
 
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
-        """Return what is computed for rows of groups."""
+        """Return the parameters for rows of groups."""
         return Standardizing((2,), self.epsilon)
 
     def seen_axes(self, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -216,7 +216,7 @@ class GroupNormalization(_Standardizing):
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
     ) -> Callable[[Arrays, Array | None], Array]:
-        """Return what normalises groups, and scales channels."""
+        """Return a function that normalises groups and scales channels."""
         from deconv_ir.kernels import empty
         from deconv_ir.kernels.runtime.extension import compiled_module
 
@@ -296,7 +296,7 @@ class BatchNormInference5(BatchNormInference1):
 
 
 class EpsRule(enum.Enum):
-    """How NormalizeL2 keeps from dividing by 0."""
+    """The rule by which NormalizeL2 avoids a division by 0."""
 
     ADD = "add"
     MAX = "max"
@@ -364,7 +364,7 @@ class LRN(_OverAxes):
 
 
 def _window_sum(data: Array, axis: int, size: int) -> Any:
-    """Add up `size` neighbours along an axis, with as many on both sides."""
+    """Sum `size` neighbours along an axis, centered at each element."""
     extent = data.shape[axis]
     result = np.zeros_like(data)
     half = (size - 1) // 2

@@ -13,7 +13,7 @@ from deconv_ir.ops.checks import check_type, normalize_axis
 from deconv_ir.ops.numeric import narrow, np, widen, widened_bytes
 from deconv_ir.ops.tile_rules import along_axes
 
-# Bytes of a float.
+# Size of a float in bytes.
 _WIDEST = 8
 
 
@@ -37,7 +37,7 @@ class _Softmax(TakesOut):
         return along_axes(self, boxes, (axis,), inputs, outputs)
 
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
-        """Subtract the greatest element along the axis first; narrow floats are widened."""
+        """Subtract the maximum along the axis first; narrow floats are widened."""
         from deconv_ir.kernels.normalization import softmax
 
         (data,) = inputs
@@ -51,7 +51,7 @@ class _Softmax(TakesOut):
                 shifted = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
                 found = self.finish(shifted, axis)
             del shifted
-        del wide  # The rounded result takes its memory.
+        del wide  # The rounded result reuses its memory.
         return narrow(found, data.dtype)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
@@ -87,7 +87,7 @@ class LogSoftmax(_Softmax):
     axis: int = attribute(integer(), 1)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what is summed, too."""
+        """Count the summands, too."""
         summed = element_count(static(outputs[0].shape)) * _WIDEST
         return summed + widened_bytes(outputs[0])
 

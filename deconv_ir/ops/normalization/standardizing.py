@@ -1,4 +1,4 @@
-"""Mean and deviation taken off arrays, block by block."""
+"""Standardisation of arrays by mean and deviation, block by block."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.numeric import np, widened_bytes, working_dtype
 
-# Elements that a thread works on at once, and the least that are squared at once.
+# Elements that a thread processes at once, and the minimum that it squares at once.
 _BLOCK = 1 << 16
 _LEAST_SQUARED = 1 << 11
 
 
 class EpsMode(enum.Enum):
-    """Where eps is added."""
+    """The position of eps in the formula."""
 
     INSIDE_SQRT = "inside_sqrt"
     OUTSIDE_SQRT = "outside_sqrt"
 
 
 class Standardizing(NamedTuple):
-    """The axes of mean and variance, what is added to the variance, and whether to divide."""
+    """The axes of mean and variance, the epsilon, and whether to divide by the deviation."""
 
     axes: tuple[int, ...]
     eps: float
@@ -36,7 +36,7 @@ class Standardizing(NamedTuple):
     variance: bool = True
 
     def factor(self, variance: Array) -> Array:
-        """Return what deviations from the mean are multiplied by, in f64."""
+        """Return the factor of deviations from the mean, in f64."""
         if not self.variance:
             return np.ones_like(variance)
         if self.mode is EpsMode.INSIDE_SQRT:
@@ -49,8 +49,8 @@ def standardizer(
 ) -> Callable[[Array, Array | None], Array]:
     """Return a function that standardizes arrays of one shape, of f32 or f64.
 
-    `scratch_bytes` is a bound on what is squared at once; to be called without NumPy's
-    warnings, with a contiguous array to write to, which may be the first, or None.
+    `scratch_bytes` bounds the temporary array of squares.  The function is called without NumPy's
+    warnings, with the data and a contiguous array for the result (or None), which may be the data.
     """
     kept = len(shape) - len(how.axes)
     last = tuple(range(kept, len(shape)))
@@ -117,7 +117,7 @@ def _compiled(row: int, how: Standardizing, data: Array, out: Array | None) -> A
 
 
 def _squared_elements(scratch_bytes: int, width: int) -> int:
-    """Return how many elements a thread squares at once."""
+    """Return the number of elements that a thread squares at once."""
     from deconv_ir.kernels import get_threads
 
     return max(_LEAST_SQUARED, min(_BLOCK, scratch_bytes // (get_threads() * width)))
@@ -134,7 +134,7 @@ def _sum_of_squares(rows: Array, at_once: int) -> Any:
 
 
 def standardizer_bytes(data: TensorInfo, context: Context) -> int:
-    """Return the bytes of what comes and goes, with copies in f32 of narrow floats."""
+    """Return the bytes of temporary arrays, including copies in f32 of narrow floats."""
     from deconv_ir.kernels import get_threads
 
     if data.element_type is None:

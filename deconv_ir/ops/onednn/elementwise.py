@@ -24,7 +24,7 @@ BINARY = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "Square
 
 
 class Binary(Composite):
-    """Two arrays of any float types, computed in f32 where they are not the same."""
+    """Two arrays of any float types, computed in f32 if the types differ."""
 
     computes: ClassVar[str]
 
@@ -71,7 +71,7 @@ class BiasAdd(Composite):
 
 
 class Accumulation(enum.Enum):
-    """The precision that oneDNN may sum in; sums are in f32 here, whatever is allowed."""
+    """The precision in which oneDNN may sum; here, sums are always in f32."""
 
     STRICT = "strict"
     RELAXED = "relaxed"
@@ -175,7 +175,7 @@ class OneDNNHardSigmoid(_Unary):
 
 
 class GeluKind(enum.Enum):
-    """How GELU is computed."""
+    """The formula of GELU."""
 
     ERF = "gelu_erf"
     TANH = "gelu_tanh"
@@ -193,7 +193,7 @@ class OneDNNGelu(_Unary):
 
 
 def align_slope(program: Program, slope: Ref, data: Ref, *, channels_last: bool) -> Ref:
-    """Let a list of slopes, one for each channel, broadcast to the data."""
+    """Reshape a list of slopes, one for each channel, to broadcast to the data."""
     shape = program.infos[slope].shape
     if channels_last or program.rank(slope) != 1 or shape == (1,):
         return slope
@@ -259,7 +259,7 @@ class _Reduce(Composite):
     keep_dims: bool = attribute(boolean(), False)
 
     def program(self, program: Program) -> Sequence[Ref]:
-        """Take the axes from the input or from the attribute."""
+        """Read the axes from the input or from the attribute."""
         axes = 1 if program.count > 1 else program.constant(self.axes or ())
         data = program.wide(0)
         found = program.add(type(self).computes, data, axes, keep_dims=self.keep_dims)
@@ -296,7 +296,7 @@ class Dropout(Operation):
         return (found, found._replace(element_type=U8))[: self.output_count]
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Pass on the input, and ones."""
+        """Return the input, and ones as mask."""
         import numpy as np
 
         probability = float(only(inputs[3], "probability"))

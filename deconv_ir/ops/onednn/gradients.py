@@ -197,7 +197,7 @@ class LogSoftmaxBackward(_SoftmaxGradient):
 
 
 def _other_axes(program: Program, layout: DataFormat) -> tuple[list[int], int]:
-    """Return all axes of the first input but that of the channels, and that one."""
+    """Return all axes of the first input except that of the channels, and the latter."""
     rank = program.rank(0)
     if rank < 2:
         raise ShapeError(f"rank 2 or greater is needed, found {rank}", rule="rank")
@@ -265,10 +265,10 @@ class _Normalization(Composite):
         ----------
         program : Program
         shape, gamma_shape : sequence of int
-            Of mean and variance, and of gamma, so that they broadcast to src.
+            Shapes of mean and variance, and of gamma, that broadcast to src.
         gamma : Term or None
         axes : pair of sequences of int
-            Those that were normalised over, and those that gamma was broadcast along.
+            Axes of the normalisation, and axes along which gamma was broadcast.
         """
         x, grad = (Term(program, program.wide(ref)) for ref in (0, 1))
         mean, variance = (

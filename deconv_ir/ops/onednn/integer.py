@@ -34,9 +34,9 @@ class OnIntegers(Operation):
     ----------
     operation : Operation
     data, weights : Dequantize
-        What stands before its first two inputs.
+        The operations before its first two inputs.
     element_type : ElementType
-        That in which the operation takes them: f32, or what a TypeCast between makes of it.
+        Type of the operation's inputs: f32, or the type of a TypeCast in between.
     """
 
     inputs = ("src", "weights", "bias")
@@ -89,7 +89,7 @@ class OnIntegers(Operation):
         return (narrow(result, to.numpy()),)
 
     def _summed(self) -> Operation:
-        """Return the operation as it keeps the type of the sums."""
+        """Return the operation with the type of the sums."""
         typed = "output_type" in self.operation.fields
         return self.operation.replace(output_type=None) if typed else self.operation
 
@@ -121,10 +121,10 @@ def _output_axis(operation: Operation, rank: int) -> int:
 
 
 def on_integers(graph: Graph) -> Graph:
-    """Return a graph whose operations on dequantized tensors take the quantized ones.
+    """Return a graph whose operations on dequantized tensors read the quantized ones.
 
-    Each keeps its layer, name and output; the Dequantize layers stay, and run if
-    something else needs them.
+    Each operation keeps its layer, name and output; the Dequantize layers remain, and run if other
+    layers need them.
     """
     layers = list(graph.layers)
     sources = graph.topology.sources
@@ -176,7 +176,7 @@ def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | Non
 
 
 def _dequantize_before(graph: Graph, source: tuple[int, int] | None) -> int | None:
-    """Return the Dequantize to f32 that a tensor comes from, perhaps through a TypeCast."""
+    """Return the Dequantize to f32 that produces a tensor, possibly through a TypeCast."""
     sources = graph.topology.sources
     if source is not None and graph.layers[source[0]].type == "TypeCast":
         source = sources[source[0]][0] if sources[source[0]] else None

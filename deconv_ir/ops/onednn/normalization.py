@@ -168,7 +168,7 @@ class GroupNorm(ByChannel):
 
 
 class Interpolation(enum.Enum):
-    """How to interpolate; `linear` and its like go by the number of axes."""
+    """The interpolation mode; `linear` and its like depend on the number of axes."""
 
     NEAREST = "nearest"
     LINEAR = "linear"
@@ -177,7 +177,7 @@ class Interpolation(enum.Enum):
 
 
 class CoordinateMode(enum.Enum):
-    """How a coordinate in the output becomes one in the data."""
+    """The mapping of coordinates in the output to coordinates in the data."""
 
     HALF_PIXEL = "half_pixel"
     ALIGN_CORNERS = "align_corners"
@@ -195,7 +195,7 @@ class OneDNNInterpolate(ByChannel):
     scales: tuple[float, ...] | None = attribute(numbers(), None)
 
     def program(self, program: Program) -> Sequence[Ref]:
-        """Find the sizes, and interpolate in f32; a tie of nearest goes up."""
+        """Find the sizes, and interpolate in f32; `nearest` rounds ties up."""
         from deconv_ir.ops.resample.interpolate import ShapeCalculation
 
         data = self.enter(program, 0)
@@ -223,7 +223,7 @@ class OneDNNInterpolate(ByChannel):
 
 
 def settings(mode: Interpolation, coordinates: CoordinateMode) -> Settings:
-    """Return how to interpolate; a tie of nearest goes up."""
+    """Return the settings of the interpolation; `nearest` rounds ties up."""
     nearest = mode is Interpolation.NEAREST
     half = coordinates is CoordinateMode.HALF_PIXEL
     return Settings(
@@ -243,7 +243,7 @@ def check_sizes(
     Raises
     ------
     ShapeError
-        Both are missing, or there are more, or fewer.
+        Both are missing, or their number is wrong.
     """
     given = sizes or scales
     if given is None:
@@ -259,7 +259,7 @@ def check_sizes(
 
 
 def scaled(extents: Sequence[int], scales: Sequence[float]) -> tuple[int, ...]:
-    """Return extents times scales, in f32 as oneDNN counts, rounded down: 100 by 0.29 is 29."""
+    """Return extents times scales, in f32 as in oneDNN, rounded down: 100 by 0.29 is 29."""
     factors = rounded(scales, F32) or scales
     products = tuple(x * s for x, s in zip(extents, factors, strict=True))
     return tuple(map(math.floor, rounded(products, F32) or products))
@@ -272,7 +272,7 @@ class TypeCast(Composite):
     output_type: ElementType | None = attribute(element_type(), None)
 
     def program(self, program: Program) -> Sequence[Ref]:
-        """Convert; an array of the same type is passed on."""
+        """Convert; an array of the same type is returned unchanged."""
         to = self.output_type or program.infos[0].element_type
         if to is None or to is program.infos[0].element_type:
             return (0,)
@@ -291,7 +291,7 @@ class GenIndex(Composite):
     axis: int = attribute(integer())
 
     def program(self, program: Program) -> Sequence[Ref]:
-        """Count, and broadcast to the shape of the input."""
+        """Number the elements, and broadcast to the shape of the input."""
         shape = program.shape(0)
         axis = normalize_axis(self.axis, len(shape))
         bounds = [program.constant((value,), shape=()) for value in (0, shape[axis], 1)]

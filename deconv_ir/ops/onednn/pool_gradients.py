@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _PoolGradient(Operation, abc.ABC):
-    """Sums, for each element of src, over the windows that it is in, one tap at a time."""
+    """The gradient of src: for each element, the sum over its windows, tap by tap."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
@@ -79,7 +79,7 @@ class _PoolGradient(Operation, abc.ABC):
         return convolution_axis(axis, data, kernel, self.auto_pad)
 
     def taps(self, shape: tuple[int, ...], grad: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the taps that meet data: which windows, and where each is in src."""
+        """Iterate over the taps that read data: the indices of windows and of elements of src."""
         axes, geometry = self._geometry(shape, grad)
         rows = [
             list(_taps(axis, g, k, x))
@@ -112,7 +112,7 @@ class _PoolGradient(Operation, abc.ABC):
         """Add the gradients of the windows to `result`; all are [N, C, spatial...]."""
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the sums, what `sum` makes of diff_dst, and copies in a wider type."""
+        """Count the sums, temporary arrays of `sum`, and copies in a wider type."""
         source = element_count(static(outputs[0].shape))
         grad = element_count(static(inputs[self.inputs.index("diff_dst")].shape))
         from deconv_ir.ops.numeric import working_dtype
@@ -126,13 +126,13 @@ class _PoolGradient(Operation, abc.ABC):
 
     @abc.abstractmethod
     def bytes_of_window(self, itemsize: int) -> int:
-        """Return the temporary bytes for each window, given those of an element."""
+        """Return the temporary bytes of each window, given the size of an element."""
 
 
 def _taps(
     axis: Axis, geometry: AxisGeometry, kernel: int, extent: int
 ) -> Iterator[tuple[slice, slice]]:
-    """Iterate over the taps of one axis that meet data; a kernel may be mostly in the pads."""
+    """Iterate over the taps of one axis that read data; most of a kernel may be in the pads."""
     stride, dilation, begin = axis.stride, axis.dilation, geometry.pad_begin
     met: set[int] = set()
     for y in range(geometry.output):
@@ -156,7 +156,7 @@ class MaxPoolBackward(_PoolGradient):
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
 
     def source_shape(self, inputs: Infos) -> Shape:
-        """Return that of the first input."""
+        """Return the shape of the first input."""
         return inputs[0].shape
 
     def _geometry(
@@ -170,11 +170,11 @@ class MaxPoolBackward(_PoolGradient):
         return _PoolGradient._geometry(self, shape, grad)
 
     def bytes_of_window(self, itemsize: int) -> int:
-        """Count the maximum, what a tap adds, and flags."""
+        """Count the maximum, the contribution of a tap, and flags."""
         return 2 * itemsize + 4
 
     def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
-        """Find the maxima, then the first tap that has each."""
+        """Find the maxima, then the first tap that equals each."""
         import numpy as np
 
         data, grad = arrays
@@ -196,7 +196,7 @@ class AvgPoolBackward(_PoolGradient):
     exclude_pad: bool = attribute(boolean())
     src_shape: tuple[int, ...] | None = attribute(integers(0), None)
     declared_shape: tuple[int, ...] | None = attribute(integers(0), None)
-    """The output's declared shape, which decides where no other shape is given."""
+    """The output's declared shape, used if no other shape is given."""
 
     def source_shape(self, inputs: Infos) -> Shape:
         """Return src_shape, from the input or else from the attribute."""
@@ -206,7 +206,7 @@ class AvgPoolBackward(_PoolGradient):
         return stated_shape("src_shape", "second", self.src_shape, self.declared_shape)
 
     def bytes_of_window(self, itemsize: int) -> int:
-        """Count the share of an element."""
+        """Count the quotient of a window."""
         return itemsize
 
     def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:

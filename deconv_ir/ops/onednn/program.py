@@ -32,13 +32,13 @@ class Literal(NamedTuple):
     shape: tuple[int, ...]
 
     def info(self) -> TensorInfo:
-        """Return what inference knows of it."""
+        """Return the inferred info of the constant."""
         if self.element_type.is_float:
             return TensorInfo(self.shape, self.element_type, None, self.values)
         return TensorInfo(self.shape, self.element_type, tuple(map(int, self.values)))
 
     def array(self) -> Array:
-        """Return it as an array."""
+        """Return the constant as an array."""
         import numpy as np
 
         return np.array(self.values).astype(self.element_type.numpy()).reshape(self.shape)
@@ -63,7 +63,7 @@ class Program:
     Attributes
     ----------
     infos : list of TensorInfo
-        Of every tensor.
+        The infos of all tensors.
     steps : list of Step
     """
 
@@ -105,7 +105,7 @@ class Program:
         Raises
         ------
         ShapeError
-            It is not static.
+            The shape is not static.
         """
         found = self.infos[ref].shape
         if not is_static(found):
@@ -124,7 +124,7 @@ class Program:
         return self.cast(ref, F32) if self.infos[ref].element_type in (F16, BF16) else ref
 
     def cast(self, ref: Ref, element_type: ElementType | None) -> Ref:
-        """Convert to an element type, if it is known and another one."""
+        """Convert to an element type, if it is known and differs."""
         if element_type is None or self.infos[ref].element_type is element_type:
             return ref
         return self.add("Convert", ref, destination_type=element_type)
@@ -136,7 +136,7 @@ class Program:
         return self.add("Transpose", ref, self.constant(order))
 
     def reshape(self, ref: Ref, shape: Sequence[int]) -> Ref:
-        """Give the elements another shape."""
+        """Change the shape of a tensor."""
         return self.add("Reshape", ref, self.constant(shape), special_zero=False)
 
     def to_ncx(self, ref: Ref) -> Ref:
@@ -162,7 +162,7 @@ class Program:
 
 
 class Composite(Operation, abc.ABC):
-    """An operation that is a program of others."""
+    """An operation that is a program of other operations."""
 
     checks_values = False
 
@@ -200,7 +200,7 @@ class Composite(Operation, abc.ABC):
         return call
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count all tensors of the program but its inputs and outputs."""
+        """Count all tensors of the program except its inputs and outputs."""
         program, refs = self.build(inputs, context)
         total = 0
         for ref in range(program.count, len(program.infos)):
@@ -215,7 +215,7 @@ class Composite(Operation, abc.ABC):
         return total + most
 
     def work(self, inputs: Infos, output: TensorInfo) -> int | None:
-        """Sum the work of the steps that count theirs."""
+        """Sum the work of the steps that report theirs."""
         program, _ = self.build(inputs, Context())
         counts = [
             step.operation.work([program.infos[i] for i in step.inputs], program.infos[at])

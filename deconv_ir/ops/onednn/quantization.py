@@ -22,7 +22,7 @@ _MOST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
 class QuantizationType(enum.Enum):
-    """The parts of a tensor that have a scale of their own."""
+    """The parts of a tensor with separate scales."""
 
     PER_TENSOR = "per_tensor"
     PER_CHANNEL = "per_channel"
@@ -30,7 +30,7 @@ class QuantizationType(enum.Enum):
 
 
 class Quantization(Operation):
-    """The base of the four operations: one scale and zero point a tensor, channel or group."""
+    """The base of the four operations: one scale and zero point per tensor, channel or group."""
 
     family: ClassVar[str] = "any"
 
@@ -42,12 +42,12 @@ class Quantization(Operation):
     output_type: ElementType | None = attribute(element_type(), None)
 
     def check_output(self) -> None:
-        """Require an output of a type that the operation makes.
+        """Require an output of a type that the operation supports.
 
         Raises
         ------
         ShapeError
-            It has none, or another one.
+            The type is missing or not supported.
         """
         to = self.output_type
         quantizes = self.family == "float"
@@ -61,12 +61,12 @@ class Quantization(Operation):
             )
 
     def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape that scales and zero points have for data of a shape.
+        """Return the shape of scales and zero points, given that of the data.
 
         Raises
         ------
         ShapeError
-            There is no such axis, or the groups do not divide the shape.
+            The axis does not exist, or the groups do not divide the shape.
         """
         if self.qtype is QuantizationType.PER_TENSOR:
             return (1,) * len(shape)
@@ -91,12 +91,12 @@ class Quantization(Operation):
         return tuple(n // g for n, g in zip(shape, groups, strict=True))
 
     def check_count(self, name: str, count: int, shape: Shape) -> None:
-        """Require as many scales or zero points as the data has channels (or 1, or groups).
+        """Require one scale or zero point for each channel (or group), or a single one.
 
         Raises
         ------
         ShapeError
-            There are more, or fewer.
+            The number is wrong.
         """
         if not is_static(shape):
             return
@@ -117,7 +117,7 @@ class Quantization(Operation):
             )
 
     def spread(self, values: Array, shape: tuple[int, ...]) -> Array:
-        """Give scales or zero points a shape that broadcasts to the data, in f64."""
+        """Reshape scales or zero points to broadcast to the data, in f64."""
         import numpy as np
 
         found: Array = values.astype(np.float64).reshape(self.parameter_shape(shape))
@@ -135,7 +135,7 @@ class Quantization(Operation):
 
 
 def quantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -> Array:
-    """Return ``round(data / scale + zp)``, half to even, cut to the range of the type.
+    """Return ``round(data / scale + zp)``, half to even, clipped to the range of the type.
 
     NaN becomes 0 in an integer type.
     """
@@ -143,7 +143,7 @@ def quantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -> 
 
     dtype = to.numpy()
     with np.errstate(all="ignore"):
-        levels = np.asarray(data.astype(np.float64) / scales + zps)  # of a scalar, too
+        levels = np.asarray(data.astype(np.float64) / scales + zps)  # an array for a scalar, too
         if to.is_float:
             most = _MOST[to.name]
             np.clip(levels, -most, most, out=levels)
@@ -187,7 +187,7 @@ class StaticQuantization(Quantization):
         return self.replace(scales=(self.scales * times)[:channels], zps=zps)
 
     def parameters(self, shape: tuple[int, ...]) -> tuple[Array, Array | int]:
-        """Return scales, as f32 holds them, and zero points."""
+        """Return scales, rounded to f32, and zero points."""
         import numpy as np
 
         scales = self.spread(np.array(self.scales, np.float32), shape)
@@ -219,7 +219,7 @@ class _Dynamic(Quantization):
     mask: int | None = attribute(integer(0), None)
 
     def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Bit i of the mask, if there is one: dim i has scales of its own."""
+        """Bit i of the mask, if present, means separate scales along dim i."""
         if self.mask is None:
             return Quantization.parameter_shape(self, shape)
         if self.mask >> len(shape) or self.qtype is not QuantizationType.PER_TENSOR:
@@ -232,7 +232,7 @@ class _Dynamic(Quantization):
         return tuple(n if self.mask >> i & 1 else 1 for i, n in enumerate(shape))
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape; the scales must fit it, and the zero points, unless there is one."""
+        """Keep the shape; the scales must fit it, and the zero points, unless there is only one."""
         check_type(inputs[0], self.inputs[0], self.family)
         self.check_output()
         shape = inputs[0].shape

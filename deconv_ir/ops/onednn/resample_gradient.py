@@ -63,10 +63,10 @@ class InterpolateBackward(Operation):
         return slice(1, rank - 1) if self.data_format is DataFormat.NXC else slice(2, rank)
 
     def _sizes(self, inputs: Infos) -> tuple[Dim, ...]:
-        """Return the spatial extents of dst, by the input, or else by sizes or scales.
+        """Return the spatial extents of dst, from the input, or else from sizes or scales.
 
-        Files write scales with six digits, 21 / 17 as 1.23529: extents of diff_dst
-        that are the product but for this rounding are taken; oneDNN takes any.
+        Files write scales with six digits, 21 / 17 as 1.23529: extents of diff_dst are accepted if
+        they equal the product up to this rounding; oneDNN accepts any.
         """
         shape, grad = inputs[0].shape, inputs[1].shape
         assert shape is not None, "called with a known rank"
@@ -87,7 +87,7 @@ class InterpolateBackward(Operation):
         return tuple(y if abs(x * s - y) <= _ROUNDING * y else size for x, s, size, y in rows)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Add up the taps of each axis, in f32; src gives its shape alone."""
+        """Sum the taps of each axis, in f32; only the shape of src is used."""
         import numpy as np
 
         from deconv_ir.ops.numeric import narrow, widen
@@ -112,7 +112,7 @@ class InterpolateBackward(Operation):
 
 
 def _gather(grad: Array, index: Array, weight: Array | None, axis: int, extent: int) -> Array:
-    """Sum, along one axis, the gradients that each element of src has a part in."""
+    """Sum, along one axis, the gradients of all outputs that an element of src contributes to."""
     import numpy as np
 
     moved = np.moveaxis(grad, axis, 0)

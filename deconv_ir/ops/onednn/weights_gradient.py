@@ -26,21 +26,21 @@ from deconv_ir.ops.windows import Windowed, static_geometry, window_axes
 class WeightsGradient(Windowed, abc.ABC):
     """The sum over n and y of small[n, a, y] * large[n, b, stride*y + dilation*k - pad].
 
-    That is element [a, b, k] of the weights.  `large` is the data of a convolution, or
+    This is element [a, b, k] of the weights.  `large` is the data of a convolution, or
     the output of a transposed one; `small` is the other.
 
     One product of matrices for each tap, summed in f32 or f64.
     """
 
     large: ClassVar[int]
-    """Which of the two inputs is `large`."""
+    """Index of the input that is `large`."""
 
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     groups: int = attribute(integer(1), 1)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
     weights_shape: tuple[int, ...] | None = attribute(integers(0), None)
     declared_shape: tuple[int, ...] | None = attribute(integers(0), None)
-    """The output's declared shape, which decides where no other shape is given."""
+    """The output's declared shape, used if no other shape is given."""
 
     @property
     @abc.abstractmethod
@@ -48,7 +48,7 @@ class WeightsGradient(Windowed, abc.ABC):
         """Whether the weights are laid out [spatial..., second, first]."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        """Check that weights of the shape that is asked for fit the two tensors."""
+        """Check that weights of the requested shape fit the two tensors."""
         element_type = merged_type(inputs[:2], self.inputs, "float")
         for info, name in zip(inputs[:2], self.inputs, strict=False):
             check_least_rank(info, name, 3)
@@ -170,7 +170,7 @@ class WeightsGradient(Windowed, abc.ABC):
         return (narrow(found, inputs[0].dtype),)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the parts that one tap multiplies, and the sums."""
+        """Count the operands of one tap, and the sums."""
         width = max(4, (inputs[0].element_type.bits if inputs[0].element_type else 32) // 8)
         shapes = [static(i.shape) for i in (*inputs[:2], outputs[0])]
         return width * (2 * sum(map(element_count, shapes[:2])) + element_count(shapes[2]))
@@ -190,7 +190,7 @@ def _share(channels: Dim, groups: int) -> Dim:
 
 
 def _overlap(axis: Axis, geometry: AxisGeometry, tap: int, extent: int) -> tuple[slice, slice]:
-    """Return the positions of `small` whose tap is in `large`, and where it is there."""
+    """Return the positions of `small` whose tap is inside `large`, and those of the tap."""
     shift = axis.dilation * tap - geometry.pad_begin
     first = max(0, -(shift // axis.stride))
     stop = min(geometry.output, (extent - 1 - shift) // axis.stride + 1)

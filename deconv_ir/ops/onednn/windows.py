@@ -23,7 +23,7 @@ _ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 
 
 class ByChannel(Composite):
-    """An operation on data with channels, first or last."""
+    """An operation on data with channels first or last."""
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
@@ -33,13 +33,13 @@ class ByChannel(Composite):
         return self.data_format is DataFormat.NXC
 
     def enter(self, program: Program, ref: Ref) -> Ref:
-        """Widen the data, and lay it out [N, C, spatial...]."""
+        """Widen the data, and transpose it to [N, C, spatial...]."""
         check_least_rank(program.infos[ref], self.inputs[0], 2)
         wide = program.wide(ref)
         return program.to_ncx(wide) if self.channels_last else wide
 
     def leave(self, program: Program, ref: Ref) -> Ref:
-        """Lay the output out as the data, in its element type."""
+        """Convert the output to the layout and element type of the data."""
         found = program.to_nxc(ref) if self.channels_last else ref
         return program.cast(found, program.infos[0].element_type)
 
@@ -53,9 +53,9 @@ class Windowed(ByChannel):
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
     def windows(self, program: Program) -> tuple[Ref, dict[str, Any]]:
-        """Return the data, and the positions of windows; what negative pads take away is cut off.
+        """Return the data, cropped by negative pads, and the positions of windows.
 
-        Operations of opsets have no negative pads, or not all runtimes have them.
+        Operations of opsets do not support negative pads, or not in all runtimes.
         """
         data = self.enter(program, 0)
         begin, end = self.pads_begin or (), self.pads_end or ()
@@ -85,7 +85,7 @@ class _Convolution(Windowed, abc.ABC):
         """Axes of output and input channels of a filter [spatial..., ...]; None: [O, I, ...]."""
 
     def filter(self, program: Program, ref: Ref) -> Ref:
-        """Lay out a filter [O, I / groups, spatial...], as OpenVINO's convolution takes it."""
+        """Transpose a filter to [O, I / groups, spatial...], as in OpenVINO's convolution."""
         check_least_rank(program.infos[ref], self.inputs[1], 3)
         found = program.wide(ref)
         rank = program.rank(found)
@@ -125,7 +125,7 @@ class _Convolution(Windowed, abc.ABC):
 
 
 def add_channels(program: Program, values: Ref, data: Ref, name: str) -> Ref:
-    """Give one value for each channel the rank of data [N, C, spatial...]."""
+    """Reshape a list of channels to the rank of data [N, C, spatial...]."""
     if program.rank(values) != 1:
         raise ShapeError(f"{name} must have rank 1", rule="bias-shape")
     rank = program.rank(data)

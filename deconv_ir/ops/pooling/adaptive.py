@@ -31,7 +31,7 @@ from deconv_ir.ops.values import as_dims
 
 
 def window_ends(x: int, y: int, positions: Sequence[int]) -> list[Span]:
-    """Return the window of each position of an axis of X elements that is pooled to Y."""
+    """Return the windows of positions of an axis of X elements that is pooled to Y."""
     return [(i * x // y, -(-(i + 1) * x // y)) for i in positions]
 
 
@@ -43,7 +43,7 @@ class AdaptiveTile(Operation):
     layer: Any = field()
     """The operation of the whole layer."""
     windows: tuple[tuple[Span, ...], ...] = field()
-    """For each axis, what the positions of the box stand for."""
+    """For each axis, the window of each position of the box."""
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         found: Arrays = self.layer.pool(inputs[0], self.windows)
@@ -51,12 +51,12 @@ class AdaptiveTile(Operation):
 
 
 class _AdaptivePool(Operation):
-    """Output element i of Y stands for the data from floor(i*X/Y) to ceil((i+1)*X/Y)."""
+    """A pooling whose window i of Y is the data from floor(i*X/Y) to ceil((i+1)*X/Y)."""
 
     formula = "data {shape[data]}, output_shape {value[output_shape]}"
 
     def pooled(self, inputs: Infos) -> Shape:
-        """Put the requested extents in the place of the spatial ones."""
+        """Replace the spatial extents by the requested ones."""
         data, target = inputs
         check_rank(data, "data", 3, 4, 5)
         check_integers(target, "output_shape", 1)
@@ -71,7 +71,7 @@ class _AdaptivePool(Operation):
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box, target = boxes[0], known_integers(inputs[1])
-        # Positions of the greatest elements count from the start of the whole data.
+        # Positions of the maxima are relative to the whole data.
         if box is None or target is None or any(boxes[1:]):
             return super().tile(boxes, inputs, outputs, context)
         spans, windows = list(box[:2]), []
@@ -100,9 +100,9 @@ class _AdaptivePool(Operation):
     def windows(
         asked: Sequence[Sequence[Span]],
     ) -> tuple[list[list[slice]], list[list[int]]]:
-        """Return the different windows of each axis, and which of them each position has.
+        """Return the distinct windows of each axis, and the index of each position's window.
 
-        An axis of X elements has fewer than 2 X of them, however many positions are asked for.
+        An axis of X elements has fewer than 2 X distinct windows for any number of positions.
         """
         different, used = [], []
         for ends in asked:
@@ -113,13 +113,13 @@ class _AdaptivePool(Operation):
 
     @staticmethod
     def cells(axes: Sequence[Sequence[slice]]) -> Iterator[tuple[Any, Any]]:
-        """Yield where each window stands among the different ones, and its data."""
+        """Yield the index of each distinct window, and the index of its data."""
         for cell in itertools.product(*map(enumerate, axes)):
             yield (..., *(at for at, _ in cell)), (..., *(window for _, window in cell))
 
     @staticmethod
     def spread(pooled: Array, used: Sequence[Sequence[int]]) -> Array:
-        """Put the result of its window at each position."""
+        """Copy the result of each window to its positions."""
         for axis, places in enumerate(used, 2):
             pooled = pooled.take(places, axis=axis)
         return pooled
@@ -156,7 +156,7 @@ class AdaptiveAvgPool(_AdaptivePool):
         result = np.empty((*wide.shape[:2], *map(len, different)), wide.dtype)
         axes = tuple(range(2, wide.ndim))
         for where, window in self.cells(different):
-            # NumPy sums in an order that gaps between rows change.
+            # The order in which NumPy sums depends on gaps between rows.
             result[where] = np.mean(np.ascontiguousarray(wide[window]), axis=axes)
         return (self.spread(narrow(result, data.dtype), used),)
 
@@ -176,7 +176,7 @@ class AdaptiveMaxPool(_AdaptivePool):
         return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
 
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
-        """Return the greatest elements, and their positions."""
+        """Return the maxima and their positions."""
         wide = widen(data)
         places = np.arange(int(np.prod(wide.shape[2:]))).reshape(wide.shape[2:])
         different, used = self.windows(windows)

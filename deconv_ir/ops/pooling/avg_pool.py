@@ -34,12 +34,12 @@ class _AvgPool(Pooling):
         return np.dtype(np.int64) if wide.kind in "iu" else wide
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what `slide` takes, and by what the sums of a plane are divided."""
+        """Count the temporary arrays of `slide`, and the divisors of a plane."""
         plane = element_count(static(outputs[0].shape)[2:])
         return self.slide_bytes(inputs, outputs, context) + 16 * plane
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
-        """Return what computes the means."""
+        """Return a function that computes the means."""
         wide = self.sum_dtype(dtype)
         windows = self.windows(shape[2:])
         divisors = self._divisors(shape[2:], context.semantics)
@@ -77,10 +77,10 @@ class _AvgPool(Pooling):
         return self.replace(placed=placed, counts=counts)
 
     def _divisors(self, extents: tuple[int, ...], semantics: Semantics) -> list[Array]:
-        """Return for each axis how many elements of each window count.
+        """Return the number of elements that each window averages, for each axis.
 
-        A window that `ceil` lets reach beyond the padding counts what is within
-        it, as in ONNX's AveragePool, to which the document refers, and in torch.
+        A window that reaches beyond the padding because of `ceil` counts only the elements inside,
+        as in torch and ONNX's AveragePool, to which the document refers.
         """
         if self.counts is not None:
             return list(map(np.array, self.counts))
@@ -94,7 +94,7 @@ class _AvgPool(Pooling):
         ]
 
     def _divides_by_kernel(self, geometry: Sequence[AxisGeometry], semantics: Semantics) -> bool:
-        """Whether every window counts whole: in OpenVINO wherever there is any padding."""
+        """Whether every window is divided by its full size: in OpenVINO if there is any padding."""
         return (
             semantics is Semantics.OPENVINO
             and not self.exclude_pad
@@ -126,12 +126,12 @@ class _AvgPool(Pooling):
 
 
 def within(axis: Axis, start: int, end: int, kernel: int) -> int:
-    """Return how many elements of a window that begins at `start` lie before `end`."""
+    """Return the number of elements before `end` of a window that begins at `start`."""
     return max(0, min(kernel, -(-(end - start) // axis.dilation)))
 
 
 def _count(axis: Axis, geometry: AxisGeometry, data: int, kernel: int, *, padding: bool) -> Array:
-    """Return how many elements of each window are data, or data and padding, on an axis."""
+    """Return the number of elements of each window in the data (and padding), on an axis."""
     if padding:
         ends = (0, geometry.pad_begin + data + geometry.pad_end)
     else:

@@ -32,7 +32,7 @@ class _MaxPool(Pooling):
     """The greatest element under a window; NaN if one is."""
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
-        """Return what computes the greatest elements."""
+        """Return a function that computes the maxima."""
         windows, wide = self.windows(shape[2:]), working_dtype(dtype)
         largest, _ = self.sliding(
             slide(np.maximum, lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes),
@@ -49,7 +49,7 @@ class _MaxPool(Pooling):
         return pool
 
     def fill_empty(self, result: Array, windows: Sequence[Window]) -> None:
-        """Give windows without any element the lowest finite number, as OpenVINO does."""
+        """Set windows without any element to the lowest finite number, as in OpenVINO."""
         if result.dtype.kind == "f":
             for axis, along in enumerate(windows, 2):
                 for gap in along.empty:
@@ -68,7 +68,7 @@ class MaxPool1(_MaxPool):
 
 
 class _MaxPoolWithIndices(_MaxPool):
-    """MaxPool with a second output: the positions of the greatest elements."""
+    """MaxPool with a second output: the positions of the maxima."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
     index_element_type: ElementType = attribute(result_type(), I64)
@@ -82,31 +82,31 @@ class _MaxPoolWithIndices(_MaxPool):
         return (pooled, TensorInfo(pooled.shape, self.index_element_type))
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        if boxes[1] is not None:  # indices count from the start of the whole data
+        if boxes[1] is not None:  # indices are relative to the whole data
             return Operation.tile(self, boxes, inputs, outputs, context)
         return super().tile(boxes, inputs, outputs, context)
 
     def prepare_first(self, context: Context) -> Kernel:
-        """Leave out the positions, which are most of the work."""
+        """Skip the positions, which are most of the work."""
         return _WithoutIndices(self, context)
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Compute the positions as well: nothing is small about that."""
+        """Compute the positions as well; there is no fast path for small tensors."""
         return self.bind_any(context)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the positions, and what is compared, where they are wanted."""
+        """Count the positions and the compared elements, if positions are needed."""
         if len(outputs) == 1:
             return self.slide_bytes(inputs, outputs, context)
         data, result = (element_count(static(i.shape)) for i in (inputs[0], outputs[0]))
-        # Positions of 8 bytes; of each result, its index, a flag, and three arrays of a cell.
+        # Positions of 8 bytes; for each result its index, a flag, and three arrays of a cell.
         return 8 * data + (8 + 1 + 3 * 8) * result
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Compute the greatest elements, and their positions.
+        """Compute the maxima and their positions.
 
-        An index is that of the element in the data, flattened from `axis` on;
-        of equal elements the first counts.
+        An index is relative to the data, flattened from `axis` on; among equal elements, the first
+        one is chosen.
         """
         data = inputs[0]
         windows = self.windows(data.shape[2:])
@@ -134,7 +134,7 @@ class _MaxPoolWithIndices(_MaxPool):
 
 
 class _WithoutIndices(Kernel):
-    """A MaxPool whose second output has no users."""
+    """A MaxPool whose second output is unused."""
 
     def __init__(self, operation: _MaxPoolWithIndices, context: Context) -> None:
         self._operation = operation

@@ -36,7 +36,7 @@ from deconv_ir.ops.windows import (
 )
 
 Pool = Callable[[Any, Any], Any]
-"""Takes data of one shape, and an array for the result or None; returns the result."""
+"""A function of data of one shape, and an array for the result or None; returns the result."""
 
 ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 ROUNDING_TORCH = choice(Rounding)
@@ -55,7 +55,7 @@ class Pooling(Operation, abc.ABC):
     dilations: tuple[int, ...] | None = None
 
     placed: tuple[AxisGeometry, ...] | None = field(default=None)
-    """Where the windows of a tile begin; None: where the attributes say."""
+    """Geometry of a tile's windows; None: given by the attributes."""
 
     def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
         """Find pads and extent of an axis."""
@@ -98,7 +98,7 @@ class Pooling(Operation, abc.ABC):
         return static_geometry(self.axes(), extents, self.kernel, self.auto_pad, self.rule)
 
     def slide_bytes(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what `slide` takes, and its result where that is then rounded."""
+        """Count the temporary arrays of `slide`, and its result if that is then rounded."""
         element_type = inputs[0].element_type
         if element_type is None:
             return 0
@@ -118,20 +118,20 @@ class Pooling(Operation, abc.ABC):
         return self.slide_bytes(inputs, outputs, context)
 
     def windows(self, extents: tuple[int, ...]) -> tuple[Window, ...]:
-        """Return what the windows do on actual extents, axis by axis."""
+        """Return the windows on actual extents, axis by axis."""
         return _windows(self, extents)
 
     @abc.abstractmethod
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
-        """Return what pools arrays of a shape; to be called without NumPy's warnings."""
+        """Return a function that pools arrays of a shape; called without NumPy's warnings."""
 
     def sliding(
         self, slide: Pool, shape: tuple[int, ...], dtype: Any, divisors: Sequence[Array] | None
     ) -> tuple[Pool, bool]:
-        """Return what is done to the windows: compiled, or else what `slide` does.
+        """Return the function that pools the windows: a compiled one, or else `slide`.
 
-        Divisors are those of `kernels.pooling.pooler`.  Second, whether it is compiled: then
-        sums are divided as well.
+        Divisors are those of `kernels.pooling.pooler`.  The second result is whether the function
+        is compiled: if so, it divides the sums as well.
         """
         from deconv_ir.kernels import empty
         from deconv_ir.kernels.pooling import pooler
@@ -158,7 +158,7 @@ class Pooling(Operation, abc.ABC):
         return pool_one(self, inputs[0], context)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array where nothing is rounded in the end."""
+        """Write to an array unless the result must be rounded."""
         found = output.element_type
         return found is not None and self.sum_dtype(found.numpy()) == found.numpy()
 
@@ -190,9 +190,9 @@ class Pooling(Operation, abc.ABC):
         box: Box,
         semantics: Semantics,
     ) -> Pooling:
-        """Return the operation of a box of the output, whose windows begin where they are placed.
+        """Return the operation of a box of the output, with windows placed explicitly.
 
-        `extents` are those of the whole data, `box` is the spatial part of that of the output.
+        `extents` are those of the whole data; `box` is the spatial part of the output's box.
         """
         return self.replace(placed=placed)
 
@@ -203,7 +203,7 @@ class Pooling(Operation, abc.ABC):
 
 
 def pool_one(operation: Pooling, data: TensorInfo, context: Context) -> Call:
-    """Bind a pooling that has one output."""
+    """Bind a pooling with one output."""
     assert data.element_type is not None, "a layer is bound where it is known"
     pool = operation.pool(static(data.shape), data.element_type.numpy(), context)
     return lambda arrays, out: (pool(arrays[0], out),)

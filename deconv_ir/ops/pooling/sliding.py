@@ -11,14 +11,14 @@ from deconv_ir.ir.geometry import Axis, AxisGeometry
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.numeric import np
 
-# Elements that a thread computes at once, and which stay in its cache; one plane at least.
+# Elements that a thread computes at once, so that they stay in cache.
 _BLOCK = 1 << 16
 
 
 class Window(NamedTuple):
-    """The windows on an axis: how many, and which are empty.
+    """The windows on an axis: their number, and which are empty.
 
-    `cells` are, for each element of a window, where it reads and where that goes.
+    `cells` has, for each element of a window, a slice of the input and one of the output.
     """
 
     output: int
@@ -48,10 +48,10 @@ def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window
 
 
 def _taps(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Sequence[int]:
-    """Return the elements of a window that read data in some place, of a kernel of any extent."""
+    """Return the taps that read data in any window; the kernel may be of any extent."""
 
     def reach(first: int, last: int) -> range:
-        """Return the taps that read data in a window that begins there, in the padded data."""
+        """Return the taps that read data in windows that begin from `first` to `last`."""
         begin = -((first - geometry.pad_begin) // axis.dilation)
         end = (geometry.pad_begin + data - 1 - last) // axis.dilation
         return range(max(0, begin), min(kernel, end + 1))
@@ -64,7 +64,7 @@ def _taps(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Sequenc
 
 
 def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:
-    """Return which elements some of the windows on an axis read, and what they do with these."""
+    """Return the input slice of some of the windows on an axis, and the windows relative to it."""
     if stop - start == along.output:
         return slice(None), along
     cells = []
@@ -81,9 +81,9 @@ def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:
 
 
 class _Jobs(NamedTuple):
-    """The size of a job: planes, outputs of the first axis, and elements made on the way.
+    """The size of a job: planes, outputs of the first axis, and intermediate elements.
 
-    A job has all outputs of that axis, unless a plane alone is too much.
+    A job has all outputs of that axis, unless a single plane is too large.
     """
 
     planes: int
@@ -95,7 +95,7 @@ def _cut(
     planes: int, extents: Sequence[int], outputs: Sequence[int], casts: bool, elements: int
 ) -> _Jobs:
     """Cut the work into jobs of about `elements` intermediate elements."""
-    # All but the last axis leave an array of its own: the first the largest.
+    # Each axis but the last produces an intermediate array; the first is the largest.
     made, extent = 0, list(extents)
     for axis, output in enumerate(outputs[:-1]):
         extent[axis] = output
@@ -136,9 +136,9 @@ def _elements(dtype: Any, scratch_bytes: int) -> int:
 class _Pass(NamedTuple):
     """The windows on one axis, as indices of arrays.
 
-    `cells`, in the order of the windows' elements: where they are read, and where that goes
-    (None: everywhere); `gaps`: where the first of them does not go.  The order does not depend
-    on the extents, so that a window's result does not depend on the others.
+    `cells`, in the order of the windows' elements: indices of the input and of the output (None:
+    all of it); `gaps`: outputs that the first cell does not cover.  The order does not depend on
+    the extents, so that a window's result does not depend on the others.
     """
 
     axis: int
@@ -174,13 +174,13 @@ def slide(
     combine : callable
         An associative, commutative ufunc.
     start : scalar
-        Its neutral element, and the result of empty windows.
+        The neutral element, and the result of empty windows.
     shape : tuple of int
-        Of the data, ``[N, C, *X]``; there is one window for each X.
+        Shape of the data, ``[N, C, *X]``, with one `Window` for each X.
     dtypes : tuple of dtype
-        Of the data, and of the result, in which it is computed.
+        Types of the data, and of the result and computation.
     scratch_bytes : int
-        Bound on temporary arrays, where a row is no larger.
+        Bound on temporary arrays, unless a row is larger.
     """
     from deconv_ir.kernels import get_threads
     from deconv_ir.kernels.runtime.memory import empty

@@ -19,7 +19,7 @@ def _check_classes(classes: int) -> None:
 
 
 def _collapse(classes: Array, blank: int, merge: bool) -> Array:
-    """Return the classes without blanks, equal ones in a row once where `merge` says so."""
+    """Return the classes without blanks; with `merge`, repeated ones only once."""
     keep = classes != blank
     if merge:
         keep[1:] &= classes[1:] != classes[:-1]
@@ -166,13 +166,13 @@ class CTCLoss(Operation):
         states = np.full(2 * len(target) + 1, blank)
         states[1::2] = target
         label = np.arange(len(states)) % 2 == 1
-        # A label may last, and follows another one; an equal one that would be merged does not.
+        # A label may repeat, or follow another label, but not an equal one that would be merged.
         may_stay = ~label | self.ctc_merge_repeated
         may_skip = label.copy()
         may_skip[:2] = False
         if self.ctc_merge_repeated:
             may_skip[2:] &= states[2:] != states[:-2]
-        sums = np.full(len(states) + 2, -np.inf)  # two states that nothing is in, then the others
+        sums = np.full(len(states) + 2, -np.inf)  # two unreachable states, then the others
         sums[1] = 0.0  # before the first step
         for step, logarithms in enumerate(wide):
             stays = np.where(may_stay, sums[2:], -np.inf)

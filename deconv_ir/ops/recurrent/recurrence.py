@@ -24,7 +24,7 @@ from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
 
 
 class Direction(enum.Enum):
-    """Which way a sequence is read."""
+    """The direction in which a sequence is read."""
 
     FORWARD = "forward"
     REVERSE = "reverse"
@@ -48,12 +48,12 @@ def _counts(lengths: Any, time: int) -> Any:
 
 
 def takes_all(lengths: Any, time: int) -> bool:
-    """Whether every sequence is as long as there is time."""
+    """Whether every sequence has the full length."""
     return bool((_counts(lengths, time) == time).all())
 
 
 def check_peepholes(named: dict[str, Any]) -> None:
-    """Require that there are no peephole weights."""
+    """Raise an error for peephole weights."""
     if "P" in named and named["P"].any():
         raise UnsupportedError(
             "peephole weights (input P) other than 0 are not supported",
@@ -68,7 +68,7 @@ class Recurrent(Operation, abc.ABC):
     sequence: ClassVar[bool] = False
     """Whether there is a time axis."""
     usual: ClassVar[tuple[Activation, ...]]
-    """The functions by default: as many as it needs."""
+    """The default activations."""
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
     """1: hidden state; 2: cell state too."""
@@ -81,15 +81,15 @@ class Recurrent(Operation, abc.ABC):
     activations: tuple[Activation, ...] = ()
     direction: Direction = Direction.FORWARD
     batch: Span | None = field(default=None)
-    """Of a tile: the sequences that it computes."""
+    """The sequences that a tile computes."""
 
     @abc.abstractmethod
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
-        """Compute the next states from ``x @ w.T`` and the states, of one moment."""
+        """Compute the next states from ``x @ w.T`` and the states of one time step."""
 
     @property
     def functions(self) -> tuple[Activation, ...]:
-        """Functions of the gates."""
+        """The activations of the gates."""
         return self.activations or self.usual
 
     @property
@@ -143,7 +143,7 @@ class Recurrent(Operation, abc.ABC):
         return tuple(found)
 
     def _check(self, info: TensorInfo, name: str, known: dict[str, Dim]) -> None:
-        """Match the dims of an input with what is known of N, T and I."""
+        """Match the dims of an input with the known N, T and I."""
         layout = self._layout(name)
         if name == "sequence_lengths":
             check_type(info, name, "integer")
@@ -163,7 +163,7 @@ class Recurrent(Operation, abc.ABC):
                 known[axis] = common
 
     def _layout(self, name: str) -> tuple[str | int, ...]:
-        """Return what the axes of an input are: names, or extents."""
+        """Return the axes of an input: names, or extents."""
         rows = self.gates * self.hidden_size
         layouts: dict[str, tuple[str | int, ...]] = {
             "X": ("N", "T", "I") if self.sequence else ("N", "I"),
@@ -179,7 +179,7 @@ class Recurrent(Operation, abc.ABC):
         return ("D", *found) if self.sequence and name in "WRBP" else found
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        """Return the tile of some sequences; they see the whole of all other axes."""
+        """Return the tile of some sequences; all other axes are needed whole."""
         wanted = [
             (b, static(i.shape)) for b, i in zip(boxes, outputs, strict=True) if b is not None
         ]
@@ -200,7 +200,7 @@ class Recurrent(Operation, abc.ABC):
         return LayerTile(found, operation, tuple(sorted(blocked)))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Run the cell, over time if there is any."""
+        """Run the cell, over time for a sequence."""
         named = {
             name: array if name == "sequence_lengths" else widen(array)
             for name, array in zip(self.inputs, inputs, strict=False)
@@ -221,11 +221,11 @@ class Recurrent(Operation, abc.ABC):
             return tuple(narrow(array, inputs[0].dtype) for array in found)
 
     def ordered(self, weights: Any) -> Any:
-        """Put the gates in the order in which `step` takes them."""
+        """Reorder the gates as `step` requires."""
         return weights
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what goes into the gates, and copies in f32 of narrow floats."""
+        """Count the inputs of the gates, and copies in f32 of narrow floats."""
         if inputs[0].element_type is None:
             return 0
         dtype = inputs[0].element_type.numpy()
@@ -252,11 +252,11 @@ class Recurrent(Operation, abc.ABC):
     def run_whole(
         self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
     ) -> list[Any]:
-        """Run the cell over time, where every sequence takes all of it."""
+        """Run the cell over time; every sequence has the full length."""
         return self._walk(x, first, weights, None)
 
     def _walk(self, x: Any, first: list[Any], weights: list[Any], counts: Any) -> list[Any]:
-        """Run the cell step by step, as many as each sequence has; None: over all of the time."""
+        """Run the cell for `counts` steps of each sequence; None: the full length."""
         batch, time, _ = x.shape
         steps = np.zeros((batch, self.directions, time, self.hidden_size), x.dtype)
         last = [state.copy() for state in first]
@@ -271,7 +271,7 @@ class Recurrent(Operation, abc.ABC):
                     states = self.step(projected[:, now], states, r, b)
                     steps[:, d, now] = states[0]
                     continue
-                # Sequences that are shorter keep their state, and their output is 0.
+                # Shorter sequences keep their state, and their output is 0.
                 running = np.flatnonzero(t < counts)
                 at = counts[running] - 1 - t if reverse else np.full(len(running), t)
                 moment = projected[running, at]
@@ -281,7 +281,7 @@ class Recurrent(Operation, abc.ABC):
                 steps[running, d, at] = found[0]
             for state, new in zip(last, states, strict=True):
                 state[:, d] = new
-            del projected  # before that of the next is made
+            del projected  # freed before the next one is computed
         return [steps, *last]
 
     def reads_backwards(self, direction: int) -> bool:

@@ -52,10 +52,10 @@ class _RNN(Recurrent):
 
 
 class _Compiled(Recurrent):
-    """A cell that is compiled over time, with the functions that nearly all have."""
+    """A cell with a compiled loop over time, for the usual activations."""
 
     def is_usual(self) -> bool:
-        """Whether its functions are those of the compiled cell."""
+        """Whether the activations are those of the compiled cell."""
         return self.functions == self.usual and not self.clip
 
     def run_whole(
@@ -71,14 +71,14 @@ class _Compiled(Recurrent):
     def run_packed(
         self, x: Any, first: list[Any], packed: PackedCells, scratch_bytes: int
     ) -> list[Any]:
-        """Run over time, where every sequence takes all of it."""
+        """Run over time; every sequence has the full length."""
         from deconv_ir.kernels.recurrent import recur
 
         at_once = _moments_at_once(x.shape[1], first[0].nbytes, scratch_bytes)
         return recur(x, first, packed, self.reads_backwards, at_once)
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        """Arrange the weights of a sequence, where they are constant."""
+        """Pack the weights of a sequence, if they are constant."""
         from deconv_ir.kernels.recurrent import pack
 
         names = {n: whole(a) for n, a in zip(self.inputs, constants, strict=False) if a is not None}
@@ -88,7 +88,7 @@ class _Compiled(Recurrent):
         return None if packed is None else _PackedSequence(self, context, packed, names)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count some moments of all gates where these are computed at once."""
+        """Count the gates of the time steps that are computed at once."""
         from deconv_ir.kernels.runtime.extension import compiled_module
 
         dtype = None if inputs[0].element_type is None else inputs[0].element_type.numpy()
@@ -99,7 +99,7 @@ class _Compiled(Recurrent):
         moment = self.directions * batch * self.hidden_size * 4
         weights = [i for i, n in zip(inputs, self.inputs, strict=False) if n in "WRB"]
         counts = [element_count(static(i.shape)) for i in weights if i.shape is not None]
-        # Weights that are not constant are arranged in each run, as they are and widened.
+        # Weights that are not constant are packed, and widened, in each run.
         copies = (2 if dtype == np.float32 else 3) * sum(counts)
         if dtype != np.float32:
             copies += sum(element_count(static(i.shape)) for i in (inputs[0], *outputs))
@@ -107,13 +107,13 @@ class _Compiled(Recurrent):
         return 4 * copies + (_MOMENT * at_once + 7) * moment
 
 
-# Moments at once, below which products are too small; and states that a moment takes, at most: what
-# goes into four gates, before and after it is put in order, and the hidden one.
+# Minimum number of time steps at once, for efficient products; and memory of a step in states, at
+# most: inputs of four gates, before and after reordering, and the hidden state.
 _LEAST_MOMENTS, _MOMENT = 16, 9
 
 
 def _moments_at_once(time: int, moment_bytes: int, scratch_bytes: int) -> int:
-    """Return how many moments' inputs are multiplied by W at once."""
+    """Return the number of time steps whose inputs are multiplied by W at once."""
     fitting = scratch_bytes // max(1, _MOMENT * moment_bytes)
     return max(1, min(time, max(_LEAST_MOMENTS, fitting)))
 
@@ -172,7 +172,7 @@ class _LSTM(_Compiled):
 
 
 class _PackedSequence(Kernel):
-    """An LSTM or a GRU over time with its weights arranged."""
+    """An LSTM or a GRU over time with packed weights."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class _PackedSequence(Kernel):
         self._kept = kept
 
     def tiled(self, operation: Operation) -> Kernel:
-        """Return the same weights, with states and lengths of the sequences of a tile."""
+        """Return a kernel with the same weights, for the sequences of a tile."""
         assert isinstance(operation, _Compiled), "a tile of one is one"
         if operation.batch is None:
             return self
@@ -267,13 +267,13 @@ class GRUSequence(_GRU):
 
 
 class _LSTM1(_LSTM):
-    """The attributes that only the first versions have."""
+    """Attributes of the first versions only."""
 
     input_forget: bool = attribute(boolean(), False)
     weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
 
     def ordered(self, weights: Any) -> Any:
-        """Put the gates in the order f, i, c, o."""
+        """Reorder the gates to f, i, c, o."""
         axis = 1 if self.sequence else 0
         parts = dict(zip(self.weights_format.value, np.split(weights, 4, axis), strict=True))
         return np.concatenate([parts[gate] for gate in "fico"], axis)

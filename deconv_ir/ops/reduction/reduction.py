@@ -1,4 +1,4 @@
-"""Reductions along axes: one line each.
+"""Reductions along axes.
 
 Sources: OpenVINO operation specifications, ReduceSum-1, ReduceMean-1,
 ReduceMax-1, ReduceMin-1, ReduceProd-1, ReduceL1-4, ReduceL2-4,
@@ -36,7 +36,7 @@ Reduce = Callable[[Array, "Array | None"], Array]
 
 
 class Reduction(Operation):
-    """One number of all along some axes; no axes leave the data as it is."""
+    """A reduction along some axes; without axes, the data is unchanged."""
 
     formula = "data {shape[data]} reduced along axes {value[axes]}, keep_dims={self.keep_dims}"
     compute: ClassVar[Function]
@@ -79,7 +79,7 @@ class Reduction(Operation):
         return (total,)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write sums and means of the last axes of f32."""
+        """Write sums and means of the last axes in f32."""
         known, element_type = known_integers(inputs[1]), inputs[0].element_type
         if known is None or element_type is None or not is_static(inputs[0].shape):
             return False
@@ -91,7 +91,7 @@ class Reduction(Operation):
         return self.adds and last and 0 not in data and bool(dtype == np.float32)
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Find the axes once, where they are known."""
+        """Find the axes once, if they are known."""
         known = known_integers(inputs[1])
         if known is None or not inputs[0].element_type or not keeps_type(inputs[0].element_type):
             return super().bind(inputs, outputs, context)
@@ -105,7 +105,7 @@ class Reduction(Operation):
             out[...] = found
 
     def function(self, data: tuple[int, ...], dtype: Any, axes: Sequence[int]) -> Reduce:
-        """Return what reduces data of a shape and dtype, to an array where one is given."""
+        """Return a function that reduces data of a shape and dtype, into an array if given."""
         taken = normalize_axes(axes, len(data))
         if self._sums_rows(data, dtype, axes):
             from deconv_ir.kernels.normalization import row_sums
@@ -170,7 +170,7 @@ def _same(x: Any) -> Any:
 
 
 def _mean(x: Any, **how: Any) -> Any:
-    """Mean; of integers, cut toward zero."""
+    """Mean; truncated toward zero for integers."""
     if x.dtype.kind == "f":
         count = math.prod(x.shape[axis] for axis in how["axis"])
         return np.add.reduce(x, **how) / x.dtype.type(count)
@@ -185,7 +185,7 @@ def _sum(x: Any, **how: Any) -> Any:
 
 
 def _l2(x: Any, **how: Any) -> Any:
-    """Root of the sum of squares; of integers, cut to a whole number."""
+    """Root of the sum of squares; truncated for integers."""
     if x.dtype.kind == "f":
         return np.sqrt(np.sum(x * x, dtype=x.dtype, **how))
     wide = x.astype(np.float64)
@@ -204,8 +204,8 @@ def reduction(
 ) -> type[Reduction]:
     """Register a reduction; see `elementwise.register`.
 
-    `compute` takes the array, and `axis` and `keepdims` as NumPy's reductions do; `mean`:
-    the result on known values is divided by the number of elements.
+    `compute` takes the array, and `axis` and `keepdims` like NumPy's reductions; with `mean`, the
+    result on known values is divided by the number of elements.
     """
     number = version.removeprefix("opset")
     element = "boolean" if family == "boolean" else "f32"

@@ -1,8 +1,8 @@
-"""Interpolation along axes: which elements an output element is made of, and how.
+"""Interpolation along axes: the elements and weights of each output element.
 
 Every mode is separable: along each axis, an output element is a weighted sum
-of a few input elements.  Coordinates are computed in f32, as OpenVINO does, so
-that an element on the border between two falls to the same side.
+of a few input elements.  Coordinates are computed in f32, as OpenVINO does, so that ties between
+two elements are resolved alike.
 
 Source: OpenVINO operation specifications, Interpolate-4 and Interpolate-11.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
     """Return the position of each output element in the data, along one axis.
 
-    `scale` is output extent over data extent, or what the model states in its place.
+    `scale` is output extent over data extent, or the scale that the model gives instead.
     """
     at = np.arange(output, dtype=np.float32)
     factor, half = np.float32(scale), np.float32(0.5)
@@ -66,7 +66,7 @@ def linear_onnx(at: Array, data: int) -> Taps:
 
 
 def linear(at: Array, scale: float, slope: float, data: int) -> Taps:
-    """All elements under a triangle of that slope; weights sum to 1."""
+    """All elements under a triangle of this slope; weights sum to 1."""
     reach = 2 if scale > 1 else math.ceil(2.0 / slope)
     index = np.round(at).astype(np.intp)[:, None] + np.arange(-reach, reach + 1)
     weight = np.maximum(0, 1 - np.abs(slope * (at.astype(np.float64)[:, None] - index)))
@@ -94,9 +94,9 @@ def cubic(at: Array, coefficient: float, data: int) -> Taps:
 
 
 def pillow(data: int, output: int, coefficient: float | None) -> Taps:
-    """As Pillow resizes: the kernel is widened by as much as the data is shrunk.
+    """Resizing as in Pillow: the kernel is widened by the factor of downsampling.
 
-    `coefficient` is that of the cubic kernel; None: the triangle.
+    `coefficient` belongs to the cubic kernel; None: the triangle.
     """
     scale = data / output
     stretch = max(1.0, scale)

@@ -57,7 +57,7 @@ class GridSample(Operation):
         return (TensorInfo((batch, shape[1], points[1], points[2]), element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Look up, and weigh, the elements around each position."""
+        """Read and weight the elements around each position."""
         data, grid = inputs[0], widen(inputs[1])
         height, width = data.shape[2:]
         with np.errstate(all="ignore"):
@@ -77,7 +77,7 @@ class GridSample(Operation):
             return (narrow(total, data.dtype),)
 
     def _position(self, at: Any, extent: int) -> Any:
-        """Turn -1..1 into an index, reflected where that is asked for."""
+        """Map -1..1 to an index, reflected if requested."""
         span = extent - 1 if self.align_corners else extent
         index = ((at + 1) * span - (span == extent)) / 2
         if self.padding_mode is not Beyond.REFLECTION or self.mode is SampleMode.BICUBIC:
@@ -97,14 +97,14 @@ class GridSample(Operation):
         return np.where(index > extent, period - index, index) - 0.5
 
     def _pick(self, data: Any, row: Any, column: Any) -> Any:
-        """Return data[n, :, row, column], by the rule for what is beyond."""
+        """Return data[n, :, row, column], with the padding rule for positions outside."""
         height, width = data.shape[2:]
         if not data.size:
             return np.zeros((*data.shape[:2], *row.shape[1:]), data.dtype)
         if self.padding_mode is Beyond.REFLECTION and self.mode is SampleMode.BICUBIC:
             row, column = self._reflect(row, height), self._reflect(column, width)
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-        # NaN is nowhere: it picks the first element, as a clipped index does.
+        # NaN selects the first element, like a clipped index.
         r = np.clip(np.nan_to_num(row), 0, height - 1).astype(np.intp)
         k = np.clip(np.nan_to_num(column), 0, width - 1).astype(np.intp)
         n = np.arange(data.shape[0])[:, None, None]

@@ -48,7 +48,7 @@ class ShapeCalculation(enum.Enum):
 
 
 class Request(NamedTuple):
-    """Sizes or scales, one an axis, as far as the inputs are known."""
+    """Sizes or scales, one for each axis, as far as the inputs are known."""
 
     axes: tuple[int, ...] | None
     sizes: tuple[Dim, ...] | None = None
@@ -65,7 +65,7 @@ class _Interpolate(Operation, abc.ABC):
 
     @abc.abstractmethod
     def settings(self, rank: int) -> Settings:
-        """Return how to interpolate."""
+        """Return the settings of the interpolation."""
 
     @abc.abstractmethod
     def request(self, inputs: Infos, rank: int | None) -> Request:
@@ -124,7 +124,7 @@ class _Interpolate(Operation, abc.ABC):
         self._function(_actual(inputs), context)(inputs[0], out)
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Find the weights once, where sizes or scales are known."""
+        """Compute the weights once, if sizes or scales are known."""
         if any(known_integers(i) is None and i.reals is None for i in inputs[1:]):
             return super().bind(inputs, outputs, context)
         run = self._function(inputs, context)
@@ -147,7 +147,7 @@ class _Interpolate(Operation, abc.ABC):
         return LayerTile((tuple(spans), *(None,) * (len(inputs) - 1)), operation)
 
     def _scales(self, inputs: Infos, shape: tuple[int, ...]) -> dict[int, float]:
-        """Return output extent over data extent, or what the model states, axis by axis."""
+        """Return output extent over data extent, or the model's scale, axis by axis."""
         request = self.request(inputs, len(shape))
         assert request.axes is not None, "all elements are known"
         if request.scales is not None:
@@ -161,7 +161,7 @@ class _Interpolate(Operation, abc.ABC):
         return (self._function(_actual(inputs), context)(inputs[0], None),)
 
     def _function(self, infos: Infos, context: Context) -> Callable[[Array, Array | None], Array]:
-        """Return what interpolates arrays of one shape; the elements of the lists are known."""
+        """Return a function that interpolates arrays of one shape, given the lists' elements."""
         shape = static(infos[0].shape)
         request = self.request(infos, len(shape))
         assert request.axes is not None, "all elements are known"
@@ -180,7 +180,7 @@ class _Interpolate(Operation, abc.ABC):
         return (lambda data, out: run(np.pad(data, pads), out)) if any(map(any, pads)) else run
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what is between the axes, and the data with zeros around them."""
+        """Count the arrays between the axes, and the padded data."""
         data, output = static(inputs[0].shape), static(outputs[0].shape)
         taken = resample_bytes(data, output, context.scratch_bytes)
         if not any(map(any, self.pads(len(data)))) or inputs[0].element_type is None:
@@ -190,7 +190,7 @@ class _Interpolate(Operation, abc.ABC):
 
 
 class InterpolateTile(Operation):
-    """A box of an interpolated array: for each axis that changes, what elements are made of."""
+    """A box of an interpolated array, with the taps of each axis that changes."""
 
     sharing = Sharing.WHOLE
 
@@ -217,10 +217,10 @@ def _padded(dim: Dim, pads: int) -> Dim:
 
 
 def scaled(dim: Dim, scale: float) -> Dim:
-    """Return floor(dim * scale), the scale a number of f32 as models write it.
+    """Return floor(dim * scale), with a scale in f32 as models store it.
 
-    Such a scale is seldom exact: 1.1 in f32 is a little more, 0.7 a little
-    less.  What misses a whole number by no more than that is the whole number.
+    Such a scale is seldom exact: 1.1 in f32 is slightly larger, 0.7 slightly smaller.  A product
+    within this error of a whole number is rounded to it.
     """
 
     def times(extent: int) -> int:
@@ -235,7 +235,7 @@ def scaled(dim: Dim, scale: float) -> Dim:
 def _axes_of(
     info: TensorInfo | None, rank: int | None, asked: int | None
 ) -> tuple[int, ...] | None:
-    """Return the axes; all of them where the input is absent."""
+    """Return the axes; all of them if the input is absent."""
     if rank is None:
         return None
     if info is None:
@@ -276,7 +276,7 @@ class _Interpolate4(_Interpolate):
     """The base of versions 4 and 11."""
 
     scales_at: ClassVar[int] = 1
-    """Where scales are among the inputs; axes follow."""
+    """Index of the scales among the inputs; axes follow."""
 
     shape_calculation_mode: ShapeCalculation = attribute(choice(ShapeCalculation))
     coordinate_transformation_mode: Coordinates = attribute(

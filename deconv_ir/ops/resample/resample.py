@@ -13,11 +13,11 @@ from deconv_ir.ir.shapes import element_count
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import FixedArrays
 
-# Of an element: the sum, what is added to it, what it is made of, and that widened; in f32.
+# Temporary bytes of an element: sum, addend, input and widened input, in f32.
 _ELEMENT_BYTES = 16
-# Elements beyond which a thread's arrays leave its cache.
+# Maximum number of elements of a thread's arrays that stay in cache.
 _MOST_AT_ONCE = 1 << 16
-# Elements from which on it is work for more than one thread.
+# Minimum number of elements for more than one thread.
 _WORTH_A_THREAD = 1 << 18
 
 
@@ -33,7 +33,7 @@ class Mode(enum.Enum):
 
 
 class Coordinates(enum.Enum):
-    """How a coordinate in the output becomes one in the data."""
+    """The mapping of coordinates in the output to coordinates in the data."""
 
     HALF_PIXEL = "half_pixel"
     PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
@@ -43,7 +43,7 @@ class Coordinates(enum.Enum):
 
 
 class Nearest(enum.Enum):
-    """How a coordinate becomes an index."""
+    """The rounding of a coordinate to an index."""
 
     ROUND_PREFER_FLOOR = "round_prefer_floor"
     ROUND_PREFER_CEIL = "round_prefer_ceil"
@@ -53,7 +53,7 @@ class Nearest(enum.Enum):
 
 
 class Settings(NamedTuple):
-    """How to interpolate, in terms of versions 4 and 11."""
+    """Settings of an interpolation, in terms of versions 4 and 11."""
 
     mode: Mode
     coordinates: Coordinates
@@ -63,9 +63,9 @@ class Settings(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """How the work is cut: rows in front of the first axis that changes, and lines of that axis.
+    """The division of work: rows before the first axis that changes, and lines of that axis.
 
-    `elements` are those of the largest temporary array of a job.
+    `elements` is the size of the largest temporary array of a job.
     """
 
     rows: int
@@ -75,7 +75,7 @@ class _Cut(NamedTuple):
 
 
 def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: int) -> _Cut:
-    """Cut the work between shapes that differ from axis `lead` on."""
+    """Divide the work between shapes that differ from axis `lead` on."""
     from deconv_ir.kernels import get_threads
 
     threads = get_threads() if element_count(output) >= _WORTH_A_THREAD else 1
@@ -85,7 +85,7 @@ def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: i
     line = max(
         1, element_count([max(*dims) for dims in zip(data, output, strict=True)][lead + 1 :])
     )
-    # Where it is shrunk, a line is made of several.
+    # If the axis is downsampled, a line is computed from several.
     line *= max(1, -(-data[lead] // max(1, output[lead])))
     lines = min(output[lead], max(1, most // line))
     rows = max(1, most // (line * output[lead])) if lines == output[lead] else 1
@@ -93,7 +93,7 @@ def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: i
 
 
 def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: int) -> int:
-    """Return about the bytes of temporary arrays in a run of the function from `resampler`."""
+    """Estimate the bytes of temporary arrays in a run of the function from `resampler`."""
     if 0 in output:
         return 0
     changed = [i for i, (x, y) in enumerate(zip(data, output, strict=True)) if x != y]
@@ -105,15 +105,15 @@ def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: in
 
 
 Taps = FixedArrays
-"""The terms of the elements along an axis: index and, unless it is 1, weight."""
+"""The taps of the elements along an axis: indices and, unless all are 1, weights."""
 
 
 def taps_along(
     how: Settings, data: Sequence[int], output: Sequence[int], scales: Mapping[int, float]
 ) -> dict[int, Taps]:
-    """Return what output elements are made of, for each axis that changes.
+    """Return the taps of output elements, for each axis that changes.
 
-    `scales`: axis -> output extent over data extent, or the scale that the model states.
+    `scales`: axis -> output extent over data extent, or the scale that the model gives.
     """
     scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
     shrinks = how.antialias and any(scale < 1 for scale in scales.values())
@@ -132,11 +132,10 @@ def resampler(
 ) -> Callable[[Array, Array | None], Array]:
     """Return a function that interpolates arrays of one shape to other extents, in their dtype.
 
-    It takes an array and where to write the result, or None; the result may be the array.
+    The function takes an array, and an array for the result or None; it may return its input.
 
-    `data` and `output` are extents, those of the data not 0.  `taps` has the terms of the elements
-    of each axis that changes, as of `taps_along`.  The bound on temporary arrays holds where a
-    line takes no more.
+    `data` and `output` are extents, those of the data not 0.  `taps` is a result of `taps_along`.
+    The bound on temporary arrays is exceeded if a line needs more.
     """
     from deconv_ir.kernels.runtime.memory import empty
     from deconv_ir.kernels.runtime.parallel import run_jobs
@@ -188,7 +187,7 @@ def compiled_resampler(
     axes: Sequence[tuple[int, Any]],
     lead: int,
 ) -> Callable[[Array, Array], None] | None:
-    """Return what interpolates the last two axes; None where others change, or none."""
+    """Return a function that interpolates the last two axes; None if others change, or none do."""
     from deconv_ir.kernels import get_threads
     from deconv_ir.kernels.copies import contiguous
     from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
@@ -238,7 +237,7 @@ def _resample(how: Settings, data: Array, axes: Sequence[tuple[int, Any]]) -> Ar
 
 
 def _taps_of(how: Settings, scale: float, data: int, output: int, shrinks: bool) -> Any:
-    """Return which elements an output element is made of: their index and, but for one, weight."""
+    """Return the taps of output elements along an axis: indices, and weights unless nearest."""
     from deconv_ir.ops.resample import coordinates as resampling
 
     if how.mode is Mode.NEAREST:
@@ -249,7 +248,7 @@ def _taps_of(how: Settings, scale: float, data: int, output: int, shrinks: bool)
 
 @functools.lru_cache(maxsize=64)
 def _taps(how: Settings, scale: float, slope: float, data: int, output: int) -> Any:
-    """Return which elements an output element is made of, along one axis."""
+    """Return indices and weights of the elements of each output element along an axis."""
     from deconv_ir.ops.resample import coordinates as resampling
 
     if how.mode is Mode.BILINEAR_PILLOW:

@@ -1,4 +1,4 @@
-"""OpenVINO Broadcast-1, Broadcast-3 and Tile-1: arrays repeated."""
+"""OpenVINO Broadcast-1, Broadcast-3 and Tile-1: repeated arrays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from deconv_ir.ops.values import as_dims, unknown_dims
 
 
 class BroadcastMode(enum.Enum):
-    """How the axes of the data are mapped to those of the output."""
+    """The mapping of the axes of the data to those of the output."""
 
     NUMPY = "numpy"
     EXPLICIT = "explicit"
@@ -46,7 +46,7 @@ class BroadcastMode(enum.Enum):
 
 
 class Spread(Operation):
-    """The data with axes of one element between its own, repeated to fill a shape."""
+    """The data with inserted axes of extent 1, repeated to fill a shape."""
 
     sharing = Sharing.PART
     checks_values = False
@@ -175,7 +175,7 @@ class _Broadcast(Operation):
 _MODES_1 = {
     "numpy": BroadcastMode.NUMPY,
     "explicit": BroadcastMode.EXPLICIT,
-    # How OpenVINO writes explicit for version 1.
+    # OpenVINO's spelling of `explicit` in version 1.
     "none": BroadcastMode.EXPLICIT,
 }
 
@@ -223,7 +223,7 @@ class Tile(Operation):
         if repeats.value is None:
             return (TensorInfo(unknown_dims(rank), data.element_type),)
         dims = (1,) * (rank - len(data.shape)) + data.shape
-        # A negative repeat counts as 0, as in OpenVINO.
+        # A negative repeat is treated as 0, as in OpenVINO.
         times = (1,) * (rank - count) + tuple(
             max(0, r) if isinstance(r, int) else r for r in as_dims(repeats.value)
         )

@@ -1,4 +1,4 @@
-"""OpenVINO Concat-1, Split-1 and VariadicSplit-1: arrays joined and cut along an axis."""
+"""OpenVINO Concat-1, Split-1 and VariadicSplit-1: arrays joined and split along an axis."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from deconv_ir.ops.tile_rules import parts_tile
 from deconv_ir.ops.values import ANY, unknown_dims
 
 MAX_PARTS = 1 << 16
-"""Of Split: each is an output, to be declared as a port."""
+"""Maximum number of splits: each is an output with a declared port."""
 
 
 @operation("Concat-1(data...)", "f32[1,2,4], f32[1,3,4], f32[1,1,4] -> f32[1,6,4] | axis=-2")
@@ -70,7 +70,7 @@ class Concat(Operation):
 
     @staticmethod
     def _value(inputs: Infos, rank: int) -> tuple[Dim, ...] | None:
-        """Join lists; elements of a short list that are not known are `ANY`."""
+        """Join lists; unknown elements of a short list are `ANY`."""
         if rank != 1 or all(info.value is None for info in inputs):
             return None
         joined: list[Dim] = []
@@ -209,7 +209,7 @@ class Split(_Split):
         return interval(-(-low // self.num_splits), high and high // self.num_splits)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Cut the array (views)."""
+        """Split the array (views)."""
         axis = normalize_axis(int(only(inputs[1], "axis")), inputs[0].ndim)
         return tuple(np.split(inputs[0], self.num_splits, axis))
 
@@ -253,12 +253,12 @@ class VariadicSplit(_Split):
         )
 
     def resolve(self, extent: Dim, lengths: Sequence[Dim]) -> tuple[Dim, ...]:
-        """Put the rest in for -1, and check the sum."""
+        """Replace -1 by the rest, and check the sum."""
         text = format_shape(tuple(lengths))
         if any(isinstance(n, int) and n < -1 for n in lengths) or list(lengths).count(-1) > 1:
             message = f"split_lengths {text} must be 0 or greater, but for one -1"
             raise ShapeError(message, actual=text, rule="split")
-        # An element that is not known may be the -1.
+        # An unknown element may be the -1.
         given = [n if isinstance(n, int) or n.min >= 0 else UNKNOWN for n in lengths if n != -1]
         total = add(0, *given)
         low, high = bounds(total)
@@ -279,7 +279,7 @@ class VariadicSplit(_Split):
         return tuple(rest if n == -1 else next(parts) for n in lengths)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Cut the array (views)."""
+        """Split the array (views)."""
         data = inputs[0]
         axis = normalize_axis(int(only(inputs[1], "axis")), data.ndim)
         parts = self.resolve(data.shape[axis], [int(n) for n in inputs[2].ravel()])
@@ -291,7 +291,7 @@ class VariadicSplit(_Split):
 
 
 def _cut(value: tuple[Dim, ...], parts: Sequence[Dim]) -> list[tuple[Dim, ...] | None]:
-    """Cut a list as far as the lengths are known."""
+    """Split a list as far as the lengths are known."""
     found: list[tuple[Dim, ...] | None] = []
     at: int | None = 0
     for part in parts:

@@ -37,7 +37,7 @@ from deconv_ir.ops.values import as_dim, unknown_dims
 
 
 class _SameShape(Operation):
-    """The output has the shape of the data."""
+    """An operation that keeps the shape of the data."""
 
     formula = "the shape of data, {shape[data]}"
 
@@ -88,7 +88,7 @@ class Reverse(_SameShape):
         return LayerTile((spans, whole_box(static(inputs[1].shape))), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Turn the axes round (a view)."""
+        """Reverse the axes (a view)."""
         data, chosen = inputs
         if self.mode is ReverseMode.MASK:
             axes = tuple(int(i) for i in np.flatnonzero(chosen))
@@ -206,7 +206,7 @@ class CumSum(_SameShape):
         return (TensorInfo(data.shape, element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Add up; integers wrap."""
+        """Compute cumulative sums; integers wrap."""
         data = widen(inputs[0])
         axis = normalize_axis(int(only(inputs[1], "axis")) if len(inputs) > 1 else 0, data.ndim)
         moved = np.moveaxis(data, axis, 0)

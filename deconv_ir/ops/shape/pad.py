@@ -76,7 +76,7 @@ class Pad1(Operation):
         return (TensorInfo(tuple(dims), element_type),)
 
     def _dim(self, axis: int, dim: Dim, begin: Dim, end: Dim) -> Dim:
-        """Add the pads of one axis, which must be possible."""
+        """Add the pads of one axis, which must be valid."""
         for name, pad in (("pads_begin", begin), ("pads_end", end)):
             if isinstance(pad, int):
                 self._check(axis, dim, name, pad)
@@ -124,7 +124,7 @@ class Pad1(Operation):
             return _bound_constant(inputs[0], shape, pads)
         sources = (_source(self.pad_mode, x, b, e) for x, (b, e) in zip(data, pads, strict=True))
         index = np.ravel_multi_index(np.ix_(*sources), data)
-        # Clipped, no copy is made of what is written to; all indices are valid.
+        # With `clip`, NumPy does not copy `out`; all indices are valid.
         return lambda arrays, out: (arrays[0].reshape(-1).take(index, None, out, "clip"),)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
@@ -154,7 +154,7 @@ class Pad1(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         pads = zip(inputs[0].shape, integers(inputs[1]), integers(inputs[2]), strict=True)
-        # Checked below: what does not fit may be negative.
+        # Invalid pads, which are checked below, may give a negative extent.
         shape = [max(0, dim + begin + end) for dim, begin, end in pads]
         out = np.empty(shape, inputs[0].dtype)
         self.execute_into(inputs, context, out)
@@ -198,13 +198,13 @@ class PadTile(Operation):
 
 @functools.lru_cache(maxsize=512)
 def _check_pads(pad: Pad1, shape: tuple[int, ...], pads: tuple[tuple[int, int], ...]) -> None:
-    """Require that the pads of an actual array are possible."""
+    """Require that the pads of an actual array are valid."""
     for axis, (dim, pair) in enumerate(zip(shape, pads, strict=True)):
         pad._dim(axis, dim, *pair)
 
 
 def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
-    """Tell, for each element of the output along an axis, where it comes from."""
+    """Return, for each element of the output along an axis, the index of its source."""
     index = np.arange(-begin, extent + end)
     if mode is PadValues.EDGE:
         return np.clip(index, 0, extent - 1)
@@ -214,12 +214,12 @@ def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
 
 
 Source = Callable[[int, bool, slice], Any]
-"""Takes an axis, whether a side of it is before the data, and the side; returns what goes there:
-a number, or a slice of the axis."""
+"""A function of an axis, whether the side is before the data, and the side's slice; returns the
+contents of the side: a number, or a slice of the axis."""
 
 
 def _surround(data: Array, target: tuple[slice, ...], out: Array, source: Source) -> None:
-    """Copy an array as it is, then what goes around it, axis by axis."""
+    """Copy an array, then fill the elements around it, axis by axis."""
     out[target] = data
     filled = list(target)
     for axis, (middle, extent) in enumerate(zip(target, out.shape, strict=True)):
@@ -245,7 +245,7 @@ def _mirrored(
         return slice(edge, edge + 1)
     near = edge if mode is PadValues.SYMMETRIC else edge + inward
     far = near + inward * (side.stop - side.start - 1)
-    # Read backwards: before the data from the far end, after them from the near one.
+    # The slice runs backwards: from the far end before the data, from the near end after it.
     first, last = (far, near) if begins else (near, far)
     return slice(first, last - 1 if last else None, -1)
 
@@ -253,7 +253,7 @@ def _mirrored(
 def _kept(
     data: Sequence[int], shape: Sequence[int], pads: Sequence[tuple[int, int]]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return which elements of an array stay, and where they go."""
+    """Return the index of the elements that are kept, and that of their place in the output."""
     source, target = [], []
     for dim, extent, (begin, _) in zip(data, shape, pads, strict=True):
         low, high = max(0, -begin), min(dim, extent - begin)
@@ -265,7 +265,7 @@ def _kept(
 def _bound_constant(
     data: TensorInfo, shape: tuple[int, ...], pads: Sequence[tuple[int, int]]
 ) -> Call:
-    """Put one value around arrays of one shape."""
+    """Return a call that pads arrays of one shape with one value."""
     assert data.element_type is not None, "a layer is bound where it is known"
     dtype = data.element_type.numpy()
     source, target = _kept(static(data.shape), shape, pads)

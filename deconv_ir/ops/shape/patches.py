@@ -133,7 +133,7 @@ class Col2Im(Operation):
 
 
 def _places(taps: tuple[int, ...], axes: tuple[Axis, ...], counts: list[int]) -> list[slice]:
-    """Return the positions of the elements of one tap of all windows."""
+    """Return the positions of one tap in all windows."""
     return [
         slice(tap * axis.dilation, tap * axis.dilation + (n - 1) * axis.stride + 1, axis.stride)
         for tap, axis, n in zip(taps, axes, counts, strict=True)

@@ -19,7 +19,7 @@ from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import reshape_tile
 from deconv_ir.ops.values import wrap
 
-# A last axis so short is copied along the others.
+# A last axis up to this length is copied along the other axes.
 _FEW = 16
 
 
@@ -47,7 +47,7 @@ class Reshape(Operation):
 
     @functools.lru_cache(maxsize=512)  # noqa: B019 - operations are small, and the cache bounded
     def resolve(self, data: Shape, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
-        """Put numbers in for 0 and -1."""
+        """Replace 0 and -1 by numbers."""
         dims: list[Dim | None] = []
         copied: set[int] = set()
         for i, dim in enumerate(target):
@@ -61,7 +61,7 @@ class Reshape(Operation):
             elif isinstance(dim, int) and dim < -1:
                 raise self._misfit(data, target, f"element {i} is {dim}")
             elif isinstance(dim, Interval) and dim.min < 0:
-                # It may be -1, and then stand for any dim.
+                # An unknown element may be -1 and then stand for any dim.
                 dims.append(UNKNOWN)
             else:
                 dims.append(dim)
@@ -69,7 +69,7 @@ class Reshape(Operation):
             raise self._misfit(data, target, "more than one -1")
         rest: Dim = UNKNOWN
         if data is not None:
-            # A dim that is copied is on both sides, whatever it is.
+            # A copied dim is a factor of both element counts, even if it is unknown.
             others = tuple(d for i, d in enumerate(data) if i not in copied)
             fixed = [d for i, d in enumerate(dims) if d is not None and i not in copied]
             rest = self._left_over(data, others, target, fixed)
@@ -86,7 +86,7 @@ class Reshape(Operation):
         target: tuple[Dim, ...],
         known: list[Dim],
     ) -> Dim:
-        """Find the dim that -1 stands for: what `others` hold more than `known`."""
+        """Find the dim for -1: the quotient of the products of `others` and `known`."""
         left, right = _cancel(others, known)
         total, taken = product(*left), product(*right)
         if taken == 0:
@@ -114,7 +114,7 @@ class Reshape(Operation):
         return f"data {format_shape(inputs[0].shape)} reshaped to {asked}"
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Resolve the shape once, where it is known."""
+        """Resolve the shape once, if it is known."""
         if known_lists(inputs[1:]) is None or not is_small(element_count(static(outputs[0].shape))):
             return super().bind(inputs, outputs, context)
         return reshaped(outputs[0])
@@ -134,7 +134,7 @@ class Reshape(Operation):
 
 
 def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
-    """Drop the dims that are on both sides."""
+    """Remove the dims that both lists have."""
     left, right = list(a), []
     for dim in b:
         if isinstance(dim, int) and dim and dim in left:

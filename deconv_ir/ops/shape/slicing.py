@@ -39,8 +39,8 @@ def sliced(extent: Dim, begin: Dim | None, end: Dim | None, step: Dim) -> Dim:
     if end is None:
         end = _FAR if step > 0 else -_FAR
     if isinstance(begin, int) and isinstance(end, int) and low != high:
-        # One end counts from the start, the other from the end: the slice grows
-        # with the axis at first, and then shrinks.  No axis reaches a far end.
+        # If one end counts from the start and the other from the end, the slice grows with the axis
+        # at first, and then shrinks.  Ends that are out of reach are clipped.
         turns = (begin < 0) == (step > 0) and (begin < 0) != (end < 0)
         if turns and max(abs(begin), abs(end)) < _FAR:
             return _between_turns(low, high, begin, end, step)
@@ -103,14 +103,14 @@ def _too_many(count: int, rank: int) -> ShapeError:
 
 
 class _Sliced(OfLists, abc.ABC):
-    """Part of an array, as lists say: what `index` makes of its shape and of them."""
+    """Part of an array, given by lists: `index` computes it from them and the shape."""
 
     formula = "data {shape[data]}, {lists}"
     sharing = Sharing.PART
 
     @abc.abstractmethod
     def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
-        """Return what the array is indexed with."""
+        """Return the index of the array."""
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self.index(shape, *lists))
@@ -163,7 +163,7 @@ class Slice(_Sliced):
 
     @staticmethod
     def _axes(lists: Infos, rank: int, lengths: set[int]) -> tuple[int, ...] | None:
-        """Return the axes that are sliced; None where they are not known."""
+        """Return the axes that are sliced; None if they are not known."""
         if len(lists) > 3:
             axes = known_integers(lists[3])
             return None if axes is None else normalize_axes(axes, rank)
@@ -225,7 +225,7 @@ class StridedSlice(_Sliced):
     def items(
         self, rank: int, begin: Sequence[Dim], end: Sequence[Dim], stride: Sequence[Dim] | None
     ) -> list[_Item]:
-        """Return, item by item, what happens to the axes of the data."""
+        """Return the effect on the axes of the data, item by item."""
         count = len(begin)
         if len(end) != count or (stride is not None and len(stride) != count):
             raise ShapeError("begin, end and stride must have one length", rule="slice")
@@ -309,7 +309,7 @@ def _bit(mask: tuple[int, ...], index: int) -> bool:
 
 
 def _check_index(index: Dim | None, extent: Dim, axis: int) -> None:
-    """Require an index that is known to be inside an axis."""
+    """Require a known index to be inside an axis."""
     high = bounds(extent)[1]
     if isinstance(index, int) and high is not None and not -high <= index < high:
         message = f"index {index} is outside axis {axis} of {extent} elements"

@@ -1,4 +1,4 @@
-"""Space moved to depth or batch, and back: reshapes and a transpose each."""
+"""Space to depth or batch, and back: each is a transpose between reshapes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Reordered(Operation, abc.ABC):
 
     @abc.abstractmethod
     def reordered(self, data: Array) -> Array:
-        """Return a view that has the elements in the order of the output, in any shape."""
+        """Return a view with the elements in the order of the output, in any shape."""
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return output.element_type is not None and output.element_type.kind != "string"
@@ -142,11 +142,11 @@ class DepthToSpace(_Blocks):
         return LayerTile(((box[0], (first, last), *spans),), operation, blocked)
 
     def _channels(self, kept: Box, depth: int) -> Span:
-        """Return the channels that have the elements of a box, which begins in the first block."""
+        """Return the channels with the elements of a box, which begins in the first block."""
         size = self.block_size
         least = most = 0
         for start, stop in kept:
-            part = stop <= size  # of one block
+            part = stop <= size  # within one block
             least = least * size + (start if part else 0)
             most = most * size + (stop if part else size) - 1
         if self.mode is BlockMode.BLOCKS_FIRST:
@@ -196,13 +196,13 @@ Known = tuple[int, ...]
 
 
 class _BatchBlocks(Operation, abc.ABC):
-    """Lists of one element an axis: the block, and what is padded or cut."""
+    """Lists of one element for each axis: the block, and the pads or crops."""
 
     formula = "data {shape[data]}, {lists}"
     sharing = Sharing.PART
 
     def lists(self, inputs: Infos) -> list[tuple[int, ...] | None]:
-        """Check the lists, and return those that are known."""
+        """Check the lists, and return the known ones."""
         data = inputs[0]
         check_least_rank(data, "data", 2)
         found = []

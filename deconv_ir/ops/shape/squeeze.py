@@ -1,4 +1,4 @@
-"""OpenVINO Squeeze-1, Squeeze-15 and Unsqueeze-1: axes of extent 1 taken out and put in."""
+"""OpenVINO Squeeze-1, Squeeze-15 and Unsqueeze-1: axes of extent 1 removed and inserted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Squeeze1(OfLists):
     sharing = Sharing.AXES
 
     allow_axis_skip: bool = False
-    """An axis that is not 1 stays, rather than be an error."""
+    """Whether an axis of another extent is kept instead of being an error."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
@@ -75,7 +75,7 @@ class Squeeze1(OfLists):
         return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Take out the axes (a view)."""
+        """Remove the axes (a view)."""
         data = inputs[0]
         axes = integers(inputs[1]) if len(inputs) > 1 else ()
         shape = self._shape(data.shape, axes, given=len(inputs) > 1)
@@ -108,7 +108,7 @@ class Unsqueeze(OfLists):
             shape = self._shape(data.shape, axes)
         elif data.shape is not None:
             count = axis_count(axes_info)
-            # Of several axes, some may be the same.
+            # Some of several axes may be equal.
             if count is not None and count < 2:
                 shape = unknown_dims(len(data.shape) + count)
         return (TensorInfo(shape, data.element_type, data.value, data.reals),)
@@ -131,6 +131,6 @@ class Unsqueeze(OfLists):
         return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Put in the axes (a view)."""
+        """Insert the axes (a view)."""
         shape = self._shape(inputs[0].shape, integers(inputs[1]))
         return (inputs[0].reshape(static(shape)),)

@@ -10,22 +10,22 @@
  *   K  taps of the sub-convolution
  *   N  positions v of some rows of the tile, a few at a time
  *
- * The same sums as channel by channel, bit by bit.
+ * The sums are bitwise equal to those channel by channel.
  */
 #include "direct/channel_vectors.h"
 #include "direct/direct.h"
 
 #include <string.h>
 
-/* Of one tile, in scratch. */
+/* The gathered data of one tile, in scratch. */
 struct gathered {
     float *weights, *bias;
-    int32_t *places; /* [row][column] of the data that the tile sees: vectors of a plane */
-    struct stretch rows, columns; /* of the data, as they are */
+    int32_t *places; /* [row][column] of the data that the tile reads: vectors of a plane */
+    struct stretch rows, columns; /* of the data */
     int64_t first_channel, channels;
 };
 
-/* The stretch of an axis that a tile sees, where all positions modulo the stride are read. */
+/* The stretch of an axis that a tile reads, if all positions modulo the stride are read. */
 static struct stretch seen_along(const struct context *c, const struct tile *tile, int axis) {
     const struct axis *a = &c->plan->axes[axis];
     const int64_t first = tile->first[axis] + a->low;
@@ -42,7 +42,7 @@ static void find_places(const struct context *c, struct gathered *g) {
         g->places[i] =
             (int32_t)(x % column->in_stride * t->residue_stride + x / column->in_stride);
     }
-    /* The first row, from which the others are made without divisions, comes last. */
+    /* The first row comes last: the others are derived from it without divisions. */
     for (int64_t row_index = g->rows.count - 1; row_index >= 0; row_index--) {
         const int64_t y = g->rows.before + row_index;
         const int32_t line =
@@ -62,7 +62,7 @@ static void gather_apart(const struct context *c, const struct gathered *g, cons
             to[places[x] * lanes + lane] = from[x * c->run->step[2]];
 }
 
-/* Bring in the data of the channels, to zeros or to where those of others were. */
+/* Gather the data of the channels, into zeros or over those of other channels. */
 static void gather(const struct context *c, const struct tile *tile, const struct gathered *g) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
@@ -70,7 +70,7 @@ static void gather(const struct context *c, const struct tile *tile, const struc
     const float *from = (const float *)c->data + tile->first_image * c->run->image_step +
                         g->first_channel * c->run->channel_step + g->rows.begin * step[1] +
                         g->columns.begin * step[2];
-    /* Rows without anything between them are one. */
+    /* Contiguous rows are joined into one. */
     const int joined = step[2] == 1 && step[1] == g->columns.count;
     const int64_t runs = joined ? least(g->rows.count, 1) : g->rows.count;
     const int64_t count = joined ? g->rows.count * g->columns.count : g->columns.count;
@@ -135,7 +135,7 @@ static void sum_plane(const struct context *c, const struct tile *tile, const st
 }
 
 /* Bytes of data that stay in the first-level cache: streams of more channels than that cache has
- * ways are slow where they come from further away each time. */
+ * ways are slow if they come from a farther level each time. */
 #define NEAR_BYTES ((int64_t)32 << 10)
 
 int takes_channel_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,

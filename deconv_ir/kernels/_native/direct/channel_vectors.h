@@ -7,11 +7,11 @@
 struct context;
 struct tile;
 
-/* Whether vectors of a tile hold channels: of a depthwise layer with many channels of few
+/* Whether vectors of a tile hold channels: for depthwise layers with many channels and few
  * positions. */
 int takes_channel_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
                           const struct tiling *tiling);
-/* Scratch for weights and for tables, beside data and sums. */
+/* Scratch for weights and tables, in addition to data and sums. */
 int64_t channel_vectors_bytes(const struct kernel *k, const struct plan *plan,
                               const struct tiling *tiling);
 void run_channel_vectors(const struct context *c, struct tile *tile);

@@ -3,7 +3,7 @@
  *   for each row, and each block of `width` positions:
  *     for each tap: sums[position] += weights[tap] * data[position + offset]
  *
- * Vectors never lie across cache lines, whatever the tap, and rows may be short.  Included by
+ * Vectors never cross cache lines for any tap, and rows may be short.  Included by
  * direct/microkernel.inc.h.
  */
 #undef MOST_WIDTH

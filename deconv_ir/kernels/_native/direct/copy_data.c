@@ -1,15 +1,15 @@
-/* Copies the data that a tile sees, with zeros around them. */
+/* Copies the data that a tile reads, with zeros around them. */
 #include "direct/direct.h"
 
 #include <string.h>
 
-/* A residue of all axes, and the part of it that a tile sees. */
+/* A residue of all axes, and the part of it that a tile reads. */
 struct seen {
     int64_t residue[AXES];
     struct stretch along[AXES];
 };
 
-/* The residue of an index among those of all axes. */
+/* Returns the residue of all axes with this index. */
 static struct seen see(const struct context *c, const struct tile *tile, int64_t index) {
     struct seen seen;
     for (int a = AXES - 1; a >= 0; a--) {
@@ -21,7 +21,7 @@ static struct seen see(const struct context *c, const struct tile *tile, int64_t
     return seen;
 }
 
-/* One image of one channel of one residue; returns whether a guarded layer's data hold an
+/* Copies one image of one channel of one residue; returns whether a guarded layer's data hold an
  * infinity or a NaN. */
 static int copy_volume(const struct context *c, const struct tile *tile, const char *from,
                        const struct seen *seen, char *to) {
@@ -37,11 +37,11 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
     const int64_t pitch = t->pitch * size, count = x.count * size, gap = pitch - count;
     const int64_t row_step = axes[1].in_stride * step[1] * in_size;
     const int plain = x_step == 1 && size == in_size;
-    /* Rows without zeros between them, on either side, are one. */
+    /* Rows without gaps in source and target are joined into one. */
     const int joined = plain && count == pitch && row_step == pitch;
-    /* The rows that have data; none when a row has no position. */
+    /* The rows with data; empty if a row has no positions. */
     const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
-    /* Taken taps see no rows before `skipped`, and none from `end` on. */
+    /* Taken taps read no rows before `skipped`, and none from `end` on. */
     const int64_t skipped = least(tile->low[1] - axes[1].low, least(first, rows));
     const int64_t end = rows - (axes[1].high - tile->high[1]);
     int not_finite = 0;

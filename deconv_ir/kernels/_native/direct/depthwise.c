@@ -1,4 +1,4 @@
-/* Depthwise layers, of one input and one output channel a group:
+/* Depthwise layers, with one input and one output channel per group:
  *
  *   for each channel of a job:
  *     copy its data of the tile, with zeros around them
@@ -9,7 +9,7 @@
  *   K  taps of the sub-convolution
  *   N  positions v of the tile, in vectors; a tap is a constant distance in the data
  *
- * The same sums as those of other layers, bit by bit.  Tables and tiles are made once for all
+ * The sums are bitwise equal to those of other layers.  Tables and tiles are made once for all
  * channels of a job.
  */
 #include "cost_model.h"
@@ -22,7 +22,7 @@ struct plain_sub {
     struct sub sub; /* of the first channel */
     struct channel_rows rows;
     int64_t first_group, zs, ys, out_pitch;
-    int straight; /* sum rows in the output; else as one long row with the gaps, and copy them */
+    int straight; /* sum rows in the output; else sum one long row with gaps, and copy the rows */
 };
 
 static struct plain_sub plain_sub_of(const struct context *c, const struct tile *tile, int64_t qz,
@@ -51,7 +51,7 @@ static void sum_plain(const struct context *c, const struct tile *tile,
     const struct microkernels *kernels = c->kernels;
     const int64_t size = kernels->size, count = tile->shape[2], out_pitch = plain->out_pitch;
     const int64_t ys = plain->ys, *q = plain->sub.q;
-    /* Functions want long rows, without the gaps between them. */
+    /* Functions are fastest on long rows without gaps. */
     const struct epilogue *epilogue = &c->k->epilogue, none = {.activation = ACT_NONE};
     const struct addition *addition = c->run->addition;
     const int later = addition || epilogue->activation == ACT_FUNCTION;
@@ -79,7 +79,7 @@ static void sum_plain(const struct context *c, const struct tile *tile,
 
 #define MOST_ROW_PARTS 9 /* residues of the first two axes of strides of three */
 
-/* Elements of a row that are stored as they are summed, side by side or every other one. */
+/* Whether elements are not converted, and are contiguous or every other one in a row. */
 static int is_simple(const struct context *c) {
     const struct axis *row = &c->plan->axes[2];
     return element_size((enum element)c->layer->element) == c->kernels->size &&
@@ -87,13 +87,13 @@ static int is_simple(const struct context *c) {
            c->plan->axes[0].residues * c->plan->axes[1].residues <= MOST_ROW_PARTS;
 }
 
-/* Where the rows of a residue of the first two axes are in a tile's data. */
+/* The location of the rows of a residue of the first two axes in a tile's data. */
 struct part {
     struct stretch z, y;
     int64_t from, to; /* its first element that is copied, of the data and of the tile's */
 };
 
-/* The parts of a tile, and the columns of all of them: those of one or two residues. */
+/* The parts of a tile, and the columns of all parts, of one or two residues. */
 struct parts {
     int64_t count;
     struct part part[MOST_ROW_PARTS];
@@ -144,8 +144,7 @@ static void clear_parts(const struct context *c, const struct tile *tile,
                          tile->data + (i * columns + rx) * t->residue_stride * size);
 }
 
-/* Copy the data of a channel, is_simple(), to where those of another were: the zeros around them
- * stay. */
+/* Overwrite the data of another channel, if is_simple(): the zeros around them remain. */
 static void copy_over(const struct context *c, const struct tile *tile,
                       const struct parts *parts) {
     const struct tiling *t = &c->plan->tiling;
@@ -180,7 +179,7 @@ void run_depthwise(const struct context *c, struct tile *tile) {
     struct plain_sub plain;
     if (simple) {
         parts = parts_of(c, tile);
-        /* The data of a row begin with a cache line; the zeros before them end there. */
+        /* The data of a row begin at a cache line, after the zeros. */
         const int64_t before = parts.evens.before, lanes = c->kernels->lanes;
         tile->data += (round_up(before, lanes) - before) * c->kernels->size;
         clear_parts(c, tile, &parts);

@@ -1,13 +1,13 @@
-/* Sums of a depthwise layer: one channel, whose every tap has one weight.
+/* Sums of a depthwise layer: one channel, with one weight per tap.
  *
  *   for each block of `height` rows x `width` vectors of positions:
  *     for each tap: sums[row][vector] += weight * data[row][vector + offset]
  *
- * Data are used for one output channel only, so loads are the bottleneck.  All blocks have one
+ * Data are used for one output channel only, so loads are the bottleneck.  All blocks have the same
  * size: the last ones overlap those before.  Included by direct/microkernel.inc.h.
  */
 #undef DEPTHWISE_VECTORS
-#define DEPTHWISE_VECTORS 8 /* whose sums are in registers: they hide a multiply-add's latency */
+#define DEPTHWISE_VECTORS 8 /* sums in registers, to hide a multiply-add's latency */
 
 /* The bias of sums, and the lower bound of the results: NaN stays NaN. */
 struct NAME(finish) {
@@ -20,7 +20,7 @@ INLINE VEC NAME(finished)(VEC sum, struct NAME(finish) finish) {
     return (VEC)(((__typeof__(less))floor & less) | ((__typeof__(less))result & ~less));
 }
 
-/* `last`: where the last vector of a row begins. */
+/* `last`: the position of the last vector of a row. */
 INLINE void NAME(sum_rows)(const int height, const int width, const struct channel_rows *rows,
                            int64_t last, const ELEMENT *data, const ELEMENT *restrict weights,
                            struct NAME(finish) finish, ELEMENT *sums) {
@@ -47,13 +47,13 @@ INLINE void NAME(sum_rows)(const int height, const int width, const struct chann
                   NAME(finished)(sum[r * width + c], finish));
 }
 
-/* Keep a vector in its register: the compiler would load it again for each of its uses, and most
- * loads lie across two cache lines. */
+/* Keep a vector in its register: the compiler would load it again for each use, and most loads
+ * cross cache lines. */
 #ifndef HOLD
 #define HOLD(vector) (void)(vector)
 #endif
 
-/* The same for kernel x kernel taps, where each loaded vector is used for all rows of sums that
+/* Like sum_rows() for kernel x kernel taps, with each loaded vector used for all rows of sums that
  * read it: with tap k + stride * kernel, a row reads the data of the next row with tap k. */
 INLINE void NAME(sum_shared)(const int kernel, const int stride, const int height, const int width,
                              const struct channel_rows *rows, int64_t last, const ELEMENT *data,
@@ -62,7 +62,8 @@ INLINE void NAME(sum_shared)(const int kernel, const int stride, const int heigh
     VEC sum[DEPTHWISE_VECTORS];
 #pragma GCC unroll 8
     for (int v = 0; v < height * width; v++) sum[v] = (VEC){0};
-    /* The data of the taps of the first rows, `stride` of them: others lie rows further on. */
+    /* The data of the first `stride` rows of taps; those of the others are whole rows further
+     * on. */
     const ELEMENT *taps[2 * 5];
 #pragma GCC unroll 10
     for (int k = 0; k < stride * kernel; k++) taps[k] = data + rows->offsets[k];
@@ -105,7 +106,8 @@ INLINE int NAME(is_shared)(const struct channel_rows *rows, int64_t kernel, int6
     return 1;
 }
 
-/* All rows, of `height` or more, in blocks; of kernel x kernel taps, or any where that is 0. */
+/* Sums all rows, at least `height`, in blocks; of kernel x kernel taps, or any taps if that is
+ * 0. */
 INLINE void NAME(sum_blocks)(const int kernel, const int stride, const int height,
                              const int width, const struct channel_rows *rows,
                              const ELEMENT *data, const ELEMENT *weights,
@@ -127,7 +129,7 @@ INLINE void NAME(sum_blocks)(const int kernel, const int stride, const int heigh
     }
 }
 
-/* Sum rows of taps in a square of 3 or 5 that share their data; returns whether they do. */
+/* Sum rows with 3 x 3 or 5 x 5 taps if they share data; returns whether they do. */
 static int NAME(sum_square)(const struct channel_rows *rows, const ELEMENT *data,
                             const ELEMENT *weights, struct NAME(finish) finish, ELEMENT *sums) {
 #if IS_FLOAT
@@ -154,7 +156,7 @@ static void NAME(sum_channel)(const struct channel_rows *rows, const void *data,
                                         is_relu ? 0 : (ELEMENT)-__builtin_inf()};
     const int64_t vectors = divide_up(rows->count, LANES);
     const int64_t width = divide_up(vectors, divide_up(vectors, DEPTHWISE_VECTORS));
-    /* The rows of a block, which are not more than there are. */
+    /* The rows of a block, at most the rows of the layer. */
     const int64_t fit = least(rows->rows, DEPTHWISE_VECTORS / most(width, 1));
     const int64_t height = fit >= 8 ? 8 : fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
 #define BLOCKS(HEIGHT, WIDTH)                                                                 \
@@ -212,7 +214,7 @@ static void NAME(copy_lines)(const void *from, int64_t pitch, int64_t rows, int6
     else if (count == 1) NAME(copy_short)(1, in, pitch, rows, count, out, out_pitch);
 }
 
-/* Split a row into `count` even elements and `pairs` odd ones: as many, or one fewer. */
+/* Split a row into `count` even elements and `pairs` odd ones: the same number, or one fewer. */
 INLINE void NAME(split_line)(const ELEMENT *in, int64_t count, int64_t pairs, ELEMENT *evens,
                              ELEMENT *odds) {
     int64_t done = 0;

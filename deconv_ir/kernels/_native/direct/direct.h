@@ -19,11 +19,11 @@ struct context {
     atomic_int *failed; /* set when out of memory */
     int streamed;       /* whether results are written with non-temporal stores */
     int plain;          /* whether data are one row a channel, with a result at each position */
-    const int32_t *in_place; /* offsets of channels that are read as they are, or NULL */
+    const int32_t *in_place; /* offsets of channels that are read in place, or NULL */
 };
 
-/* The taps of each channel that a tile takes, from `first` on: `runs` runs of `run` neighbours
- * each, which begin `step` taps apart. */
+/* The taps of each channel that a tile uses, from `first` on: `runs` runs of `run` neighbours each,
+ * which begin `step` taps apart. */
 struct taken {
     int64_t taps, first, runs, run, step;
 };
@@ -32,30 +32,30 @@ struct taken {
 struct tile {
     int64_t group, first_image, images, first_block, blocks;
     int64_t first[AXES], shape[AXES]; /* v */
-    int64_t low[AXES], high[AXES];  /* smallest and largest offset of a tap that is taken */
-    int leaves_out;                 /* whether it takes only the taps in `taken` */
+    int64_t low[AXES], high[AXES];  /* smallest and largest offset of a used tap */
+    int leaves_out;                 /* whether it uses only the taps in `taken` */
     struct taken taken;
     char *data, *panel, *sums, *row, *weights; /* scratch */
     int32_t *offsets;
 };
 
-/* A sub-convolution: its index q on each axis, its taps, and where its weights are. */
+/* A sub-convolution: its index q on each axis, its taps, and the place of its weights. */
 struct sub {
     int64_t q[AXES];
     const int32_t *offsets;
-    int64_t taps, row_taps; /* taken taps: of all axes, and of the first two */
+    int64_t taps, row_taps; /* used taps: of all axes, and of the first two */
     int64_t packed_taps;    /* all taps */
     int64_t packed;         /* element of the packed filter at which it begins */
 };
 
-/* A block of input channels that are summed before the next ones. */
+/* A block of input channels that is summed before the next one. */
 struct go {
     int64_t first, count;
     int begins, ends; /* whether it has the first channels, and the last */
     int guarded; /* whether zeros of the packed filter would meet data that are not finite */
 };
 
-/* Some blocks of rows of some sub-convolutions: their data, and where their sums go. */
+/* Some blocks of rows of some sub-convolutions: their data, and the place of their sums. */
 struct sweep {
     const struct sub *subs;
     int64_t sub_count, first_block, blocks;
@@ -78,7 +78,7 @@ static inline int64_t positions_along(const struct tile *tile, const struct axis
     return least(tile->shape[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
 }
 
-/* The part of a residue of the data that a tile sees. */
+/* The part of a residue of the data that a tile reads. */
 static inline struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
                                         int64_t residue) {
     const struct axis *a = &c->plan->axes[axis];
@@ -86,7 +86,7 @@ static inline struct stretch stretch_of(const struct context *c, const struct ti
                         divide_up(a->data - residue, a->in_stride));
 }
 
-/* Most are short: calls of memset would take longer than they do. */
+/* Most rows are short: calls of memset would take longer. */
 static inline void clear_row(char *to, int64_t bytes) {
     if (bytes >= 8 * COPY_STEP) {
         memset(to, 0, (size_t)bytes);
@@ -111,19 +111,19 @@ struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, 
 /* Bytes of weights that stay in the second-level cache while the positions of a tile are summed. */
 #define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
 
-/* Whether tiles leave out taps; of `plan`, only the axes are read. */
+/* Whether tiles skip taps; only the axes of `plan` are read. */
 int plan_leaves_out(const struct kernel *k, const struct plan *plan);
-/* The share of all taps that tiles take. */
+/* The share of all taps that tiles use. */
 double taken_share(const struct plan *plan, const struct tiling *tiling);
-/* Set the bytes of scratch for the weights that are taken at once, and for the offsets of taps. */
+/* Set the bytes of scratch for the weights that are copied at once, and for the offsets of taps. */
 void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *tiling);
-/* Find the taps that a tile takes, and where their data are. */
+/* Find the taps that a tile uses, and the offsets of their data. */
 void take_taps(const struct context *c, struct tile *tile);
-/* Copy the weights that a tile takes of a block of rows, [channel][tap][row]. */
+/* Copy the weights of a block of rows that a tile uses, [channel][tap][row]. */
 void take_weights(const struct context *c, const struct tile *tile, const struct go *go,
                   const struct sub *sub, int64_t block, char *to);
-/* Sum some blocks of rows of some sub-convolutions.  Where the epilogue is a function,
- * activate_blocks() applies it, to complete sums. */
+/* Sum some blocks of rows of some sub-convolutions.  If the epilogue is a function,
+ * activate_blocks() applies it to complete sums. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep);
 void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep);
@@ -138,10 +138,10 @@ static inline void add_rows(const struct context *c, char *out, int64_t pitch, i
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
               int64_t qy, int64_t b);
-/* Plan a run whose data are one position, without a search for tiles; returns 0, and leaves the
- * plan as it is, if this is not such a run or does not pay. */
+/* Plan a run with one position of data, without a search for tiles; returns 0, and leaves the plan
+ * unchanged, if the run is of another kind or this would be slower. */
 int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan);
-/* Whether the taps of such a run lead to all results of a plane. */
+/* Whether the taps of such a run reach all results of a plane. */
 int one_position_reaches_all(const struct plan *plan);
 /* Run a job of a plan made by plan_one_position(). */
 void run_one_position(void *context, int64_t job, void *scratch);
@@ -151,12 +151,12 @@ void run_depthwise(const struct context *c, struct tile *tile);
 /* The first element of a row of results. */
 char *out_row(const struct context *c, const struct tile *tile, int64_t image, int64_t channel,
               int64_t oz, int64_t oy);
-/* Interleave sub-convolutions of the last axis into rows of some channels: their lines are `pitch`
- * elements apart. */
+/* Interleave sub-convolutions of the last axis, whose lines are `pitch` elements apart, into rows
+ * of some channels. */
 void write_rows(const struct context *c, const struct tile *tile, int64_t first_channel,
                 int64_t channels, const struct sub *sub, const char *sums, int64_t row_stride,
                 int64_t pitch);
-/* Write the rows of a panel, which hold one sub-convolution of the last axis. */
+/* Write the rows of a panel, which has one sub-convolution of the last axis. */
 void write_panel(const struct context *c, const struct tile *tile, const int64_t shape[AXES],
                  int64_t block, const struct sub *sub, const char *sums, int64_t row_stride);
 

@@ -19,7 +19,7 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     for (int a = AXES - 1; a >= 0; a--) {
         const struct axis *axis = &c->plan->axes[a];
         const int64_t at = job % t->grid[a], all = axis->last - axis->first;
-        /* Rows are dealt out evenly, so that threads end together; positions in whole vectors. */
+        /* Rows are divided evenly, so that threads end together; positions in whole vectors. */
         const int64_t first = a < AXES - 1 ? at * all / t->grid[a] : at * t->shape[a];
         const int64_t last = a < AXES - 1 ? (at + 1) * all / t->grid[a]
                                           : least(all, first + t->shape[a]);
@@ -43,7 +43,7 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     return tile;
 }
 
-/* The data of a tile from a channel on, where they are read without a copy. */
+/* The data of a tile from a channel on, if they are read without a copy. */
 static const char *data_in_place(const struct context *c, const struct tile *tile,
                                  int64_t channel) {
     const int64_t index = tile->group * c->layer->channels_in + channel;
@@ -51,8 +51,8 @@ static const char *data_in_place(const struct context *c, const struct tile *til
                       tile->first[2]) * c->kernels->size;
 }
 
-/* Copy plain data: those that are read in place as far as they fill no vector, since after the
- * last of them there may be no memory. */
+/* Copy plain data; of data that are read in place, only the last partial vector, since reading
+ * beyond it might access unmapped memory. */
 static void copy_plain(const struct context *c, const struct tile *tile, const struct go *go) {
     const int64_t size = c->kernels->size, step = c->run->channel_step * size;
     const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->shape[2];
@@ -107,7 +107,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
     const int64_t positions = t->images * t->shape[0] * t->line;
     const int64_t block_size = lines * c->packing->rows * positions;
     const int whole = go->begins && go->ends;
-    /* At its end the output may have less of this sub-convolution. */
+    /* At its end, the output may have fewer positions of this sub-convolution. */
     const int64_t zs = positions_along(tile, &a[0], 0, qz);
     const int64_t ys = positions_along(tile, &a[1], 1, qy);
     if (zs <= 0 || ys <= 0) return;
@@ -150,7 +150,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
     }
     if (!go->ends || t->straight) return;
     if (c->layer->folded > 1) {
-        /* Their blocks are equal, one after the other. */
+        /* Their blocks are equal and contiguous. */
         const int64_t channels = c->layer->channels_out / c->layer->folded;
         write_rows(c, tile, 0, channels, subs, sums, positions, channels * positions);
         return;
@@ -161,7 +161,8 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
                    sums + i * block_size * size, positions, sweep.sub_stride);
 }
 
-/* Copy the data that a sub-convolution sees into a panel without gaps, [channel, tap][position]. */
+/* Copy the data that a sub-convolution reads into a panel without gaps, [channel,
+ * tap][position]. */
 static void fill_panel(const struct context *c, const struct tile *tile,
                        const int64_t shape[AXES], const struct go *go, const struct sub *sub) {
     const struct tiling *t = &c->plan->tiling;
@@ -236,7 +237,7 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     const struct go *go = copied->go;
     struct tile tile = *copied->tile;
     /* Use the scratch of this thread, except for the data, and for sums to which channels are added
-     * later.  `tile.data` is where the scratch of the tile's own thread begins. */
+     * later.  `tile.data` is the start of the scratch of the tile's own thread. */
     const int64_t away = (char *)scratch - tile.data;
     tile.panel += away;
     tile.row += away;
@@ -289,7 +290,7 @@ int rows_are_plain(const struct kernel *k, const struct run *run, const struct p
            element_size((enum element)k->layer.element) == k->kernels->size;
 }
 
-/* Channels that lie a multiple of this apart share a few sets of the first-level cache. */
+/* Channels at a multiple of this distance share few sets of the first-level cache. */
 #define CHANNELS_MEET 512
 
 /* Whether a plane is one row, and each of its positions gives one result. */
@@ -300,7 +301,7 @@ static int data_are_plain(const struct run *run, const struct plan *plan) {
            plan->axes[2].in_stride == 1 && run->channel_step >= row;
 }
 
-/* The offsets of channels of plain data that are read as they are.  NULL: they are copied. */
+/* The offsets of channels of plain data that are read in place.  NULL: they are copied. */
 static int32_t *offsets_in_place(const struct kernel *k, const struct run *run,
                                  const struct plan *plan) {
     const struct tiling *t = &plan->tiling;

@@ -28,11 +28,11 @@ static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
     return 0;
 }
 
-/* Taps below which loading and storing sums would take a noticeable part of the time. */
+/* Minimum number of terms of a sum, so that loading and storing sums takes little time. */
 #define SHORTEST_SUM 160
 
 /* The number of channels whose data at the positions of one micro-kernel fit the first-level cache:
- * in rows, where taps overlap, or by half in a panel without gaps. */
+ * in rows, if taps overlap, or half of it for a panel without gaps. */
 static int64_t channels_at_once(const struct layer *layer, const struct microkernels *kernels,
                                 const struct packing *packing) {
     int64_t taps = 1, row_taps = 1;
@@ -90,18 +90,18 @@ void packing_free(struct packing *packing) {
     memset(packing, 0, sizeof *packing);
 }
 
-/* Where a tap is packed in a block of rows, in elements: the weight of the first channel, and the
- * distance from channel to channel. */
+/* The place of a tap in a packed block of rows, in elements: the weight of the first channel, and
+ * the distance from channel to channel. */
 struct place {
     int64_t first, step;
 };
-/* The most taps whose places are found at once. */
+/* Maximum number of taps whose places are found at once. */
 #define MOST_PLACES 64
 
 /* Some taps of some input channels of one block of rows. */
 struct weights {
     int64_t rows, channels;
-    int64_t row_step, channel_step; /* elements, as the filter is given */
+    int64_t row_step, channel_step; /* elements, in the caller's filter */
     int64_t first_tap, taps;
     struct place places[MOST_PLACES];
 };
@@ -155,8 +155,7 @@ static inline void transpose(const uint32_t *from, int64_t step, uint32_t *const
     memcpy(to[3], &d, sizeof d);
 }
 
-/* Pack weights of 4 bytes.  A channel's taps that follow those of the one before are columns of the
- * same rows. */
+/* Pack weights of 4 bytes.  Channels with contiguous taps are columns of the same rows. */
 static void pack_words(const struct weights *w, const uint32_t *filter, uint32_t *packed) {
     const int joined = w->channel_step == w->taps;
     const int64_t columns = joined ? w->channels * w->taps : w->taps;
@@ -181,7 +180,7 @@ static void pack_words(const struct weights *w, const uint32_t *filter, uint32_t
     }
 }
 
-/* Copy weights of `size` bytes to where they are packed, or from there. */
+/* Copy weights of `size` bytes to their packed places, or back. */
 static inline void copy_elements(const struct weights *w, int64_t size, char *filter, char *packed,
                                  int unpack) {
     for (int64_t i = 0; i < w->channels; i++)
@@ -216,13 +215,13 @@ struct copy {
     const struct kernel *k;
     int64_t first, count;
     char *rows;
-    int64_t steps[2]; /* elements along the first two axes of the filter as it is given */
+    int64_t steps[2]; /* elements along the first two axes of the caller's filter */
     int unpack;
     int64_t jobs;
     atomic_int not_finite; /* whether a weight is infinite or NaN */
 };
 
-/* Copy the part of these rows that one block of rows of one group has. */
+/* Copy the part of these rows that is in one block of rows of one group. */
 static void copy_block(const struct copy *c, int64_t group, int64_t block) {
     const struct kernel *k = c->k;
     const int forward = (int)k->layer.forward;
@@ -231,7 +230,7 @@ static void copy_block(const struct copy *c, int64_t group, int64_t block) {
     const int64_t taps = taps_of(k);
     const int64_t begin = most(c->first - group * of_group, 0);
     const int64_t end = least(c->first + c->count - group * of_group, of_group);
-    /* Of the block and of the input channels, those that are among the rows. */
+    /* The part of the block and of the input channels that is among the rows. */
     const int64_t row = forward ? most(begin - channel, 0) : 0, in = forward ? 0 : begin;
     struct weights w = {.rows = packing_rows(&k->packing, block) - row,
                         .channels = forward ? k->layer.channels_in : end - begin,
@@ -265,14 +264,14 @@ static void copy_job(void *context, int64_t job, void *scratch) {
     const int64_t of_group = filter_rows(&c->k->layer), size = c->k->kernels->size;
     copy_block(c, c->first / of_group + job / p->blocks, job % p->blocks);
     if (c->unpack || !may_be_infinite(c->k)) return;
-    /* Each job checks its part of all weights, which have no gaps. */
+    /* Each job checks its part of all weights, which are contiguous. */
     const int64_t total = c->count * (p->group_size / of_group), part = divide_up(total, c->jobs);
     const int64_t first = least(job * part, total);
     if (!all_finite(c->rows + first * size, least(part, total - first), (int)size))
         c->not_finite = 1;
 }
 
-/* Number of weights from which on several threads pack them. */
+/* Minimum number of weights for packing with several threads. */
 #define FEWEST_SHARED (1 << 16)
 
 /* Groups to which the rows belong. */
@@ -308,11 +307,12 @@ void unpack_filter(const struct kernel *k, void *filter) {
     const int64_t taps = taps_of(k);
     struct copy copy = {.k = k, .count = k->layer.groups * filter_rows(&k->layer), .rows = filter,
                         .steps = {row_size(k), taps}, .unpack = 1};
-    copy_rows(&copy, 1); /* needs no memory, and no signal ends it under the interpreter lock */
+    copy_rows(&copy, 1); /* does not allocate; not interrupted under the interpreter lock */
 }
 
-/* The most bytes of the filter that a thread reads at once, and the parts of the filter: few beside
- * the filter, so that peak memory hardly grows.  Whole blocks of rows may take twice as many. */
+/* Maximum bytes of the filter that a thread reads at once, and number of parts of the filter: small
+ * compared with the filter, so that peak memory hardly grows.  Whole blocks of rows may take twice
+ * as many bytes. */
 #define READ_BYTES ((int64_t)512 << 10)
 #define FILTER_PARTS 32
 

@@ -10,7 +10,7 @@
  *   LANES           elements of a vector
  *   NAME(x)         x with a suffix of its own
  *   IS_FLOAT        whether it is a floating-point type
- *   NATIVE(element) whether elements are stored as they are summed
+ *   NATIVE(element) whether elements are stored in the type of the sums
  *   SHAPES          the micro-kernels: SHAPE(rows, columns) ...
  *   ROWS, COLUMNS   most rows, and the best number of vectors for each
  *
@@ -20,7 +20,7 @@
  */
 
 typedef ELEMENT NAME(vec) __attribute__((vector_size(LANES * sizeof(ELEMENT))));
-/* The same at any address that suits an element. */
+/* A vector with the alignment of an element. */
 typedef ELEMENT NAME(loose)
     __attribute__((vector_size(LANES * sizeof(ELEMENT)), aligned(sizeof(ELEMENT)), may_alias));
 #define VEC NAME(vec)
@@ -63,7 +63,7 @@ static void NAME(apply_to_vectors)(const struct epilogue *e, float *line, int64_
         for (int64_t i = 0; i < count; i++) line[i] = line[i] * scale + offset;
 }
 
-/* The last vector, which may overlap the one before, in a copy. */
+/* The last vector, which may overlap the one before, is computed in a copy. */
 static void NAME(apply_function)(const struct epilogue *e, float *line, int64_t count) {
     float rest[LANES] = {0};
     const int64_t whole = count / LANES * LANES, last = most(count - LANES, 0);
@@ -76,7 +76,7 @@ static void NAME(apply_function)(const struct epilogue *e, float *line, int64_t 
 }
 #endif
 
-/* Not inlined: the compiler vectorises these loops only where nothing else needs its registers. */
+/* Not inlined: the compiler vectorises these loops only if no other code needs its registers. */
 static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, void *row,
                                                      int64_t count) {
 #if IS_FLOAT
@@ -134,7 +134,7 @@ INLINE void NAME(store_block)(const int rows, const int columns, const int is_re
     }
 }
 
-/* The block of rows x columns vectors at `data`: the sums never leave registers. */
+/* Sums a block of rows x columns vectors at `data`: the sums never leave registers. */
 INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
                         const int32_t *restrict offsets, const ELEMENT *restrict data,
                         const ELEMENT *restrict weights, ELEMENT *restrict sums,
@@ -143,7 +143,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
     VEC sum[MAX_ROWS * MAX_COLUMNS];
     const ELEMENT *const first = begins == BEGINS_WITH_BIAS ? bias : NULL;
     if (first) bias = NULL;
-    /* Goes on from `sums`: where the depth is cut makes no difference to a bit. */
+    /* Continues from `sums`: cutting the depth elsewhere does not change a bit. */
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
@@ -168,7 +168,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
     for (int64_t k = 0; k < depth; k++) {
         const ELEMENT *at = data + offsets[k];
         __builtin_prefetch(data + offsets[k + AHEAD] + columns * LANES - 1);
-        /* The shorter side stays in registers, the longer passes through one. */
+        /* The shorter side stays in registers; the longer one is streamed through a register. */
         if (columns < rows) {
             VEC column[MAX_COLUMNS];
 #pragma GCC unroll 12
@@ -220,7 +220,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
 SHAPES
 #undef SHAPE
 
-/* At one position vectors hold the rows, which lie side by side in the weights: the same sums. */
+/* At one position, vectors hold the rows, which are contiguous in the weights: the same sums. */
 typedef ELEMENT NAME(row_vec) __attribute__((vector_size(MAX_ROWS * sizeof(ELEMENT))));
 typedef ELEMENT NAME(loose_rows)
     __attribute__((vector_size(MAX_ROWS * sizeof(ELEMENT)), aligned(sizeof(ELEMENT)), may_alias));
@@ -236,7 +236,7 @@ static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, 
 #pragma GCC unroll 4
     for (int64_t k = 0; k < depth; k++, weights += rows) {
         __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
-        /* Those of the next tap lie after the last row. */
+        /* Weights of the next tap follow the last row. */
         sum += (NAME(row_vec))*(const NAME(loose_rows) *)weights *
                (data[offsets[k]] - (NAME(row_vec)){0});
     }
@@ -246,7 +246,7 @@ static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, 
     for (int r = 0; r < rows; r++) sums[r * row_stride] = row[r];
 }
 
-/* `vectors` of weights side by side, each summed over all channels. */
+/* Sums `vectors` contiguous vectors of weights over all channels. */
 INLINE void NAME(taps_block)(const int vectors, int64_t depth, const ELEMENT *restrict data,
                              const ELEMENT *restrict weights, int64_t step,
                              ELEMENT *restrict sums) {
@@ -285,7 +285,7 @@ static void NAME(sum_taps)(int rows, int64_t taps, int64_t depth, const void *da
     NAME(activate)(finish, sums, count);
 }
 
-/* Rows of `blocks` blocks, whose weights are read side by side: one would wait for its sums. */
+/* Sums rows of `blocks` blocks at the same time: a single block would wait for its sums. */
 INLINE void NAME(row_blocks)(const int blocks, int rows, int64_t depth,
                              const ELEMENT *restrict data, const ELEMENT *restrict weights,
                              int64_t step, ELEMENT *restrict sums) {
@@ -326,7 +326,7 @@ static void NAME(sum_row_blocks)(int rows, int64_t blocks, int64_t depth, const 
 
 /* ------------------------------------------------------- interleaving -- */
 
-/* LANES positions of `lines` lines, 4 or 2, that lie side by side among `stride`. */
+/* Interleaves LANES positions of `lines` lines, 4 or 2, which are neighbours among `stride`. */
 INLINE void NAME(interleave_block)(const int lines, const ELEMENT *const *from, int64_t at,
                                    int64_t stride, ELEMENT *out) {
     VEC zipped[4];
@@ -360,7 +360,7 @@ INLINE void NAME(interleave_block)(const int lines, const ELEMENT *const *from, 
     }
 }
 
-/* From position `at` on, for `count` positions, rounded up to whole vectors. */
+/* Interleaves `count` positions from `at` on, rounded up to whole vectors. */
 INLINE void NAME(interleave_group)(const int lines, const ELEMENT *const *from, int64_t at,
                                    int64_t count, int64_t stride, ELEMENT *out) {
     if (stride == lines)
@@ -371,7 +371,7 @@ INLINE void NAME(interleave_group)(const int lines, const ELEMENT *const *from, 
             NAME(interleave_block)(lines, from, at + i, stride, out + i * stride);
 }
 
-/* The first lines of `left`: four, two or one.  Returns how many. */
+/* Interleaves the first lines of `left`: four, two or one.  Returns the number. */
 INLINE int64_t NAME(interleave_some)(int64_t left, const ELEMENT *const *from, int64_t at,
                                      int64_t count, int64_t stride, ELEMENT *out) {
     if (left >= 4) {
@@ -386,7 +386,7 @@ INLINE int64_t NAME(interleave_some)(int64_t left, const ELEMENT *const *from, i
     return 1;
 }
 
-/* All lines from position `at` on, for whole vectors of positions. */
+/* Interleaves all lines from position `at` on, for whole vectors of positions. */
 static void NAME(interleave_lines)(const ELEMENT *in, int64_t pitch, int64_t stride, int64_t at,
                                    int64_t count, ELEMENT *out) {
     for (int64_t line = 0; line < stride;) {
@@ -396,7 +396,7 @@ static void NAME(interleave_lines)(const ELEMENT *in, int64_t pitch, int64_t str
     }
 }
 
-/* Lines of a row shorter than a vector are interleaved apart; a few positions one by one. */
+/* Lines shorter than a vector are interleaved in a copy; a few positions one by one. */
 #define FEW_POSITIONS 4
 #define MOST_SHORT_LINES 8
 
@@ -423,7 +423,7 @@ static __attribute__((noinline)) void NAME(interleave_any)(const ELEMENT *in, in
         out[whole * stride + q] = in[q * pitch + whole];
 }
 
-/* Rows are often short: two lines, the usual case, do without the preparations of others. */
+/* Rows are often short: two lines, the usual case, skip the preparations of others. */
 static void NAME(copy_lines)(const void *from, int64_t pitch, int64_t rows, int64_t count,
                              void *to, int64_t out_pitch);
 

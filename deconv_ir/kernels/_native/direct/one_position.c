@@ -1,24 +1,24 @@
-/* Layers whose data are one position, such as the first layer of many generators, and
- * squeeze-and-excite: each tap leads to one result at most, which has one term per channel.
+/* Layers with one position of data, such as the first layer of many generators, and
+ * squeeze-and-excite: each tap reaches at most one result, which has one term per channel.
  *
  *   for each image and sub-convolution, and each block of rows of a job:
- *     sum the input channels of all taps side by side, as the weights lie, or of all blocks where
+ *     sum the input channels of all taps, in the order of the weights, or of all blocks if
  *     there is one tap, then bias and activation
- *     bring each tap's rows to its position
+ *     copy each tap's rows to its position
  *
  * The GEMM of a sub-convolution of one image, a product of a matrix and a vector:
  *   M  output channels of a group x taps of the sub-convolution, in blocks of rows
  *   K  input channels
  *   N  1: the position
  *
- * The sums have the same bits as those of tiles.
+ * The sums are bitwise equal to those of tiles.
  */
 #include "cost_model.h"
 #include "direct/direct.h"
 
 #include <string.h>
 
-/* The position of the output that a tap of an axis leads to, or -1. */
+/* The position of the output that a tap of an axis reaches, or -1. */
 static int64_t landing(const struct axis *a, int64_t q, int64_t tap) {
     const struct tap_place *place = &a->places[a->pattern_first[a->pattern_of[q]] + tap];
     const int64_t at = q - place->offset * a->out_stride;
@@ -41,7 +41,7 @@ int one_position_reaches_all(const struct plan *plan) {
     return 1;
 }
 
-/* The positions in a plane of results that the taps of a sub-convolution lead to, or -1. */
+/* The positions in a plane of results that the taps of a sub-convolution reach, or -1. */
 static void find_places(const struct context *c, const struct sub *sub, int64_t *places) {
     const struct axis *a = c->plan->axes;
     for (int64_t z = 0; z < taps_along(&a[0], sub->q[0]); z++)
@@ -56,7 +56,7 @@ static void find_places(const struct context *c, const struct sub *sub, int64_t 
             }
 }
 
-/* The rows of some taps, [tap][row], to the planes of a block's channels. */
+/* Copies the rows of some taps, [tap][row], to the planes of a block's channels. */
 static inline __attribute__((always_inline)) void
 scatter(const size_t size, const char *values, int rows, const int64_t *places, int64_t taps,
         int64_t plane, char *out) {
@@ -88,7 +88,7 @@ static void write_taps(const struct context *c, const struct tile *tile, int row
     }
 }
 
-/* Sum the taps from the first to the last that lead anywhere. */
+/* Sum the taps from the first to the last that reach a result. */
 static void sum_sub(const struct context *c, const struct tile *tile, const struct sub *sub,
                     const int64_t *places) {
     const int64_t size = c->kernels->size;

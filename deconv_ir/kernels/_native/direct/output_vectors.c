@@ -1,32 +1,32 @@
 /* Direct sums whose vectors hold output channels, for rows that fill few vectors of positions:
  *
  *   for each sub-convolution of the last axis, and each part of the channels:
- *     for all positions of the tile's images that see data with the same taps:
+ *     for all positions of the tile's images that read data with the same taps:
  *       for each OUT_POSITIONS of them: sum these taps of OUT_VECTORS vectors
  *   bias and activation, and scatter the vectors to the output
  *
  * The GEMM of a sub-convolution, with rows and columns exchanged:
- *   M  positions that see data with the same taps, OUT_POSITIONS at a time
+ *   M  positions that read data with the same taps, OUT_POSITIONS at a time
  *   K  input channels x these taps, `channels` of a tiling at a time
  *   N  output channels of a group, in OUT_VECTORS vectors
  *
- * The same sums as with vectors of positions, bit by bit.
+ * The sums are bitwise equal to those with vectors of positions.
  */
 #include "direct/output_vectors.h"
 
-/* Bytes of weights that stay in the second-level cache while positions pass. */
+/* Bytes of weights that stay in the second-level cache while positions are processed. */
 #define NEAR_WEIGHTS ((int64_t)128 << 10)
 #define NEAR_TAPS (NEAR_WEIGHTS / (int64_t)(OUT_VECTORS * 16 * sizeof(float))) /* of all channels */
 
-/* Weights beyond the second-level cache are prefetched for vectors of positions only; several
+/* Weights outside of the second-level cache are prefetched for vectors of positions only; several
  * images share them. */
 int takes_output_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
                          const struct tiling *t) {
     const struct axis *a = plan->axes;
-    /* All sub-convolutions have as many positions. */
+    /* All sub-convolutions have the same number of positions. */
     for (int i = 0; i < AXES; i++)
         if (a[i].output % a[i].out_stride) return 0;
-    /* The last tile has the remaining blocks: as many as fill vectors, too. */
+    /* The last tile has the remaining blocks, which must fill vectors, too. */
     const int64_t weights = k->packing.group_size * k->kernels->size;
     const int whole = t->blocks % OUT_BLOCKS == 0 && k->packing.blocks % OUT_BLOCKS == 0 &&
                       k->layer.channels_out == k->packing.blocks * k->kernels->rows;
@@ -35,12 +35,12 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
            k->layer.element == F32 && !is_streamed(k, run) && !plan->leaves_out;
 }
 
-/* Positions of a tile, up to but without `end`, that see data with the same taps. */
+/* Positions of a tile, up to but not including `end`, that read data with the same taps. */
 struct stretches {
     int64_t begin[AXES], end[AXES];
 };
 
-/* Whether a position sees data, rather than zeros around them, with a tap of an axis. */
+/* Whether a position reads data, rather than zeros around them, with a tap of an axis. */
 static int sees(const struct axis *a, const struct tap_place *tap, int64_t position) {
     const int64_t at = position + tap->offset;
     return at >= 0 && at < divide_up(a->data - a->residue - tap->residue, a->in_stride);
@@ -52,7 +52,7 @@ static const struct tap_place *taps_of(const struct axis *a, int64_t q, int64_t 
     return a->places + first[0];
 }
 
-/* The end of the positions of an axis that see data with the same taps as position `begin`. */
+/* The end of the positions of an axis that read data with the same taps as position `begin`. */
 static int64_t end_of_same(const struct context *c, const struct tile *tile, int axis, int64_t q,
                            int64_t begin) {
     const struct axis *a = &c->plan->axes[axis];
@@ -66,7 +66,7 @@ static int64_t end_of_same(const struct context *c, const struct tile *tile, int
     return end;
 }
 
-/* The taps with which the position that begins `part` sees data. */
+/* The taps with which the first position of `part` reads data. */
 static int64_t find_taps(const struct context *c, const struct tile *tile, const struct sub *sub,
                          const struct stretches *part, int64_t *found) {
     const struct axis *a = c->plan->axes;
@@ -87,7 +87,7 @@ static int64_t find_taps(const struct context *c, const struct tile *tile, const
 /* Weights of OUT_BLOCKS blocks of rows that are prefetched while others are multiplied. */
 struct ahead {
     const float *weights;
-    int64_t block_step, length, at, blocks; /* elements of a block; blocks that are left */
+    int64_t block_step, length, at, blocks; /* elements of a block; remaining blocks */
 };
 
 /* The weights of the next `count` channels, from channel `first` on. */
@@ -98,7 +98,7 @@ static struct ahead ahead_of(const struct context *c, const struct sub *sub, int
     return (struct ahead){weights, step, count * tap, 0, count > 0 ? OUT_BLOCKS : 0};
 }
 
-/* Take `count` elements of a block, or those that are left of it; `done` where none are left. */
+/* Take up to `count` elements of a block; returns `done` if the weights are exhausted. */
 static const float *take_ahead(struct ahead *ahead, int64_t count, const float *done) {
     if (!ahead->blocks) return done;
     const float *from = ahead->weights + ahead->at;
@@ -154,12 +154,12 @@ static void sum_positions(const struct context *c, const struct tile *tile, cons
                 }
     if (!filled) return;
     out.ahead = take_ahead(ahead, out.depth * rows, weights);
-    /* The first is repeated in place of those that are missing. */
+    /* The first position fills the unused places. */
     for (; filled < OUT_POSITIONS; filled++) places[filled] = places[0];
     c->kernels->sum_outputs(&out, places, weights, bias);
 }
 
-/* Sum all positions of a tile over some channels, leaving out taps that see only zeros, or with all
+/* Sum all positions of a tile over some channels, skipping taps that read only zeros, or with all
  * taps.  Returns the number of taps of all blocks of positions, and sums nothing without `data`. */
 static int64_t sum_part(const struct context *c, const struct tile *tile, const struct go *go,
                         int64_t block, const struct sub *sub, int all, const float *data,
@@ -223,7 +223,7 @@ void run_output_vectors(const struct context *c, const struct tile *tile, const 
         const struct sub sub = sub_of(c, tile, qz, qy, qx);
         const int64_t channel_bytes = OUT_BLOCKS * rows * most(sub.taps, 1) * c->kernels->size;
         const int64_t fit = most(1, NEAR_WEIGHTS / channel_bytes);
-        /* Positions of one image are too few to part them. */
+        /* A single image has too few positions to divide them. */
         const int all = tile->images == 1 ||
                         sum_part(c, tile, go, block, &sub, 1, NULL, NULL, 0, NULL) <=
                         sum_part(c, tile, go, block, &sub, 0, NULL, NULL, 0, NULL);

@@ -4,10 +4,10 @@
 
 #include "direct/direct.h"
 
-/* Blocks of rows that are summed together: those of OUT_VECTORS vectors. */
+/* Blocks of rows that are summed together, in OUT_VECTORS vectors. */
 #define OUT_BLOCKS (2 * OUT_VECTORS)
 
-/* Whether a tile may be summed so. */
+/* Whether a tile may be summed with vectors of output channels. */
 int takes_output_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
                          const struct tiling *tiling);
 /* Sum and write OUT_BLOCKS blocks of rows from `b` on, of some channels of a tile, for the

@@ -60,7 +60,7 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     }
 }
 
-/* Waking other threads takes longer than filling fewer results than this. */
+/* For fewer results than this, waking other threads takes longer than filling. */
 #define FEW_RESULTS ((int64_t)1 << 15)
 
 static int fill_spans(const struct kernel *k, const struct run *run, void *out,
@@ -95,7 +95,7 @@ int fill_outside(const struct kernel *k, const struct run *run, void *out,
     return fill_spans(k, run, out, spans);
 }
 
-/* Whether a tap brings data to a result of an axis. */
+/* Whether a tap reads data for a result of an axis. */
 static int is_reached(const struct layer *layer, const struct run *run, int axis, int64_t at) {
     const int64_t stride = layer->forward ? 1 : layer->strides[axis];
     const int64_t dilation = layer->dilations[axis], pad = run->pads_begin[axis];
@@ -122,8 +122,8 @@ static int add_span(struct spans *spans, int64_t *capacity, int64_t begin, int64
     return 0;
 }
 
-/* The results of an axis that no tap reaches: all before `natural` and after it, and some of
- * those that only some taps may reach. */
+/* The results of an axis that no tap reaches: all outside of `natural`, and some that only some
+ * taps may reach. */
 static int spans_make(const struct layer *layer, const struct run *run, int axis,
                       struct spans *spans) {
     const int64_t last = run->output[axis], pad = run->pads_begin[axis];

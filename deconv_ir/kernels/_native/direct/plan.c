@@ -1,7 +1,7 @@
 /* Plans direct sums: from a layer and its extents to tables of offsets and a tiling.
  *
- * Nothing here touches data.  The packing of the filter depends on neither extents nor pads; a plan
- * does, and takes microseconds.
+ * These functions do not touch data.  The packing of the filter depends on neither extents nor
+ * pads; a plan does, and takes microseconds to make.
  */
 #include "cost_model.h"
 #include "direct/channel_vectors.h"
@@ -18,7 +18,7 @@ static int64_t tap_count(const struct subs *p, int64_t sub) {
     return p->first[sub + 1] - p->first[sub];
 }
 
-/* Where tap `t` of sub-convolution q finds its data: data[in_stride*(v + offset) + residue]. */
+/* The data of tap `t` of sub-convolution q: data[in_stride*(v + offset) + residue]. */
 static struct tap_place tap_place(const struct layer *layer, const struct run *run, int index,
                               const struct tap *t, int64_t q) {
     const int64_t stride = layer->strides[index], pad = run->pads_begin[index];
@@ -42,8 +42,8 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
     axis->pattern_first = calloc((size_t)existing + 1, sizeof *axis->pattern_first);
     axis->places = calloc((size_t)layer->kernel[index], sizeof *axis->places);
     if (!axis->pattern_of || !axis->sub_of || !axis->pattern_first || !axis->places) return -1;
-    /* Two sub-convolutions share a list when they share the packed sub-convolution's tap
-     * count and all offsets, which neighbours mostly do. */
+    /* Two sub-convolutions share a list if their packed tap counts and all offsets are equal, as
+     * they mostly are for neighbours. */
     int64_t lists = 0, used = 0;
     int any = 0;
     for (int64_t q = 0; q < existing; q++) {
@@ -70,13 +70,13 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
         axis->pattern_first[++lists] = used;
     }
     axis->patterns = lists;
-    /* One tap reads one residue; of several, those between them are copied as well. */
+    /* One tap reads one residue; with several taps, the residues in between are copied as well. */
     axis->residues = layer->kernel[index] == 1 ? 1 : axis->in_stride;
     if (layer->kernel[index] == 1 && used > 0) {
         axis->residue = axis->places[0].residue;
         axis->places[0].residue = 0;
     }
-    /* Outside of these no tap reads data: see fill_outside(). */
+    /* Outside of this range no tap reads data: see fill_outside(). */
     const int64_t all = divide_up(axis->output, axis->out_stride);
     const int64_t extent = divide_up(axis->data, axis->in_stride);
     axis->first = least(most(0, -axis->high), all);
@@ -86,8 +86,8 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
 
 /* -------------------------------------------------------------- tiling -- */
 
-/* The number of elements of the data that `positions` of a tile read along an axis, and the most
- * zeros before and after them. */
+/* The number of elements of the data that `positions` of a tile read along an axis, and the maximum
+ * numbers of zeros before and after them. */
 static void reach(const struct axis *a, int64_t positions, int64_t *valid, int64_t *before,
                   int64_t *after) {
     const int64_t extent = divide_up(a->data, a->in_stride);
@@ -104,7 +104,7 @@ static void reach(const struct axis *a, int64_t positions, int64_t *valid, int64
     }
 }
 
-/* The layout of the data block of a tile, and the scratch that it needs. */
+/* The layout of the data block of a tile, and its scratch. */
 static void size_tile(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     const struct axis *axes = plan->axes;
     const int64_t size = k->kernels->size, lanes = k->kernels->lanes;
@@ -112,10 +112,10 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     int64_t valid, before, after;
     for (int a = 0; a < AXES; a++) t->extent[a] = t->shape[a] + axes[a].high - axes[a].low;
     reach(&axes[2], t->shape[2], &valid, &before, &after);
-    /* The zeros after a row are the zeros before the next. */
+    /* The zeros after a row are also those before the next row. */
     t->pitch = most(t->shape[2], valid + most(before, after));
-    /* Channel by channel, vectors of long rows lie within cache lines: see run_depthwise().  Rows
-     * that are interleaved are summed as one, with the gaps between them. */
+    /* Channel by channel, vectors of long rows are aligned with cache lines: see run_depthwise().
+     * Rows that are interleaved are summed as one row, with the gaps between them. */
     const int by_channel = k->layer.channels_in == 1 && k->layer.channels_out == 1 && !t->compact;
     const int by_rows = by_channel && axes[2].out_stride == 1;
     const int64_t unit = by_rows && t->vectors == 1 && t->shape[2] >= lanes ? lanes : 1;
@@ -125,8 +125,8 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     t->residue_stride = t->images * t->image_stride;
     /* The last vector of a row, or a copy, may reach this far beyond the end. */
     const int64_t slack = most(lanes, COPY_STEP / size) + (by_channel ? lanes : 0);
-    /* An odd number of cache lines between channels: they would all fall into
-     * the same few sets of the cache otherwise. */
+    /* An odd number of cache lines between channels, which would otherwise share a few sets of the
+     * cache. */
     const int64_t lines =
         divide_up(plan->residues * t->residue_stride + slack, line_elements) | 1;
     t->channel_stride = lines * line_elements;
@@ -184,14 +184,14 @@ struct search {
     const struct run *run;
     struct plan *plan;
     int64_t budget, limit;
-    struct tiling best; /* cycles < 0: none yet */
-    double cycles;      /* of the best of some threads; negative: none yet */
+    struct tiling best; /* cycles < 0: not found yet */
+    double cycles;      /* of the best for some threads; negative: not found yet */
 };
 
-/* Positions of a plane up to which channel by channel pays where rows are not plain. */
+/* Maximum positions of a plane for sums channel by channel if rows are not plain. */
 #define SMALL_PLANE 1024
 
-/* Choose how a tile is summed: channel by channel; in the output itself, where the positions of a
+/* Choose how a tile is summed: channel by channel; in the output itself, if the positions of a
  * plane are those of the output without gaps (with one tap or one axis); or in scratch. */
 static void choose_way(const struct search *s, struct tiling *t) {
     const struct layer *layer = &s->k->layer;
@@ -227,14 +227,14 @@ static void keep_best(struct search *s, struct tiling t) {
 
 /* Consider a tiling with vectors of positions, and of output channels. */
 static void consider(struct search *s, struct tiling t) {
-    /* Of several images, only panels and vectors of output channels have the positions together. */
+    /* Only panels and vectors of output channels join the positions of several images. */
     if (t.compact || t.images == 1) keep_best(s, t);
     t.outputs = takes_output_vectors(s->k, s->run, s->plan, &t);
     if (t.outputs) keep_best(s, t);
 }
 
-/* Consider tiles of a shape with as many input channels at a time as the cache holds, and with all
- * or some blocks of rows per job. */
+/* Consider tiles of a shape with the number of input channels that fits the cache, and with all or
+ * some blocks of rows per job. */
 static void consider_shape(struct search *s, struct tiling t) {
     const int64_t channels = most(s->k->layer.channels_in, 1), step = s->k->packing.channel_block;
     t.channels = channels;
@@ -255,8 +255,8 @@ static void consider_shape(struct search *s, struct tiling t) {
     }
 }
 
-/* As next_part(), of a row: whole vectors, small steps first, then by a quarter, so that rows of
- * any length come down to a few positions soon. */
+/* Like next_part(), for a row: whole vectors, in small steps first, then by a quarter, so that rows
+ * of any length soon shrink to a few positions. */
 static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
     const int64_t parts = divide_up(whole, part);
     const int64_t more = parts + 1 + (parts >= 8 ? parts / 4 : 0);
@@ -264,14 +264,14 @@ static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
     return next < part ? next : part > lanes ? round_up(part, lanes) - lanes : 0;
 }
 
-/* Consider tiles of a shape as they are, and as compact panels if rows are whole and short. */
+/* Consider tiles of a shape, and compact panels if rows are whole and short. */
 static void consider_layouts(struct search *s, struct tiling t, int64_t whole, int64_t block) {
     const int panels = t.shape[2] == whole && whole <= 2 * block && s->k->layer.folded == 1;
     for (t.images = 1; t.images <= (panels ? s->run->batch : 1); t.images *= 2) {
         const int64_t positions = t.images * t.shape[0] * t.shape[1] * t.shape[2];
         if (t.images > 1 && positions > 32 * block) break;
         t.compact = 0;
-        /* A few rows of many positions each, or many of few. */
+        /* A few long rows, or many short ones. */
         if (t.shape[2] == whole || t.shape[1] <= 8) consider_shape(s, t);
         t.compact = 1;
         if (panels) consider_shape(s, t);
@@ -283,7 +283,7 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     struct tiling t = {.threads = threads};
     s->cycles = -1;
     s->limit = most(least(scratch_bytes / threads, MOST_TILE), 1);
-    /* Half of the cache for the data; weights and sums pass through the rest. */
+    /* Half of the cache is for the data; weights and sums are streamed through the rest. */
     s->budget = least(s->k->layer.machine.level2 * 5 / 8, s->limit);
     const struct axis *axes = s->plan->axes;
     const int64_t lanes = s->k->kernels->lanes;
@@ -301,8 +301,8 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     return s->cycles;
 }
 
-/* A small tile that exceeds the run's scratch, since the caller can raise that, not the layer's: of
- * a block of channels at a time, as larger ones, since others would sum in another order. */
+/* A small tile that exceeds the run's scratch, which the caller can raise, unlike the layer's.  It
+ * has a block of channels at a time, like larger tiles, so that sums have the same order. */
 static void smallest_tile(const struct kernel *k, const struct run *run, const struct plan *plan,
                           struct tiling *t) {
     const struct axis *row = &plan->axes[2];
@@ -352,7 +352,7 @@ static int make_offsets(struct plan *plan) {
         for (int64_t k = 0; k < rows; k++) plan->panel_offsets[k] = (int32_t)(k * t->panel);
     }
     for (int64_t at = 0; at < count; at++) {
-        /* The three lists, and how many taps they have. */
+        /* The three lists, and their numbers of taps. */
         const int64_t of[AXES] = {at / a[2].patterns / a[1].patterns,
                                   at / a[2].patterns % a[1].patterns, at % a[2].patterns};
         const struct tap_place *begin[AXES], *end[AXES];

@@ -62,7 +62,7 @@ struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, 
 }
 
 /* Sum one block of rows of a folded layer, row by row and without the zeros of the filter.  The
- * sums of finite data have the same bits. */
+ * sums of finite data are bitwise equal. */
 static void sum_guarded(const struct context *c, const struct sub *sub, int64_t channel,
                         int rows, int64_t positions, int64_t depth, const char *data,
                         const char *weights, char *sums, int64_t row_stride, int begins,
@@ -89,7 +89,7 @@ static void sum_guarded(const struct context *c, const struct sub *sub, int64_t 
     free(kept);
 }
 
-/* Where the sums of a block of rows begin. */
+/* The start of the sums of a block of rows. */
 static char *sums_of(const struct context *c, const struct sweep *sweep, int64_t sub_index,
                      int64_t block_index) {
     const struct packing *p = c->packing;
@@ -101,13 +101,13 @@ static char *sums_of(const struct context *c, const struct sweep *sweep, int64_t
     return sweep->sums + place * c->kernels->size;
 }
 
-/* Sums that lie in the output are added to in registers. */
+/* An addend of sums in the output is added in registers. */
 static const struct epilogue *epilogue_of(const struct context *c, const struct sweep *sweep) {
     return sweep->together && c->run->addition ? &c->run->addition->epilogue : &c->k->epilogue;
 }
 
-/* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` are
- * its weights where a tile leaves out taps, or NULL. */
+/* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` has
+ * its weights if a tile skips taps, or is NULL. */
 static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
                       const struct sweep *sweep, int64_t sub_index, int64_t block_index,
                       int64_t at, int64_t positions, const char *taken) {
@@ -125,7 +125,7 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
     const char *weights = (const char *)c->k->packed + packed * size;
     if (taken) weights = taken;
     char *sums = sums_of(c, sweep, sub_index, block_index) + at * size;
-    /* Functions of many instructions want long rows: see activate_blocks(). */
+    /* Functions of many instructions are faster on long rows: see activate_blocks(). */
     const struct epilogue *finish = epilogue_of(c, sweep);
     if (finish->activation == ACT_FUNCTION)
         finish = finish->addend ? &c->run->addition->alone : NULL;
@@ -142,10 +142,10 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
 
 /* Sum some blocks of rows of some sub-convolutions.
  *
- * A block of channels is as large as the first-level cache holds data of, for the positions of one
- * micro-kernel.  These data are multiplied by the weights of all sub-convolutions and blocks of
- * rows before the next positions are read.  Weights are read in order and can be prefetched; the
- * data are scattered over many cache lines and cannot. */
+ * The data of a block of channels, at the positions of one micro-kernel, fit into the first-level
+ * cache.  These data are multiplied by the weights of all sub-convolutions and blocks of rows
+ * before the next positions are read.  Weights are read in order and can be prefetched; the data
+ * are scattered over many cache lines and cannot. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep) {
     const struct packing *p = c->packing;
@@ -156,8 +156,8 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
     const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
     const int64_t channels = least(most(all->count, 1), p->channel_block);
     const int several = all->count > channels;
-    /* One block of rows reads its data once, so that positions need no limit; and where all
-     * channels fit, more positions may fit as well. */
+    /* One block of rows reads its data once, so positions are not limited; and if all channels fit,
+     * more positions may fit as well. */
     const int64_t alone = !several && sweep->blocks * sweep->sub_count == 1;
     const int64_t wide = several ? 1 : most(fit / channels, 1);
     const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;

@@ -1,22 +1,22 @@
-/* Leaves out taps with which a tile sees only the zeros around the data, as with large dilations.
- * Sums begin with 0, so products with these zeros would not change them.
+/* Skips taps with which a tile reads only the zeros around the data, as with large dilations. Sums
+ * begin with 0, so products with these zeros would not change them.
  *
- * This is done along the first two axes, where the taken taps are neighbours.  On the last axis,
- * the positions of a vector see data with different taps.
+ * Taps are skipped along the first two axes, where the used taps are neighbours.  On the last axis,
+ * the positions of a vector read data with different taps.
  */
 #include "direct/direct.h"
 
 #include <string.h>
 
-/* Tiles leave out taps if one tap sees data from less than this share of an axis's positions. */
+/* Tiles skip taps if a tap reads data from less than this share of an axis's positions. */
 #define MOST_SEEN 0.875
 
-/* The taps of an axis that see data from some positions: from `begin` to `end`. */
+/* The taps of an axis that read data from some positions: from `begin` to `end`. */
 struct range {
     int64_t begin, end;
 };
 
-/* The positions, from `low` up to `high`, from which a tap sees data. */
+/* The positions, from `low` up to `high`, from which a tap reads data. */
 static struct range seen_from(const struct axis *a, const struct tap_place *place, int64_t low,
                               int64_t high) {
     const int64_t extent = divide_up(a->data - a->residue - place->residue, a->in_stride);
@@ -39,7 +39,7 @@ int plan_leaves_out(const struct kernel *k, const struct plan *plan) {
     return found;
 }
 
-/* The share of the pairs of a tap and a tile of an axis in which the tap meets data. */
+/* The share of the pairs of a tap and a tile of an axis in which the tap reads data. */
 static double axis_share(const struct axis *a, int64_t positions) {
     const int64_t taps = a->pattern_first[1], tiles = divide_up(a->last - a->first, positions);
     double pairs = 0;
@@ -69,7 +69,7 @@ void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling 
         round_up((t->channels * plan->depth + AHEAD) * (int64_t)sizeof(int32_t), CACHE_LINE);
 }
 
-/* The taps of an axis that a tile takes: the first that sees data to the last. */
+/* The taps of an axis that a tile uses: from the first to the last that reads data. */
 static struct range take_axis(const struct axis *a, int64_t first, int64_t positions) {
     struct range taken = {0, 0};
     for (int64_t t = 0; t < a->pattern_first[1]; t++) {
@@ -81,7 +81,7 @@ static struct range take_axis(const struct axis *a, int64_t first, int64_t posit
     return taken;
 }
 
-/* Copy the taps of each channel that a tile takes; `size` bytes each. */
+/* Copy the taps of each channel that a tile uses; `size` bytes each. */
 static void copy_taken(const struct taken *taken, const char *from, int64_t channels, int64_t size,
                        char *to) {
     const int64_t bytes = taken->run * size;

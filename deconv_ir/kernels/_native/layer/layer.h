@@ -1,6 +1,6 @@
 /* The Python type of a layer with packed weights, and the plans and weights that its runs share.
  *
- * The interpreter lock guards all of this.
+ * The interpreter lock guards all these structures.
  */
 #ifndef DECONV_LAYER_H
 #define DECONV_LAYER_H
@@ -27,10 +27,10 @@ struct shared_plan {
 struct verdict {
     struct run image;
     struct wino_choice choice;
-    int uses_winograd; /* whether it is Winograd, by `choice` */
+    int uses_winograd; /* whether Winograd is used, with `choice` */
 };
 
-/* Transformed weights that are kept; which of them a run uses depends on its extents. */
+/* Number of kept forms of transformed weights; the extents of a run determine the form it uses. */
 #define KEPT_FORMS 2
 
 typedef struct {
@@ -39,19 +39,19 @@ typedef struct {
     int finite;
     int64_t filled; /* rows of the filter that are packed, from the first on */
     int users;      /* calls that use the packed weights without the interpreter lock */
-    int pending;    /* whether a Packer has it: its weights are taken to be fit for Winograd */
-    /* Made when a run first needs them; the most recently used first. */
+    int pending;    /* whether a Packer has it: its weights are assumed to be fit for Winograd */
+    /* Created when a run first needs them; most recently used first. */
     struct form *forms[KEPT_FORMS];
     int takes_weights; /* whether the weights can be transformed; -1: not known yet */
     struct verdict *verdict; /* of the last extents */
     struct shared_plan *last; /* of the last run: extents mostly stay the same */
 } Kernel;
 
-/* The layer that a Python object is, or NULL with an exception set. */
+/* The layer of a Python object, or NULL with an exception set. */
 Kernel *kernel_of(PyObject *object);
-/* Whether none of its weights are packed, nor being packed. */
+/* Whether its weights are neither packed nor being packed. */
 int kernel_is_empty(const Kernel *self);
-/* Allocate memory for the packed filter, if it is not there.  Returns 0 or -1. */
+/* Allocate memory for the packed filter, if needed.  Returns 0 or -1. */
 int kernel_allocate(Kernel *self);
 /* Number of rows of the filter, over all groups. */
 int64_t kernel_rows(const Kernel *self);
@@ -63,7 +63,7 @@ int form_is_packed(const struct form *form);
 /* Whether choosing an algorithm may have to read the packed weights. */
 int weights_are_asked(const Kernel *self);
 /* Return the plan of a run: the last one if it was for an equal run.  With `pack`, its weights are
- * made.  Returns NULL with an exception set. */
+ * transformed.  Returns NULL with an exception set. */
 struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack);
 
 #endif

@@ -48,7 +48,7 @@ static int layer_is_sane(const struct layer *layer) {
 /* Bytes of scratch, with which plans compute without checks for overflow. */
 #define MOST_SCRATCH (INT64_C(1) << 40)
 
-/* The product of extents, or -1 where no buffer can have as many bytes. */
+/* The product of extents, or -1 if it exceeds the size of any buffer. */
 static int64_t product(const int64_t *factors, int count) {
     int64_t result = 1;
     for (int i = 0; i < count; i++)
@@ -70,7 +70,7 @@ int kernel_allocate(Kernel *self) {
     return self->k.packed ? 0 : -1;
 }
 
-/* Take the layer and the bias. */
+/* Store the layer and the bias. */
 static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     const struct layer *layer = &self->k.layer;
     const enum element element = (enum element)layer->element;
@@ -114,8 +114,8 @@ int kernel_is_empty(const Kernel *self) {
     return !self->users && !self->filled && self->k.packing.group_size;
 }
 
-/* fill(buffer, first, swapped, threads): pack the next rows of the filter, or begin again with the
- * first; all of them where its first two axes are swapped. */
+/* fill(buffer, first, swapped, threads): pack the next rows of the filter, or start again with the
+ * first; all rows if its first two axes are swapped. */
 static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     const enum element element = (enum element)self->k.layer.element;
@@ -160,7 +160,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-/* read(descriptor, offset, threads): read the whole filter from a file and pack it, unless that
+/* read(descriptor, offset, threads): read the whole filter from a file and pack it, unless the file
  * is too short or cannot be read. */
 static PyObject *kernel_read(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
@@ -186,7 +186,7 @@ static PyObject *kernel_read(PyObject *object, PyObject *arguments) {
     Py_RETURN_TRUE;
 }
 
-/* release(): free the packed weights, unless a run uses them; they can be filled in again. */
+/* release(): free the packed weights, unless a run uses them; they can be packed again. */
 static PyObject *kernel_release(PyObject *object, PyObject *unused) {
     (void)unused;
     Kernel *self = (Kernel *)object;
@@ -206,7 +206,7 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
 
 /* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, channel_block),
  *        kernel, strides, dilations, bias, (activation, low, high, slope, function, scale, offset),
- *        (level2, level3, multiply_adds)): its filter is filled in */
+ *        (level2, level3, multiply_adds)): the filter is packed by fill() */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer l;
@@ -287,7 +287,7 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
         PyBuffer_Release(in);
         return -1;
     }
-    const int lead = AXES + 2 - in->ndim; /* axes that the data do not have */
+    const int lead = AXES + 2 - in->ndim; /* number of missing leading axes */
     int good = lead >= 0 && lead < AXES && in->itemsize == size && in->shape[1] == channels_in;
     if (good) {
         run->batch = in->shape[0];
@@ -337,7 +337,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
             addition.epilogue.addend = addition.alone.addend =
                 (const char *)addend.buf - (const char *)out.buf;
         }
-        /* Else there is nothing left to cut, and Python has a kernel that can go on. */
+        /* Otherwise tiles cannot be smaller, and Python calls another kernel. */
         const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
         failed = 1;
         self->users++;
@@ -354,12 +354,12 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     PyBuffer_Release(&data);
     PyBuffer_Release(&out);
     if (addend.obj) PyBuffer_Release(&addend);
-    if (failed > 0) Py_RETURN_FALSE; /* the result is void */
+    if (failed > 0) Py_RETURN_FALSE; /* the result is invalid */
     if (failed) return NULL;
     Py_RETURN_TRUE;
 }
 
-/* Have data that lie one after the other, as most do: their runs take the plan that is made. */
+/* Set the steps of contiguous data, the usual case, whose runs reuse the plan. */
 static void set_steps(const Kernel *self, struct run *run) {
     int64_t step = 1;
     for (int a = AXES - 1; a >= 0; a--) {
@@ -372,8 +372,8 @@ static void set_steps(const Kernel *self, struct run *run) {
         run->image_step = 0;
 }
 
-/* How a run with data of this shape, [batch, Z, Y, X], is computed: a dict, or None where that
- * depends on weights that are not packed.  Packs nothing. */
+/* The plan of a run with data of this shape, [batch, Z, Y, X]: a dict, or None if it depends on
+ * weights that are not packed.  Does not pack weights. */
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
@@ -422,7 +422,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     return result;
 }
 
-/* Write the filter, as it was given, into a buffer. */
+/* Write the caller's filter into a buffer. */
 static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     Kernel *self = (Kernel *)object;
     const struct layer *layer = &self->k.layer;

@@ -1,7 +1,7 @@
-/* Reads and packs the filters of layers on threads of its own, while Python plans.
+/* Reads and packs the filters of layers on background threads, while Python plans.
  *
- * These threads take filters from a list, as the caller does at the end.  The interpreter lock
- * guards the layers: findings about their weights are kept in the list until then.
+ * These threads take filters from a list, as does the caller at the end.  The interpreter lock
+ * guards the layers, so findings about their weights are kept in the list until then.
  */
 #include "layer/layer.h"
 
@@ -15,15 +15,15 @@
 #define MOST_PACKERS 3
 #define LOOK_NANOSECONDS 20000000
 
-/* How Python goes on when all filters are packed. */
+/* The next step of Python when all filters are packed. */
 enum outcome { AS_PLANNED, PLAN_AGAIN, PACK_AGAIN };
 
 struct filter {
     Kernel *kernel;
     int descriptor;
     int64_t offset;
-    int found; /* as of read_rows() */
-    int takes; /* as of `takes_weights` */
+    int found; /* result of read_rows() */
+    int takes; /* see `takes_weights` */
 };
 
 typedef struct {
@@ -33,14 +33,14 @@ typedef struct {
     struct filter *filters;
     int64_t count, capacity, next, busy; /* the next to be taken; those being packed */
     int closed;                      /* whether no more filters come */
-    atomic_int stopped;              /* whether the rest is left undone */
+    atomic_int stopped;              /* whether the remaining filters are skipped */
     int64_t most_threads;
     int threads;
     pthread_t thread[MOST_PACKERS];
     pid_t process; /* a forked child has no such threads */
 } Packer;
 
-/* Take filters and pack them.  Without `waits`, return when there are none left. */
+/* Take filters and pack them.  Without `waits`, return when the list is empty. */
 static void take_filters(Packer *self, int waits) {
     pthread_mutex_lock(&self->mutex);
     while (!self->stopped) {
@@ -88,7 +88,7 @@ static void wait_for_others(Packer *self) {
     pthread_mutex_unlock(&self->mutex);
 }
 
-/* End the threads, which pack nothing more. */
+/* End the threads, whose work is done. */
 static void end_threads(Packer *self) {
     pthread_mutex_lock(&self->mutex);
     self->closed = 1;
@@ -98,7 +98,7 @@ static void end_threads(Packer *self) {
     self->threads = 0;
 }
 
-/* Tell a layer the findings about its weights. */
+/* Store the findings about a layer's weights in the layer. */
 static enum outcome settle(const struct filter *f) {
     Kernel *kernel = f->kernel;
     if (f->found) return PACK_AGAIN;
@@ -165,8 +165,8 @@ static int append(Packer *self, struct filter filter) {
     return fits ? 0 : OUT_OF_MEMORY;
 }
 
-/* add(kernel, descriptor, offset): have a filter read from a file and packed, unless there is no
- * thread for it. */
+/* add(kernel, descriptor, offset): add a filter to be read from a file and packed; False if that is
+ * not possible, as without threads. */
 static PyObject *packer_add(PyObject *object, PyObject *arguments) {
     Packer *self = (Packer *)object;
     PyObject *layer;

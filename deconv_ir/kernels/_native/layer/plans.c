@@ -22,7 +22,7 @@ void plan_release(struct shared_plan *shared) {
     }
 }
 
-/* The batch for which an algorithm is chosen; with weights made in each run, it is one image. */
+/* The batch for which an algorithm is chosen; one image if weights are transformed in each run. */
 #define JUDGED_BATCH 4
 
 static int may_use_winograd(const Kernel *self) {
@@ -42,7 +42,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
                          self->k.packing.subs[1].count * self->k.packing.subs[2].count;
     if (!may_use_winograd(self)) return 1;
-    /* With few channels, the transforms never pay. */
+    /* With few channels, the transforms are never faster. */
     if (!forced && least(layer->channels_in, rows) < WINO_FEWEST_CHANNELS) return 1;
     /* With one position of data, Winograd saves no products. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
@@ -62,7 +62,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
 
 /* Choose the algorithm of a run.  Since results depend on the choice, it depends only on the
  * extents of the whole layer: not on the batch, the threads, the strides of the data or the scratch
- * of the run.  Returns as judge(). */
+ * of the run.  Returns the same values as judge(). */
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
     struct run image;
     memset(&image, 0, sizeof image); /* it is compared byte by byte */
@@ -96,7 +96,7 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     return !self->verdict->uses_winograd;
 }
 
-/* Index of the weights of a choice in `forms`, or -1. */
+/* The index of a choice's weights in `forms`, or -1. */
 static int find_form(const Kernel *self, const struct wino_choice *choice) {
     for (int i = 0; i < KEPT_FORMS; i++)
         if (self->forms[i] && wino_choices_agree(&self->forms[i]->packing.choice, choice))
@@ -104,7 +104,7 @@ static int find_form(const Kernel *self, const struct wino_choice *choice) {
     return -1;
 }
 
-/* Lay out the weights of a choice, without making them.  Returns NULL when out of memory. */
+/* Lay out the weights of a choice, without computing them.  Returns NULL when out of memory. */
 static struct form *form_make(const Kernel *self, const struct run *run,
                               struct wino_choice choice) {
     struct form *form = calloc(1, sizeof *form);
@@ -120,10 +120,10 @@ static struct form *form_make(const Kernel *self, const struct run *run,
 
 int form_is_packed(const struct form *form) { return form->packing.scales != NULL; }
 
-/* Have a form's weights, and keep them.  Returns OUT_OF_MEMORY or 0. */
+/* Compute and keep a form's weights.  Returns OUT_OF_MEMORY or 0. */
 static int form_pack(Kernel *self, int64_t threads, struct form *form) {
     int place = 0;
-    /* The interpreter lock is held: whoever else needs these weights waits for them. */
+    /* The interpreter lock is held: other threads that need these weights wait. */
     if (!form_is_packed(form) && wino_pack(&self->k, threads, &form->packing)) return OUT_OF_MEMORY;
     while (place < KEPT_FORMS - 1 && self->forms[place] != form) place++;
     if (self->forms[place] != form) {
@@ -135,7 +135,7 @@ static int form_pack(Kernel *self, int64_t threads, struct form *form) {
     return 0;
 }
 
-/* Choose the algorithm, and plan for Winograd if that is it.  Returns OUT_OF_MEMORY or 0. */
+/* Choose the algorithm, and plan for Winograd if it is chosen.  Returns OUT_OF_MEMORY or 0. */
 static int choose_and_plan(Kernel *self, const struct run *run, struct shared_plan *shared) {
     struct wino_choice choice;
     if (!run->winograd_bytes || run->batch < 1) return 0;
@@ -145,7 +145,7 @@ static int choose_and_plan(Kernel *self, const struct run *run, struct shared_pl
     shared->form = place < 0 ? form_make(self, run, choice) : self->forms[place];
     if (!shared->form) return OUT_OF_MEMORY;
     if (place >= 0) shared->form->references++;
-    /* A tile was found for one image, so there is one for any run. */
+    /* A tile was found for one image, so a tile exists for any run. */
     return wino_plan_make(&self->k, run, &shared->form->packing, &shared->winograd) ? OUT_OF_MEMORY
                                                                                     : 0;
 }

@@ -1,9 +1,9 @@
-/* Standardised rows and sums of rows, in f32, dealt out to threads. */
+/* Standardised rows and sums of rows, in f32, on several threads. */
 #include "normalization/normalization.h"
 
 #include "module.h"
 
-/* Elements that are worth a thread of their own. */
+/* Minimum number of elements per thread. */
 #define LEAST_SHARED 16384
 
 struct rows {
@@ -64,7 +64,7 @@ static int run(struct rows *r, job_function function, long long threads) {
     return run_unlocked(function, r, divide_up(r->rows, r->at_once), least(threads, shared), 0);
 }
 
-/* Get buffers of f32, the second to be written. */
+/* Get buffers of f32; the second is written to. */
 static int take_buffers(PyObject *const *given, int count, int isa, Py_buffer *buffers) {
     int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(isa);
     for (int i = 0; i < count; i++) good = good && buffers[i].itemsize == 4;

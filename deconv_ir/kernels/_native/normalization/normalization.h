@@ -11,12 +11,12 @@ struct row_functions {
     /* Sums of x and of (x - mean)^2: blocks in f32, their sums in f64. */
     double (*sum)(const float *row, int64_t count);
     double (*squares)(const float *row, int64_t count, float mean);
-    /* (x - mean) / deviation * scale + bias; deviation 0 where nothing is divided. */
+    /* (x - mean) / deviation * scale + bias; deviation 0 means no division. */
     void (*standardize)(const float *row, int64_t count, const float how[4], int divides,
                         float *out);
     /* exp(x) / sum(exp(x)), or its logarithm, of `columns` neighbouring lists whose elements are
-     * `step` apart, and of up to SOFTMAX_ROWS lists one after the other.  Sums are made in f64,
-     * in the order of the elements: a list has the same bits in both.  `out` may be `data`. */
+     * `step` apart, and of up to SOFTMAX_ROWS contiguous lists.  Sums are in f64, in the order of
+     * the elements, so that both give the same bits.  `out` may be `data`. */
     void (*softmax_columns)(const float *data, int64_t count, int64_t step, int64_t columns,
                             int logarithm, float *out);
     void (*softmax_rows)(const float *data, int64_t rows, int64_t count, int logarithm,

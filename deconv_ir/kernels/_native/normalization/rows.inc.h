@@ -52,7 +52,7 @@ static void NAME(standardize)(const float *row, int64_t count, const float how[4
     for (; i < count; i++) out[i] = NAME(standardized)(ALL(row[i]), how, divides)[0];
 }
 
-/* Up to LANES neighbouring elements. */
+/* Loads up to LANES contiguous elements. */
 INLINE VF NAME(load_some)(const float *from, int64_t count) {
     if (count >= LANES) return LOAD(from);
     VF result = {0};
@@ -65,17 +65,17 @@ INLINE void NAME(store_some)(float *to, VF values, int64_t count) {
     else memcpy(to, &values, (size_t)count * sizeof *to);
 }
 
-/* The divisor, or the subtrahend if a logarithm is wanted. */
+/* The divisor, or the subtrahend for the logarithm. */
 INLINE float NAME(softmax_total)(double total, int logarithm) {
     return (float)(logarithm ? __builtin_log(total) : total);
 }
 
-/* Of an element, or of its exponential where no logarithm is wanted. */
+/* The result of an element, or of its exponential without the logarithm. */
 INLINE VF NAME(softmax_of)(VF x, VF top, VF total, int logarithm) {
     return logarithm ? (x - top) - total : x / total;
 }
 
-/* At most SOFTMAX_TILE columns, which memory is read along. */
+/* At most SOFTMAX_TILE columns, read row by row. */
 static void NAME(softmax_tile)(const float *data, int64_t count, int64_t step, int64_t columns,
                                int logarithm, float *out) {
     VF top[SOFTMAX_TILE / LANES], total[SOFTMAX_TILE / LANES];
@@ -120,7 +120,7 @@ INLINE void NAME(sum_in_order)(const float *data, int64_t rows, int64_t count, d
     memcpy(sums, sum, sizeof sum);
 }
 
-/* Several rows, so that their sums, each in the order of a column's, do not wait for each other. */
+/* Several rows at once, so that their sums, in the order of those of columns, are independent. */
 static void NAME(softmax_rows)(const float *data, int64_t rows, int64_t count, int logarithm,
                                float *out) {
     float top[SOFTMAX_ROWS];

@@ -1,4 +1,4 @@
-/* SoftMax and LogSoftmax along an axis, in f32, dealt out to threads. */
+/* SoftMax and LogSoftmax along an axis, in f32, on several threads. */
 #include "normalization/normalization.h"
 
 #include "module.h"

@@ -1,4 +1,4 @@
-/* Runs elementwise programs: blocks of elements, dealt out to threads. */
+/* Runs elementwise programs: blocks of elements, on several threads. */
 #include "pointwise/pointwise.h"
 #include "simd/half.h"
 
@@ -6,7 +6,7 @@
 
 /* Blocks of a job: constants are broadcast to their registers once per job. */
 #define JOB_BLOCKS 16
-/* Elements that are worth a thread of their own. */
+/* Minimum number of elements per thread. */
 #define LEAST_SHARED 16384
 
 typedef float reg[POINTWISE_BLOCK];
@@ -14,7 +14,7 @@ typedef float reg[POINTWISE_BLOCK];
 struct pointwise_run {
     const struct pointwise_program *program;
     const struct pointwise_arrays *arrays;
-    int alike[MOST_INPUTS]; /* whether elements lie as those of the output */
+    int alike[MOST_INPUTS]; /* whether elements have the layout of the output */
 };
 
 static float element_at(enum pointwise_element element, const char *at) {
@@ -29,7 +29,7 @@ static float element_at(enum pointwise_element element, const char *at) {
     return element == PW_F16 ? half_to_float(narrow) : bfloat_to_float(narrow);
 }
 
-/* Read `count` elements that are `step` elements apart, none of them 0. */
+/* Read `count` elements that are `step` elements apart; neither is 0. */
 static void load(const struct microkernels *kernels, enum pointwise_element element, const char *in,
                  int64_t step, int64_t count, float *out) {
     static const enum element stored[] = {F32, F16, BF16};
@@ -46,8 +46,7 @@ static void store(const struct microkernels *kernels, enum pointwise_element ele
     else kernels->store(element == PW_F16 ? F16 : BF16, in, count, out);
 }
 
-/* Where the elements of a block of the output lie in an input, one run of the last axis after the
- * other. */
+/* An iterator over the elements of an input for a block of the output, by runs of the last axis. */
 struct cursor {
     int64_t index[MOST_DIMS];
     int64_t offset; /* of the current element */
@@ -63,7 +62,7 @@ static struct cursor cursor_at(const struct pointwise_arrays *a, int input, int6
     return c;
 }
 
-/* Go on to the beginning of the next run. */
+/* Advance to the beginning of the next run. */
 static inline void next_run(struct cursor *c, const struct pointwise_arrays *a, int input) {
     int d = a->dims - 1;
     c->offset -= c->index[d] * a->steps[input][d];
@@ -80,7 +79,7 @@ static inline void next_run(struct cursor *c, const struct pointwise_arrays *a, 
 #define SHORT_RUN 16
 
 /* Broadcast f32 to the short runs of a block: a whole vector each, whose excess the next run
- * overwrites.  Return the number of elements that are done: all but the last runs. */
+ * overwrites.  Return the number of elements written: all but those of the last runs. */
 static int64_t broadcast_short(const struct pointwise_arrays *a, int input, int64_t count,
                             struct cursor *c, float *out) {
     const int64_t extent = a->shape[a->dims - 1];
@@ -95,7 +94,7 @@ static int64_t broadcast_short(const struct pointwise_arrays *a, int input, int6
     return done;
 }
 
-/* Return the elements of a block of an input: where they lie, or in `into`.  `broadcast_from` is
+/* Return the elements of a block of an input: in place, or copied to `into`.  `broadcast_from` is
  * the element that fills the register, or NULL. */
 static const float *fetch(const struct pointwise_run *run, int input, int64_t begin,
                           int64_t count, int whole, float *into, const char **broadcast_from) {

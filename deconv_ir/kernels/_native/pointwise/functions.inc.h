@@ -1,9 +1,9 @@
 /* The functions of elementwise programs for one instruction set.
  *
  * Included once by each simd/ file, after it has defined VECTOR_LANES_32 and
- * SUFFIX.  Every function computes its lanes independently of each other, so
- * that a result depends on nothing but its operands.  docs/numerics.md states
- * the errors, which tools measure over all arguments.
+ * SUFFIX.  Every function computes its lanes independently of each other, so that a result depends
+ * only on its operands.  docs/numerics.md states the errors, which tools measure over all
+ * arguments.
  */
 #define LANES VECTOR_LANES_32
 #define NAME(x) JOIN(x, pointwise, SUFFIX)
@@ -21,7 +21,7 @@ typedef float NAME(loose_f) __attribute__((vector_size(LANES * 4), aligned(4), m
 #define LOAD(p) ((VF) * (const NAME(loose_f) *)(p))
 #define STORE(p, v) (*(NAME(loose_f) *)(p) = (v))
 #define ALL(value) ((value) - (VF){0})
-/* Lanes of a where the mask is set, else of b. */
+/* Lanes of a if the mask is set, else of b. */
 #define PICK(mask, a, b) ((VF)(((VI)(mask) & (VI)(a)) | (~(VI)(mask) & (VI)(b))))
 #define WHERE(mask, a) ((VF)((VI)(mask) & (VI)(a)))
 #define TRUTH(mask) WHERE(mask, ALL(1.0f))
@@ -31,7 +31,7 @@ typedef float NAME(loose_f) __attribute__((vector_size(LANES * 4), aligned(4), m
 
 INLINE VF NAME(larger)(VF a, VF b) { return PICK((a > b) | (a != a), a, b); }
 INLINE VF NAME(smaller)(VF a, VF b) { return PICK((a < b) | (a != a), a, b); }
-/* NaN stays NaN: the instructions return their second operand where one is. */
+/* NaN stays NaN: the instructions return their second operand if either is NaN. */
 INLINE VF NAME(clamped)(VF x, VF low, VF high) {
 #if defined(__AVX512F__) && LANES == 16
     return (VF)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
@@ -71,7 +71,7 @@ INLINE int NAME(any)(VI mask) {
 #endif
 }
 
-/* To the nearest integer, ties to even. */
+/* Rounds to the nearest integer, ties to even. */
 INLINE VF NAME(nearest)(VF x) {
     const VF rounded = (ABS(x) + 0x1p23f) - 0x1p23f;
     return PICK(ABS(x) < 0x1p23f, WITH_SIGN(rounded, SIGN_OF(x)), x);

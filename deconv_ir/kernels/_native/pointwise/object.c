@@ -85,7 +85,7 @@ static int take_code(struct pointwise_program *p, PyObject *code) {
                               &in->immediates[0], &in->immediates[1]))
             return -1;
         int good = in->operation >= 0 && in->operation < PW_OPERATIONS;
-        /* The registers that are given keep their values from block to block. */
+        /* The registers of inputs and constants keep their values from block to block. */
         good &= in->out >= given && in->out < MOST_REGISTERS;
         for (int k = 0; k < MOST_OPERANDS; k++)
             good &= in->operands[k] >= 0 && in->operands[k] < p->registers;
@@ -127,7 +127,7 @@ static void program_dealloc(PyObject *object) {
     Py_DECREF(type);
 }
 
-/* Note where the elements of an input lie.  Returns 0 where it does not fit the output. */
+/* Record the layout of an input.  Returns 0 if it does not fit the output. */
 static int place_input(struct pointwise_arrays *a, int input, const Py_buffer *out,
                        const Py_buffer *in, int trailing, int64_t size) {
     int64_t count = 1;
@@ -146,8 +146,8 @@ static int place_input(struct pointwise_arrays *a, int input, const Py_buffer *o
     return 1;
 }
 
-/* Bring the axes into the order in which the output lies in memory, and join those that lie one
- * after the other in every array.  Returns whether the output has no gaps. */
+/* Sort the axes by the output's memory layout, and join axes that are contiguous in every array.
+ * Returns whether the output has no gaps. */
 static int order_axes(struct pointwise_arrays *a, int inputs, const Py_buffer *out) {
     int order[MOST_DIMS], count = 0, dims = 0;
     for (int d = 0; d < out->ndim; d++) {
@@ -187,8 +187,8 @@ static int is_aligned(const Py_buffer *buffer) {
     return bits % (uintptr_t)buffer->itemsize == 0;
 }
 
-/* run(inputs, out, threads) -> bool: whether it was done; left to the caller are arrays whose
- * elements do not lie at multiples of their size, and an output with gaps. */
+/* run(inputs, out, threads) -> bool: whether it was computed; False for arrays whose elements are
+ * not aligned to their size, and for an output with gaps. */
 static PyObject *program_run(PyObject *object, PyObject *arguments) {
     Program *self = (Program *)object;
     const struct pointwise_program *p = &self->program;

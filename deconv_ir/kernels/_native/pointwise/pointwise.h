@@ -2,8 +2,8 @@
  *
  * A program reads inputs, which are broadcast to the shape of the output, and
  * writes one output.  Its registers are blocks of f32 in the first-level cache;
- * an instruction computes one register of up to three others.  The work on a
- * block outweighs the interpretation, and memory is passed over once.
+ * an instruction computes one register of up to three others.  The work on a block outweighs the
+ * interpretation, and memory is read and written once.
  */
 #ifndef DECONV_POINTWISE_H
 #define DECONV_POINTWISE_H
@@ -19,8 +19,8 @@
 #define MOST_INSTRUCTIONS 64
 #define MOST_DIMS 8
 
-/* Name, number of operands and number of immediate values.  The names are those of NumPy's ufuncs
- * where it has one. */
+/* Name, number of operands and number of immediate values.  The names are those of NumPy's ufuncs,
+ * where they exist. */
 #define POINTWISE_OPERATIONS(X)                                                               \
     X(add, 2, 0) X(subtract, 2, 0) X(multiply, 2, 0) X(true_divide, 2, 0)                     \
     X(maximum, 2, 0) X(minimum, 2, 0) X(squared_difference, 2, 0) X(power, 2, 0)              \
@@ -43,7 +43,7 @@ enum pointwise_operation {
     PW_OPERATIONS
 };
 
-/* How elements lie in memory: those of enum element that are computed in f32, and booleans. */
+/* Storage types: those of enum element that are computed in f32, and booleans. */
 enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
 
 struct pointwise_functions {
@@ -58,8 +58,8 @@ extern const struct pointwise_functions functions_pointwise_avx2;
 extern const struct pointwise_functions functions_pointwise_avx512;
 #endif
 
-/* Take an activation of f32 or another type, and the operation that is its function, where it has
- * one.  Bounds, slope, scale and offset are set.  Returns whether there are such. */
+/* Set the activation of f32 or another type, and the operation of its function, if any.  Bounds,
+ * slope, scale and offset are already set.  Returns whether they exist. */
 int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activation,
                   int operation);
 
@@ -73,7 +73,7 @@ struct pointwise_instruction {
  * computes the output. */
 struct pointwise_program {
     const struct pointwise_functions *functions;
-    const struct microkernels *kernels; /* which convert elements */
+    const struct microkernels *kernels; /* for conversions of elements */
     int inputs, constants, registers, instructions;
     enum pointwise_element input_elements[MOST_INPUTS], output_element;
     float constant_values[MOST_CONSTANTS];
@@ -85,7 +85,7 @@ struct pointwise_arrays {
     int dims;
     int64_t shape[MOST_DIMS], count; /* of the output, which is contiguous */
     const char *inputs[MOST_INPUTS];
-    int64_t steps[MOST_INPUTS][MOST_DIMS]; /* elements; 0 where an input is broadcast */
+    int64_t steps[MOST_INPUTS][MOST_DIMS]; /* elements; 0 if an input is broadcast */
     char *out;
 };
 
@@ -94,7 +94,7 @@ static inline int64_t pointwise_size(enum pointwise_element element) {
     return sizes[element];
 }
 
-/* Returns as parallel_run(). */
+/* Returns the result of parallel_run(). */
 int pointwise_execute(const struct pointwise_program *program,
                       const struct pointwise_arrays *arrays, int64_t threads);
 

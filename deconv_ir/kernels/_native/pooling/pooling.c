@@ -3,7 +3,7 @@
 
 #include "module.h"
 
-/* Elements that are read for a job, and that are worth a thread of their own. */
+/* Elements that a job reads; minimum number of elements per thread. */
 #define JOB_ELEMENTS 16384
 #define LEAST_SHARED 32768
 #define MOST_EXTENT ((int64_t)1 << 40)
@@ -17,13 +17,13 @@ struct pooling {
     struct window_axis axes[AXES];
     const float *data;
     float *out;
-    const float *divisors[AXES]; /* by output; NULL: nothing is divided */
+    const float *divisors[AXES]; /* by output; NULL: no division */
     float neutral;
     int64_t line;        /* elements of a padded row */
     int64_t rows_of_job, jobs_of_plane;
 };
 
-/* The taps [first, last) of a window that lie in the data. */
+/* The taps [first, last) of a window that are inside the data. */
 static void taps_within(const struct window_axis *a, int64_t output, int64_t *first,
                         int64_t *last) {
     const int64_t begin = output * a->stride - a->pad;
@@ -70,7 +70,7 @@ static void do_job(void *context, int64_t job, void *scratch) {
 
 static int is_small(int64_t value) { return value >= 0 && value <= MOST_EXTENT; }
 
-/* Whether the extents suit: all numbers are small enough to be multiplied. */
+/* Whether the extents are valid: products of all numbers do not overflow. */
 static int take_axes(struct pooling *p, const Py_buffer *data, const Py_buffer *out) {
     if (data->ndim != AXES + 1 || out->ndim != AXES + 1 || data->itemsize != 4 ||
         out->itemsize != 4 || data->shape[0] != out->shape[0] || data->len == 0 || out->len == 0)

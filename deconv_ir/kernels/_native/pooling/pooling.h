@@ -8,10 +8,10 @@ enum pooled { POOLED_MAX, POOLED_SUM, POOLINGS };
 
 struct pooling_functions {
     int lanes;
-    /* Combine a row with what is in `sums`; `first`: copy it there. */
+    /* Combine a row with `sums`; `first`: copy it to `sums`. */
     void (*combine)(const float *row, int64_t count, int first, float *sums);
     /* Combine `taps` elements, `dilation` apart, for each of `count` windows `stride` apart.
-     * Reads as far as whole vectors of windows go. */
+     * Reads the data of whole vectors of windows. */
     void (*slide)(const float *line, int64_t stride, int64_t taps, int64_t dilation,
                   int64_t count, float *out);
 };

@@ -10,7 +10,7 @@
 
 INLINE VF NAME(sum_of)(VF a, VF b) { return a + b; }
 
-/* LANES windows from `line` on, at one tap. */
+/* Loads one tap of LANES windows from `line` on. */
 INLINE VF NAME(windows_at)(const float *line, int64_t stride) {
     if (stride == 1) return LOAD(line);
     if (stride == 2) return EVEN_LANES(LOAD(line), LOAD(line + LANES));

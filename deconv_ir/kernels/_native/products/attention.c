@@ -1,5 +1,5 @@
-/* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32, some queries
- * at once, whose weights stay in cache, [key][query]: vectors need no sums across lanes.
+/* Attention: softmax(scale * query key^T + mask) value of stacks of matrices in f32.  The weights
+ * of the queries that are computed at once stay in cache as [key][query]: no sums across lanes.
  *
  * The GEMMs of a job: the scores, then the results.
  *   M  keys; then queries
@@ -9,12 +9,12 @@
 #include "normalization/normalization.h"
 #include "products/products.h"
 
-#define JOBS_OF_THREAD 3 /* of queries, where matrices are few */
+#define JOBS_OF_THREAD 3 /* of queries, if matrices are few */
 
 struct attention {
     struct product scores, mixed; /* key query^T, and weights value */
     const struct row_functions *functions;
-    struct matrices mask; /* [query][key]; first: NULL where there is none */
+    struct matrices mask; /* [query][key]; first: NULL without a mask */
     int64_t queries, at_once, jobs, weights; /* of a matrix, of a job; of a matrix, of a job */
 };
 
@@ -31,7 +31,7 @@ static void add_mask(const struct product *scores, const struct matrices *all, c
     }
 }
 
-/* The weights' sums are left to the end: a row of results is shorter than one of weights. */
+/* Division by the weights' sums comes last: a row of results is shorter than one of weights. */
 static void attend(void *context, int64_t job, void *scratch) {
     const struct attention *t = context;
     struct product scores = t->scores, mixed = t->mixed;
@@ -57,7 +57,7 @@ static void attend(void *context, int64_t job, void *scratch) {
     t->functions->scale_rows(out, queries, mixed.step, mixed.n, factors);
 }
 
-/* Divide the queries of each matrix into jobs of whole vectors, so that all threads have some. */
+/* Divide the queries of each matrix into jobs of whole vectors, so that all threads have jobs. */
 static int run(struct attention *t, int64_t threads) {
     struct product *scores = &t->scores;
     const int64_t panel = LEAST_VECTORS * scores->kernels->lanes;
@@ -79,7 +79,7 @@ static int run(struct attention *t, int64_t threads) {
                         (t->at_once + t->weights) * size + packed);
 }
 
-/* Take the operands of both products: query, key, value and the result. */
+/* Set the operands of both products: query, key, value and the result. */
 static int take(struct attention *t, const Py_buffer *buffers, int isa) {
     struct product *scores = &t->scores, *mixed = &t->mixed;
     const Py_buffer *query = buffers, *key = buffers + 1, *value = buffers + 2, *out = buffers + 3;
@@ -109,7 +109,7 @@ static int take(struct attention *t, const Py_buffer *buffers, int isa) {
     return take_kernels(scores, isa) && take_kernels(mixed, isa);
 }
 
-/* Take the mask, which has the shape of the scores. */
+/* Set the mask, which has the shape of the scores. */
 static int take_mask(struct attention *t, const Py_buffer *mask) {
     const int stacked = t->scores.stacked;
     int good = mask->ndim == stacked + 2 && take_matrices(mask, &t->mask);
@@ -117,8 +117,8 @@ static int take_mask(struct attention *t, const Py_buffer *mask) {
     return good && mask->shape[stacked] == t->queries && mask->shape[stacked + 1] == t->scores.m;
 }
 
-/* attend(isa, query, key, value, mask, out, scale, threads): stacks of as many axes, broadcast by
- * strides; mask: or None. */
+/* attend(isa, query, key, value, mask, out, scale, threads): stacks with equal numbers of axes,
+ * broadcast by strides; mask: or None. */
 PyObject *module_attend(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, held = 0, failed = -1;

@@ -2,7 +2,7 @@
  *
  * The GEMM of a job, sums[M][N] = a[M][K] b[K][N]:
  *   M  rows of a, in groups of the micro-kernel's rows: packed [K][rows] for each job
- *   K  terms, MOST_DEPTH at a time, which a sum adds in order, whatever the shapes and the threads
+ *   K  terms, MOST_DEPTH at a time, added in order for all shapes and numbers of threads
  *   N  columns of b, in panels of a few vectors: packed [panel][K][columns], once if b is constant,
  *      else for each job
  */
@@ -12,10 +12,10 @@
 
 #include <string.h>
 
-#define LEAST_COPIED (1 << 17) /* bytes that are worth a thread of their own */
+#define LEAST_COPIED (1 << 17) /* minimum bytes per thread */
 #define COPIED_AT_ONCE 8192    /* elements of a job of copies, about */
 #define MOST_INTERLEAVED 8     /* columns that are copied element by element */
-#define LEAST_ROWS 96          /* of a job, where columns can be divided as well */
+#define LEAST_ROWS 96          /* of a job, if columns can be divided as well */
 
 /* The first vector of a panel. */
 static int64_t panel_begin(int64_t vectors, int64_t panels, int64_t panel) {
@@ -29,7 +29,7 @@ static int group_rows(const struct microkernels *kernels, int64_t left) {
     return rows;
 }
 
-/* Copy `count` neighbours from lines `step` apart; calls of memcpy() take longer than that. */
+/* Copy `count` neighbours from lines `step` apart; calls of memcpy() would take longer. */
 static void place_lines(const float *in, int64_t step, int64_t count, int64_t depth,
                         int64_t padded, float *out) {
 #define PLACE(size) \
@@ -102,7 +102,7 @@ static void scale_all(float *all, int64_t count, float scale) {
     for (int64_t i = 0; i < count; i++) all[i] *= scale;
 }
 
-/* Pack rows of a for the micro-kernels; gathered are those of a few groups at once. */
+/* Pack rows of a for the micro-kernels; those of a few groups are gathered at once. */
 static void pack_groups(const struct product *p, const float *a, int64_t rows, int64_t depth,
                         struct pack_places to) {
     const int64_t lanes = p->kernels->lanes, strip = lanes / p->kernels->rows * p->kernels->rows;
@@ -123,7 +123,7 @@ static void pack_groups(const struct product *p, const float *a, int64_t rows, i
     if (p->scale != 1) scale_all(to.a, rows * depth, p->scale);
 }
 
-/* Bring the part of a panel from one row of a to another into the second-level cache. */
+/* Prefetch the part of a panel from one row of a to another into the second-level cache. */
 static void fetch_part(const float *panel, int64_t elements, int64_t from, int64_t to,
                        int64_t rows) {
     const int64_t line = CACHE_LINE / sizeof *panel, lines = divide_up(elements, line);
@@ -149,7 +149,7 @@ static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t 
     }
 }
 
-/* Where the terms from k on of a panel are packed. */
+/* The packed terms of a panel from k on. */
 static const float *packed_at(const struct product *p, int64_t panel, int64_t k) {
     const int64_t begin = panel_begin(p->vectors, p->panels, panel);
     const int64_t columns = panel_begin(p->vectors, p->panels, panel + 1) - begin;
@@ -203,7 +203,7 @@ static void multiply(void *context, int64_t job, void *scratch) {
                p->out + (index * p->m + first) * p->step);
 }
 
-/* Copy rows of few elements; those of a column are neighbours. */
+/* Copy rows of few elements; elements of a column are neighbours. */
 static void interleave(const struct product *p, const float *in, int64_t rows, float *out) {
     const int64_t column = p->a.column;
 #define INTERLEAVE(COLUMNS)                                                           \
@@ -216,7 +216,7 @@ static void interleave(const struct product *p, const float *in, int64_t rows, f
 #undef INTERLEAVE
 }
 
-/* Copy some of the pieces of a stack: rows of a matrix. */
+/* Copy some pieces of a stack: rows of a matrix. */
 static void copy_pieces(void *context, int64_t job, void *scratch) {
     const struct product *p = context;
     const int64_t end = least(p->pieces, (job + 1) * p->pieces_at_once);
@@ -230,8 +230,8 @@ static void copy_pieces(void *context, int64_t job, void *scratch) {
     }
 }
 
-/* Divide the work so that all threads have some: rows, each of which is packed for all columns of
- * a job, and columns where rows are few. */
+/* Divide the work among all threads: rows, which are packed for all columns of a job, and columns
+ * if rows are few. */
 static int run(struct product *p, int64_t threads) {
     int64_t matrices = 1;
     for (int d = 0; d < p->stacked; d++) matrices *= p->stack[d];
@@ -279,7 +279,7 @@ int take_kernels(struct product *p, int isa) {
     return 1;
 }
 
-/* pack_columns(isa, b, out): a matrix as multiply() reads it: K rows of whole vectors, at least. */
+/* pack_columns(isa, b, out): pack a matrix for multiply(): at least K rows of whole vectors. */
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, held = 0, failed = -1;
@@ -308,8 +308,8 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     return release_all(failed, buffers, held);
 }
 
-/* copy_matrices(isa, data, out, threads): a stack of matrices one after the other, faster than
- * NumPy where the elements of columns are neighbours. */
+/* copy_matrices(isa, data, out, threads): make a stack of matrices contiguous, faster than NumPy if
+ * the elements of columns are neighbours. */
 PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, held = 0, failed = -1;
@@ -339,8 +339,8 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
 }
 
 /* multiply(isa, a, b, bias, out, is_packed, (activation, low, high, slope, function, scale,
- * offset), threads): stacks of as many axes, broadcast by strides; of a packed b there is one, and
- * of the bias, which is added to each row. */
+ * offset), threads): stacks with equal numbers of axes, broadcast by strides; a packed b is a
+ * single matrix, and the bias is a single row. */
 PyObject *module_multiply(PyObject *module, PyObject *arguments) {
     (void)module;
     int isa, is_packed, activation, function, held = 0, failed = -1;

@@ -9,8 +9,8 @@
 #define MOST_DEPTH 256 /* terms that are packed at once */
 #define MOST_PANEL 4   /* vectors of columns of a panel */
 #define MOST_PRODUCT_LANES (CACHE_LINE / (int)sizeof(float)) /* of any instruction set */
-/* Of attention: bytes of the weights of a job, if that leaves it LEAST_VECTORS vectors of queries,
- * and keys whose mask is copied at once. */
+/* For attention: bytes of the weights of a job, if it has at least LEAST_VECTORS vectors of
+ * queries; and keys whose mask is copied at once. */
 #define MOST_WEIGHT_BYTES (1 << 20)
 #define LEAST_VECTORS 3
 #define MASKED_KEYS 32
@@ -25,9 +25,9 @@ struct product {
     const struct microkernels *kernels;
     struct matrices a, b;
     const float *packed; /* b, or NULL */
-    const float *bias;   /* the sums of each row begin with it; or NULL */
+    const float *bias;   /* initial value of the sums of each row; or NULL */
     const struct epilogue *finish; /* of complete sums, or NULL */
-    float *out, scale; /* the rows of a are multiplied by it */
+    float *out, scale; /* scale: factor of a */
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
     int64_t m, n, k, step, vectors, panels; /* step: from one row of `out` to the next */
@@ -38,7 +38,7 @@ struct product {
     int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
 };
 
-/* Where a thread packs: `a`, `b` and a vector a term. */
+/* The buffers of a thread: packed `a` and `b`, and a vector per term. */
 struct pack_places {
     float *a, *b, *gathered;
 };
@@ -53,15 +53,15 @@ void set_columns(struct product *p, int64_t n);
 int take_matrices(const Py_buffer *buffer, struct matrices *all);
 
 /* Copy `width` lines of `depth` elements, at most MOST_DEPTH, from `in`, whose elements are `step`
- * and whose lines are `line` apart: out[element][line], of `padded` lines, the last of zeros.
- * `gathered` has room for a vector an element. */
+ * and whose lines are `line` apart: out[element][line], padded with zeros to `padded` lines.
+ * `gathered` has room for a vector per element. */
 void pack(const struct product *p, const float *in, int64_t step, int64_t line, int64_t depth,
           int64_t width, int64_t padded, float *gathered, float *out);
 
-/* The first element of one of the matrices of a stack. */
+/* The first element of a matrix of a stack. */
 const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index);
 
-/* Sum some rows, in some panels of columns; `b` is read where p->packed is NULL. */
+/* Sum some rows, in some panels of columns; `b` is read if p->packed is NULL. */
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
                 int64_t first_panel, int64_t last_panel, struct pack_places to, float *out);
 

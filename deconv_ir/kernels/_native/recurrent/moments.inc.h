@@ -1,12 +1,12 @@
-/* The products and a moment of an LSTM or a GRU for one instruction set.
+/* The products and a time step (a moment) of an LSTM or a GRU for one instruction set.
  *
  * Included by simd/instruction_set.inc.h after pointwise/functions.inc.h, whose vectors and
  * functions it uses.  A sum has the same order for any number of sequences and threads.
  */
 #define PARTS (RECURRENT_UNITS / LANES)
 #define MOST_GATES 4
-/* Sequences that share a pass over the weights, and chains of multiply-adds to a sum, as far as
- * registers go. */
+/* Sequences that share a pass over the weights, and independent chains of multiply-adds of a sum,
+ * as registers permit. */
 #define SEQUENCES (LANES == 16 ? 2 : 1)
 #define CHAINS (LANES == 16 ? 2 : 1)
 

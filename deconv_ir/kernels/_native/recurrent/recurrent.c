@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-/* Multiply-adds that are worth a thread of their own. */
+/* Minimum multiply-adds per thread. */
 #define LEAST_SHARED ((int64_t)1 << 18)
-/* Cycles of the multiply-adds of a moment from which on threads share it: after each moment they
- * wait for each other. */
+/* Minimum cycles of a moment's multiply-adds that threads share: they wait for each other after
+ * each moment. */
 #define SHARED_MOMENT 8192
 
 struct recurrence {
@@ -25,12 +25,12 @@ struct recurrence {
     const float *bias;      /* [directions][blocks][gates][RECURRENT_UNITS] */
     const float *inner;     /* GRU: [directions][blocks][RECURRENT_UNITS] */
     float *cell;            /* LSTM: [directions][batch][blocks][RECURRENT_UNITS] */
-    float *hidden;          /* twice the same: before and after a moment */
+    float *hidden;          /* two such arrays: before and after a moment */
     float *steps;           /* [batch][directions][time][units] */
     float *projected;       /* [directions][at_once][batch][blocks][gates][RECURRENT_UNITS] */
     int64_t at_once, backwards; /* moments; a bit for each direction */
-    int64_t begin, end, moment; /* moments of projected; the one that all threads are at */
-    int64_t shares;             /* of the blocks, one a thread */
+    int64_t begin, end, moment; /* moments of projected; the current one */
+    int64_t shares;             /* of the blocks, one per thread */
     double multiply_adds;       /* that a core begins in a cycle */
 };
 
@@ -38,7 +38,7 @@ static int64_t place_of(const struct recurrence *r, int64_t d, int64_t moment) {
     return r->backwards >> d & 1 ? r->time - 1 - moment : moment;
 }
 
-/* The rows of X of all moments that are at hand, through W, for a block of a direction. */
+/* Multiplies the rows of X of the projected moments by W, for a block of a direction. */
 static void project_block(void *context, int64_t job, void *scratch) {
     (void)scratch;
     const struct recurrence *r = context;
@@ -86,8 +86,8 @@ static void move_block(const struct recurrence *r, int64_t moment, int64_t d, in
                after + n * pitch + unit, (size_t)width * sizeof(float));
 }
 
-/* The block that comes `at`-th in a moment: every other moment begins with those whose weights the
- * one before has left in cache. */
+/* The `at`-th block in a moment: the order alternates, so that a moment begins with the weights
+ * that the one before has left in cache. */
 static int64_t block_at(const struct recurrence *r, int64_t moment, int64_t at) {
     return moment % 2 ? r->blocks - 1 - at : at;
 }
@@ -144,7 +144,7 @@ static int run(struct recurrence *r, int64_t threads) {
     return failed;
 }
 
-/* The arrays, in the order in which they are given. */
+/* The arrays, in the order of the arguments. */
 enum { X, W, R, BIAS, EXTRA, HIDDEN, STEPS, PROJECTED, ARRAYS };
 
 /* Whether f32 arrays have these shapes. */

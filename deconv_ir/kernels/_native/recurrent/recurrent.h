@@ -1,8 +1,8 @@
 /* LSTM and GRU over time: products and gates, with packed weights.
  *
- * Units are taken in blocks of RECURRENT_UNITS; a block's weights for all gates lie together,
- * [block][input or hidden unit][gate][unit], so that a product reads them once, in order.  The
- * last block is filled up with units whose weights are 0.
+ * Units are processed in blocks of RECURRENT_UNITS; a block's weights for all gates are contiguous,
+ * [block][input or hidden unit][gate][unit], so that a product reads them once, in order.  The last
+ * block is filled up with units whose weights are 0.
  */
 #ifndef DECONV_RECURRENT_H
 #define DECONV_RECURRENT_H
@@ -29,8 +29,8 @@ struct moment {
     const float *weights;    /* of the block */
     const float *inner;      /* GRU: the bias within the reset, of the block */
     const float *before;     /* hidden state of all units */
-    const float *projected;  /* X's share in the block's gates; `gates * pitch` apart */
-    const float *old;        /* GRU: the block's hidden state; `pitch` apart, as are: */
+    const float *projected;  /* X's products in the block's gates; `gates * pitch` apart */
+    const float *old;        /* GRU: the block's hidden state; `pitch` apart, like the next */
     float *cell, *hidden;    /* LSTM: the block's cell state; its next hidden state */
 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Outputs of a job, and those that are worth a thread. */
+/* Outputs of a job, and minimum number of outputs per thread. */
 #define JOB_OUTPUTS 16384
 #define LEAST_SHARED 32768
 
@@ -34,7 +34,7 @@ static void pick_columns(const struct taps *c, int64_t size, const char *row, ch
     else PICK_COLUMNS(uint64_t);
 }
 
-/* Whether a row of the output equals the one before: nearest rows, and all of a single one. */
+/* Whether a row of the output equals the one before: nearest rows, or a single input row. */
 static int repeats_row(const struct taps *r, int64_t y) {
     for (int64_t at = y; at < r->count * r->outputs; at += r->outputs)
         if (r->index[at] != r->index[at - 1] ||
@@ -67,8 +67,7 @@ static void do_job(void *context, int64_t job, void *scratch) {
     }
 }
 
-/* Put the terms of a row's outputs in order for vectors of outputs.  Returns 0 if there is not
- * enough memory. */
+/* Reorder the taps of a row's outputs for vectors of outputs.  Returns 0 when out of memory. */
 static int gather_vectors(struct vector_taps *v, const struct taps *c, int64_t lanes) {
     const int64_t vectors = divide_up(c->outputs, lanes), count = c->count;
     *v = (struct vector_taps){.count = count, .outputs = c->outputs};
@@ -95,7 +94,7 @@ static int gather_vectors(struct vector_taps *v, const struct taps *c, int64_t l
     return 1;
 }
 
-/* Take (index, weight) of an axis; `held` gets the buffers. */
+/* Parse (index, weight) of an axis; `held` gets the buffers. */
 static int take_taps(PyObject *pair, struct taps *taps, int64_t inputs, int64_t outputs,
                      Py_buffer held[2]) {
     PyObject *index, *weight;
@@ -113,7 +112,7 @@ static int take_taps(PyObject *pair, struct taps *taps, int64_t inputs, int64_t 
 }
 
 /* resample(isa, data, out, rows, columns, threads): the last two axes of contiguous arrays; rows
- * and columns are (index, weight), weights of all in f32, or of none. */
+ * and columns are (index, weight); either both have weights, in f32, or neither has. */
 PyObject *module_resample(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *rows, *columns, *given[2];

@@ -1,24 +1,24 @@
-/* Interpolation of rows: rows are added up, then the elements of a row. */
+/* Interpolation: weighted sums of rows, then of the elements of a row. */
 #ifndef DECONV_RESAMPLE_H
 #define DECONV_RESAMPLE_H
 
 #include "native.h"
 
-/* The terms of the outputs along one axis, tap by tap: [taps][outputs]. */
+/* The taps of the outputs along one axis: [taps][outputs]. */
 struct taps {
     int64_t inputs, outputs, count;
     const int64_t *index;
-    const float *weight; /* NULL: the one element itself */
+    const float *weight; /* NULL: one tap of weight 1 */
 };
 
-/* The terms of the outputs of a row, for vectors of outputs: of each vector, tap by tap.  The last
- * vector of a row ends where the row ends. */
+/* The taps of the outputs of a row, ordered for vectors of outputs: vector by vector, tap by tap.
+ * The last vector of a row ends at the end of the row. */
 struct vector_taps {
     int64_t count, outputs;
     int64_t *first;  /* the element from which lanes count; -1: lanes count from the row's first,
-                        and lie further apart than a vector holds */
+                        and are further apart than a vector holds */
     int32_t *lanes;
-    float *weight;   /* NULL: the one element itself */
+    float *weight;   /* NULL: one tap of weight 1 */
 };
 
 struct resample_functions {

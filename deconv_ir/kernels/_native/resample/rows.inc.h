@@ -1,6 +1,6 @@
 /* Interpolation of rows for one instruction set; included after pointwise/functions.inc.h. */
 
-/* The elements of a vector of outputs at one tap. */
+/* Loads the elements of a vector of outputs at one tap. */
 INLINE VF NAME(picked)(const float *row, int64_t first, const int32_t *lanes) {
 #if defined(__AVX512F__) && LANES == 16
     if (first >= 0)

@@ -44,11 +44,11 @@ static int ask_isa(enum isa isa) {
     return isa == ISA_BASELINE;
 }
 
-/* Asked for once: every call into the extension checks it, and on a virtual machine CPUID takes
- * microseconds. */
+/* The result is cached: every call into the extension needs it, and on a virtual machine CPUID
+ * takes microseconds. */
 int isa_available(int64_t isa) {
     if (isa < 0 || isa >= ISAS) return 0;
-    static atomic_int known[ISAS]; /* 0: not asked yet; 1: no; 2: yes */
+    static atomic_int known[ISAS]; /* 0: unknown; 1: no; 2: yes */
     int found = atomic_load(&known[isa]);
     if (!found) {
         found = 1 + ask_isa((enum isa)isa);
@@ -75,8 +75,8 @@ enum accumulator accumulator_of(enum element element) {
 }
 
 #ifdef DECONV_X86
-/* The third-level cache that a core shares with its neighbours: the C library adds up those of all
- * cores.  Intel and AMD describe caches in the same way under two numbers. */
+/* The third-level cache that a core shares with its neighbours; the C library returns the sum over
+ * all cores.  Intel and AMD use the same format under two leaf numbers. */
 static int64_t ask_level3(void) {
     static const unsigned leaves[] = {4, 0x8000001D};
     for (int i = 0; i < 2; i++) {

@@ -1,4 +1,4 @@
-/* The pool of memory for large results: a Block is reused when its last owner is gone.
+/* The pool of memory for large results: a Block is reused after its last owner is freed.
  *
  * The system finds, clears and maps a fresh page before it is written to.  For results that are
  * too large for the allocator to reuse, that takes as long as computing them.  The interpreter
@@ -13,8 +13,8 @@
 /* Smaller blocks would waste much of their last huge page. */
 #define HUGE_BLOCK ((int64_t)8 << 20)
 
-static int64_t kept_bytes = (int64_t)192 << 20; /* the most that the free blocks may have */
-static int64_t all_bytes = INT64_MAX;           /* the most of these and of blocks in use */
+static int64_t kept_bytes = (int64_t)192 << 20; /* maximum of the free blocks */
+static int64_t all_bytes = INT64_MAX;           /* maximum of free blocks and blocks in use */
 static int64_t used_bytes;                      /* of blocks in use */
 
 /* The free blocks: empty slots first, then blocks from the oldest to the newest. */
@@ -38,7 +38,7 @@ typedef struct {
     int64_t allocated;
 } Block;
 
-/* Free the oldest blocks until the others have at most `most_kept` bytes. */
+/* Free the oldest blocks until at most `most_kept` bytes remain. */
 static void trim(int64_t most_kept) {
     int64_t total = 0;
     for (int i = 0; i < KEPT_BLOCKS; i++) total += kept[i].bytes;
@@ -48,8 +48,8 @@ static void trim(int64_t most_kept) {
     }
 }
 
-/* Take the smallest block that fits without wasting half of itself; of equal ones the newest, which
- * is in cache. */
+/* Take the smallest block that fits without wasting half of its size; among equal ones the newest,
+ * which is in cache. */
 static void *take(int64_t bytes, int64_t *allocated) {
     int best = -1;
     for (int i = 0; i < KEPT_BLOCKS; i++)

@@ -1,9 +1,9 @@
-/* The tilings of the last searches: state of the process, which the interpreter lock guards. */
+/* The tilings of the last searches: process-wide state, guarded by the interpreter lock. */
 #include "runtime/searches.h"
 
 #include <string.h>
 
-/* Networks repeat layers, and a run asks for the tiling that its plan has found. */
+/* Networks repeat layers, and a run needs the tiling that its plan has found. */
 #define KEPT_SEARCHES 24
 
 static struct {
@@ -20,7 +20,7 @@ void search_key_make(const struct kernel *k, const struct run *run,
     memset(key, 0, sizeof *key); /* it is compared byte by byte */
     key->layer = k->layer;
     key->run = *run;
-    /* These do not matter to tilings. */
+    /* Tilings do not depend on these fields. */
     key->run.image_step = key->run.channel_step = 0;
     memset(key->run.step, 0, sizeof key->run.step);
     memset(&key->run.whole, 0, sizeof key->run.whole);

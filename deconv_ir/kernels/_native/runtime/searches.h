@@ -1,4 +1,4 @@
-/* The tilings that the last searches found.  Callers hold the interpreter lock. */
+/* A cache of the tilings of the last searches.  Callers hold the interpreter lock. */
 #ifndef DECONV_SEARCHES_H
 #define DECONV_SEARCHES_H
 
@@ -15,8 +15,8 @@ struct search_key {
 
 void search_key_make(const struct kernel *k, const struct run *run,
                      const struct wino_choice *choice, struct search_key *key);
-/* Copy the tiling, struct tiling or struct wino_tiling, that one of the last searches found for a
- * key; returns whether there is one. */
+/* Copy the cached tiling of a key, struct tiling or struct wino_tiling; returns whether it was
+ * found. */
 int search_find(const struct search_key *key, void *tiling);
 void search_keep(const struct search_key *key, const void *tiling);
 

@@ -1,7 +1,7 @@
-/* The thread pool: one per process, started when first needed.
+/* The thread pool: one per process, started on first use.
  *
- * BLAS libraries have pools of their own.  Ours hands out tiles of any size one by one, and its
- * workers go to sleep soon: a spinning worker halves the speed of whatever runs next.
+ * BLAS libraries have their own pools.  This pool distributes tiles of any size one by one, and its
+ * workers soon go to sleep: a spinning worker halves the speed of the next computation.
  */
 #define _GNU_SOURCE /* affinities */
 #include "native.h"
@@ -16,27 +16,26 @@
 #include <unistd.h>
 
 #define MOST_WORKERS (MOST_THREADS - 1)
-/* Scratch that a thread keeps between runs: page faults would cost more than
- * small layers take. */
+/* Scratch that a thread keeps between runs: page faults would take longer than small layers. */
 #define KEPT_BYTES ((int64_t)8 << 20)
-/* How long a worker spins before it sleeps: about as long as waking it takes, and as Python's work
+/* Time for which a worker spins before it sleeps: about the time of waking it, and of Python's work
  * between two layers. */
 #define SPIN_NANOSECONDS 200000
-/* How often a run looks for signals. */
+/* Interval at which a run checks for signals. */
 #define SIGNAL_NANOSECONDS 50000000
-/* After how many pauses a waiting caller looks whether workers run, and a thread yields. */
+/* Number of pauses after which a waiting caller checks whether workers run, and a thread yields. */
 #define LOOK_PAUSES 1024
 #define MOST_PAUSES (1 << 14)
 
-/* A thread in a run, and the pieces of its current job, which other threads steal when no jobs are
- * left. */
+/* A thread in a run, and the pieces of its current job, which other threads steal after the last
+ * job has begun. */
 struct pieces {
     job_function function;
     void *context;
     int64_t count;
     atomic_llong next;
-    atomic_int open;    /* whether the above may be read */
-    atomic_int helpers; /* threads that look at it */
+    atomic_int open;    /* whether the fields above may be read */
+    atomic_int helpers; /* threads that read them */
     atomic_int working; /* whether the thread has joined the run */
 } __attribute__((aligned(2 * CACHE_LINE)));
 
@@ -54,11 +53,11 @@ struct pool {
     pthread_t threads[MOST_WORKERS];
     int workers, placed; /* started; of these, kept off `caller` */
     atomic_int caller;   /* the core of the last caller */
-    int64_t clocks[MOST_WORKERS]; /* how long each had run when the caller last looked */
+    int64_t clocks[MOST_WORKERS]; /* CPU time of each at the caller's last check */
     /* Idle workers poll these, which share no cache line with fields that others write. */
     atomic_llong generation __attribute__((aligned(2 * CACHE_LINE)));
-    atomic_int open; /* whether the present run is not over yet */
-    /* The present run. */
+    atomic_int open; /* whether the current run has not ended */
+    /* The current run. */
     job_function function __attribute__((aligned(2 * CACHE_LINE)));
     void *context;
     int64_t count, scratch_bytes;
@@ -86,8 +85,8 @@ static _Thread_local int64_t kept_bytes;
 /* Bytes at the beginning of `kept` that the jobs of this thread's next runs share. */
 static _Thread_local int64_t shared_bytes;
 
-/* Whether the thread's run is stopped, and when its caller last looked for signals; 0: the thread
- * is not the caller. */
+/* Whether the thread's run is stopped, and the time of its caller's last check for signals; 0: the
+ * thread is not the caller. */
 static _Thread_local atomic_int *stopped;
 static _Thread_local int64_t looked;
 
@@ -116,7 +115,7 @@ static void initialise(void) {
 }
 
 void *allocate_huge(int64_t bytes) {
-    /* In a huge page, a smaller block would be mostly padding. */
+    /* A smaller block would be mostly padding in a huge page. */
     const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : CACHE_LINE;
     void *block = NULL;
     if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, CACHE_LINE))) return NULL;
@@ -182,8 +181,8 @@ static int64_t nanoseconds_of(clockid_t clock) {
 static int64_t nanoseconds(void) { return nanoseconds_of(CLOCK_MONOTONIC); }
 
 #ifdef __linux__
-/* Take workers that do not run, since other programs have their cores, to the caller's, which only
- * waits for them: else their jobs would end a time slice later. */
+/* Move workers whose cores are used by other programs to the core of the caller, which only waits:
+ * otherwise their jobs would end a time slice later. */
 static void fetch_workers(void) {
     if (pool.placed < pool.workers) return;
     cpu_set_t core;
@@ -217,8 +216,8 @@ static void wait_briefly(int64_t waited) {
     else sched_yield();
 }
 
-/* Look for signals.  A handler that computes starts a run within this one: it finds the pool taken,
- * and the thread's scratch put away. */
+/* Check for signals.  A handler may start a run within this one: for that run, the pool is taken,
+ * and the thread's scratch is set aside. */
 static int look_for_signals(void) {
     atomic_int *const outer = stopped;
     void *const block = kept;
@@ -240,7 +239,7 @@ static int look_for_signals(void) {
     return found;
 }
 
-/* Whether the thread is to begin nothing more of its run. */
+/* Whether the thread must not begin another job or piece of its run. */
 static int is_stopped(void) {
     if (*stopped || looked == 0) return *stopped;
     const int64_t now = nanoseconds();
@@ -257,7 +256,8 @@ static void take_pieces(struct pieces *p, void *scratch) {
 }
 
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch) {
-    /* While there are jobs for all threads, none will steal; and atomics wait for all stores. */
+    /* While all threads have jobs, pieces are not offered to others; and atomics wait for all
+     * stores. */
     if (place < 0 || count < 2 || pool.count - pool.taken >= pool.wanted) {
         for (int64_t piece = 0; piece < count && !is_stopped(); piece++)
             function(context, piece, scratch);
@@ -270,7 +270,7 @@ void parallel_pieces(job_function function, void *context, int64_t count, void *
     p->next = 0;
     p->open = 1;
     take_pieces(p, scratch);
-    /* No further thread joins from now on; those that have joined finish their last pieces. */
+    /* From now on no thread joins; threads that have joined finish their last pieces. */
     p->open = 0;
     for (int64_t i = 0; p->helpers > 0; i++) wait_briefly(i);
 }
@@ -293,7 +293,7 @@ static void help_others(void *scratch) {
     }
 }
 
-/* Run the jobs of a share that no other thread has taken. */
+/* Run the remaining jobs of a share. */
 static void take_share(struct share *share, job_function function, void *context, void *scratch) {
     int64_t job;
     while (!is_stopped() && share->next < share->end &&
@@ -328,8 +328,8 @@ static void *work(void *number) {
     long long seen = 0;
     int joined = 0;
     for (;;) {
-        /* A worker without jobs stays awake until the run is over: asleep, it would miss most of
-         * the next run. */
+        /* A worker without jobs stays awake until the run ends: asleep, it would miss most of the
+         * next run. */
         for (int64_t i = 0; joined && pool.open && pool.generation == seen; i++) wait_briefly(i);
         const int64_t until = nanoseconds() + (shares_core() ? 0 : SPIN_NANOSECONDS);
         while (pool.generation == seen && nanoseconds() < until)
@@ -351,7 +351,7 @@ static void *work(void *number) {
     return NULL;
 }
 
-/* Start workers until there are `count`, or as many as the system allows. */
+/* Start workers until `count` run, or the system refuses. */
 static void start_workers(int count) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -365,7 +365,7 @@ static void start_workers(int count) {
 }
 
 /* Keep the workers off the caller's core.  Linux tends to wake a thread on the core of its waker
- * and moves it only after milliseconds; one core would have computed small layers by then. */
+ * and moves it only after milliseconds; by then, one core would have computed a small layer. */
 static void place_workers(void) {
 #ifdef __linux__
     const int caller = sched_getcpu();
@@ -398,7 +398,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pthread_once(&once, initialise);
     const int helpers = (int)least(least(threads, count) - 1, MOST_WORKERS);
     looked = nanoseconds();
-    /* Another caller's run has the pool: do not wait, since the cores are busy anyway. */
+    /* If another caller's run has the pool, do not wait: the cores are busy anyway. */
     if (helpers < 1 || pthread_mutex_trylock(&pool.gate))
         return run_alone(function, context, count, scratch_bytes);
     start_workers(helpers);
@@ -422,7 +422,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.mutex);
     take_jobs(function, context, scratch_bytes, 0);
-    /* Let no further worker join, and wait for those that have. */
+    /* Let no other worker join, and wait for those that have joined. */
     atomic_fetch_sub(&pool.places, helpers + MOST_WORKERS);
     for (int64_t i = 0; pool.running > 0; i++) wait_briefly(i);
     pool.open = 0;

@@ -13,7 +13,7 @@
 #else
 #pragma GCC push_options
 #ifdef DECONV_LOWER_AVX512
-/* For tests on machines without: the same text, its vectors made of halves. */
+/* For tests on machines without AVX-512: the same code, with vectors made of halves. */
 #pragma GCC target("avx2,fma,f16c")
 #else
 #pragma GCC target("avx512f,avx512dq,avx2,fma,f16c")

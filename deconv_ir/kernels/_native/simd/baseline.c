@@ -1,4 +1,4 @@
-/* Vectors of 16 bytes: SSE2, NEON, or whatever the compiler makes of them. */
+/* Vectors of 16 bytes: SSE2, NEON, or the compiler's emulation. */
 #include "native.h"
 #include "normalization/normalization.h"
 #include "pointwise/pointwise.h"

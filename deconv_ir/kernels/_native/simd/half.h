@@ -29,7 +29,7 @@ static inline uint16_t float_to_bfloat(float value) {
 static inline float half_to_float(uint16_t h) {
     const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
     if (rest >= 0x7c00) return bits_to_float(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    /* 2^112 is the distance of the exponents' biases; subnormals come out exact too. */
+    /* 2^112 is the difference of the exponents' biases; subnormals are exact, too. */
     return bits_to_float(sign | float_to_bits(bits_to_float(rest << 13) * 0x1p112f));
 }
 

@@ -1,8 +1,8 @@
 /* All vector code of one instruction set, with the sizes of its micro-kernels.
  *
  * Included once by each .c file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX,
- * REGISTERS where there are 32, and where the instructions exist HALVES, LOAD_HALVES,
- * STORE_HALVES, STREAM, HOLD and LARGER_BITS. */
+ * REGISTERS if there are 32, and if the instructions exist, HALVES, LOAD_HALVES, STORE_HALVES,
+ * STREAM, HOLD and LARGER_BITS. */
 #include "simd/half.h"
 
 #if REGISTERS == 32
@@ -51,7 +51,7 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
     for (; i < count; i++) out[i] = float_to_half(in[i]);
 }
 
-/* Copy with non-temporal stores; the ends that are not whole cache lines are stored as usual. */
+/* Copy with non-temporal stores; partial cache lines at the ends are stored as usual. */
 static void stream(const char *in, int64_t bytes, char *out) {
     int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % CACHE_LINE));
     memcpy(out, in, (size_t)i);
@@ -62,8 +62,8 @@ static void stream(const char *in, int64_t bytes, char *out) {
     memcpy(out + i, in + i, (size_t)(bytes - i));
 }
 
-/* Copy each row in `steps` steps and a last piece of `piece` bytes, which may overlap them; without
- * steps, in two pieces that may overlap. */
+/* Copy each row in `steps` steps and a last piece of `piece` bytes, which may overlap the steps;
+ * without steps, in two pieces that may overlap. */
 static inline __attribute__((always_inline)) void copy_rows_of(
     const int64_t steps, const int64_t piece, const char *in, int64_t step, int64_t rows,
     int64_t bytes, int64_t gap, int64_t ahead, char *out) {

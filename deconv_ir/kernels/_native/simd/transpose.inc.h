@@ -1,4 +1,4 @@
-/* Exchanges rows and columns of as many vectors as they have lanes, of 4 bytes: included by
+/* Transposes a square of vectors, with lanes of 4 bytes: included by
  * direct/microkernel.inc.h. */
 
 /* The same shuffle of each four lanes of two vectors; L is the first lane of the second. */
@@ -22,7 +22,7 @@
 #endif
 #endif
 
-/* Exchange rows and columns of LANES vectors. */
+/* Transpose LANES vectors. */
 static inline __attribute__((always_inline)) void NAME(transpose)(const VEC *rows, VEC *out) {
     VEC v[LANES];
 #pragma GCC unroll 4

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The tile of one place and one group of rows. */
+/* Sets up the tile of one place and one group of rows. */
 static void tile_make(const struct context *c, int64_t place, int64_t row_group, float *scratch,
                       struct tile *out) {
     const struct wino_plan *plan = c->plan;
@@ -32,7 +32,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->group = rest / t->image_groups;
     out->first_chunk = row_group * t->chunks;
     out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
-    /* Filling the panel and making results use the same scratch, one after the other. */
+    /* Filling the panel and computing results reuse the same scratch. */
     out->block = out->zeros = scratch;
     out->z = out->block + t->block_size;
     out->y = out->z + t->z_size;
@@ -48,8 +48,8 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->out = out->zeros + t->sums_size;
     out->row = out->out + t->out_size;
     out->weights = out->row + t->row_size;
-    /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
-     * windows of an axis where shifts differ. */
+    /* Window w of line i is at base + count * (w + the line's shift) + i; if shifts differ, a tile
+     * has all windows of an axis. */
     const int64_t count = plan->interleaved_lines, extent = c->run->output[2];
     out->groups = out->shape[2] + plan->interleaved_high;
     out->begin = plan->interleaved_base + count * out->first[2];
@@ -60,8 +60,8 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
 
 /* ------------------------------------------------------------- products -- */
 
-/* Sum some rows over the channels of all parts, for some blocks of positions at one point; goes on
- * from `sums`, or begins. */
+/* Sum some rows over the channels of all parts, for some blocks of positions at one point;
+ * continues from `sums`, or begins. */
 static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                      int64_t channels, const float *panel, const float *weights, float *sums,
                      int64_t line, int begins, const float *bias) {
@@ -69,7 +69,7 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
     const int64_t width = t->width, columns = width / c->kernels->lanes;
     const int64_t blocks = wino_blocks(rows, c->kernels);
     const int64_t step = divide_up(channels, divide_up(channels, wino_go(c->kernels)));
-    /* As wino_block_first() deals them out. */
+    /* As wino_block_first() divides them. */
     const int64_t least_rows = rows / blocks, larger = rows % blocks;
     for (int64_t first = 0; first < channels; first += step)
         for (int64_t position = 0; position < positions; position++)
@@ -171,8 +171,8 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
         }
 }
 
-/* The rows of one unit that one plane of windows makes, the `iz`th of the tile: output j of
- * sub-convolution qy of the second axis.  No division here: it takes longer than a short row. */
+/* Writes the rows of one unit from the tile's `iz`th plane of windows: output j of sub-convolution
+ * qy of the second axis.  Divisions are avoided: they take longer than a short row. */
 static void write_plane(const struct context *c, const struct tile *tile,
                         const float *const *lines, int64_t iz, int64_t qy, int64_t j,
                         char *plane) {
@@ -214,7 +214,7 @@ static void write_plane(const struct context *c, const struct tile *tile,
     }
 }
 
-/* The rows of one unit from its lines [last sub-convolution][output]. */
+/* Writes the rows of one unit from its lines [last sub-convolution][output]. */
 static void write_unit(const struct context *c, const struct tile *tile, int64_t unit,
                        float *const *outputs) {
     const struct wino_plan *plan = c->plan;
@@ -279,7 +279,7 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
     }
 }
 
-/* A part of the channels of one shared panel. */
+/* Fills a part of the channels of one shared panel. */
 static void fill_part(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const int64_t fills = c->plan->tiling.fills, part = job % fills;
@@ -292,7 +292,7 @@ static void fill_part(void *context, int64_t job, void *scratch) {
     wino_fill_panel(c, &tile, first, last - first);
 }
 
-/* A piece of a job: a chunk of rows, for a tile whose panel is filled. */
+/* Computes a piece of a job: a chunk of rows, for a tile whose panel is filled. */
 static void run_chunk(void *filled, int64_t piece, void *scratch) {
     struct tile tile = *(const struct tile *)filled;
     const struct context *c = tile.c;
@@ -313,7 +313,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const struct wino_tiling *t = &c->plan->tiling;
     struct tile tile;
-    /* A thread has the same rows at all places, as far as it can: last places may be smaller. */
+    /* If possible, a thread has the same rows at all places; the last places may be smaller. */
     tile_make(c, c->first_place + job % c->places, job / c->places, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
     parallel_pieces(run_chunk, &tile, tile.chunks, scratch);

@@ -3,8 +3,8 @@
  *   N  windows of the tile, in blocks of `width` positions
  * as [alignment][point][block][K][position].
  *
- * Where there are several points, a vector holds the channels of one position, so that short rows
- * cost no more than long ones.  With one point nothing is transformed, and rows are copied.
+ * With several points, a vector holds the channels of one position, so that short rows are as fast
+ * as long ones.  With one point, rows are copied without a transform.
  */
 #include "winograd/tile.h"
 
@@ -18,7 +18,7 @@ struct stretch wino_stretch(const struct context *c, const struct tile *tile, in
                         c->run->data[axis]);
 }
 
-/* Channel `channel` of the tile's group, of one of its images. */
+/* Channel `channel` of the tile's group, in one of its images. */
 static const char *data_of(const struct context *c, const struct tile *tile, int64_t image,
                            int64_t channel) {
     const struct run *run = c->run;
@@ -40,7 +40,7 @@ static const char *data_end(const struct context *c) {
 
 /* ------------------------------------------ several points: vectors of channels -- */
 
-/* Copy the data that a tile sees of a vector of channels of an image into its block, which is
+/* Copy the data that a tile reads, of a vector of channels of an image, into its block, which is
  * [z][y][x modulo dilation][x / dilation][channel], and raise the levels.
  * Positions without data hold zeros, which are never overwritten. */
 static void load_block(const struct context *c, const struct tile *tile, int64_t image,
@@ -81,7 +81,7 @@ static void load_block(const struct context *c, const struct tile *tile, int64_t
 }
 
 /* The state of filling a panel: transformed vectors of channels, [origin][point][position], are
- * transposed into it as soon as they make whole vectors of positions. */
+ * transposed into it as soon as they fill whole vectors of positions. */
 struct filling {
     int64_t first, count; /* channels */
     int64_t done, ready;  /* positions in the panel, and positions that wait for a whole vector */
@@ -120,8 +120,8 @@ static void flush_last(const struct context *c, const struct tile *tile, struct 
     }
 }
 
-/* One row of windows at all points, for the planes of all points of the first axis: along the
- * second axis, then along the last. */
+/* Transforms one row of windows at all points, for the planes of all points of the first axis:
+ * along the second axis, then along the last. */
 static void transform_windows(const struct context *c, const struct tile *tile,
                               const float *planes, int64_t origin_z, int64_t at_y,
                               int64_t lattice_x, float *out) {
@@ -139,7 +139,7 @@ static void transform_windows(const struct context *c, const struct tile *tile,
             for (int64_t ox = 0; ox < a[2].origins; ox++) {
                 const int64_t at_x = plan->origin[2][ox] + lattice_x;
                 const int64_t residue = at_x % a[2].dilation;
-                /* Origins differ by whole dilations but where sub-convolutions do not. */
+                /* Origins differ by whole dilations, unless sub-convolutions do not. */
                 if (residue != there) {
                     for (int i = 0; i < a[1].points; i++) {
                         from[i] = plane + i * a[1].dilation * t->row + residue * line;
@@ -155,7 +155,7 @@ static void transform_windows(const struct context *c, const struct tile *tile,
                 const int64_t origin = (origin_z * a[1].origins + oy) * a[2].origins + ox;
                 int64_t point = ((origin * a[0].points + pz) * a[1].points) * a[2].points;
                 for (int py = 0; py < a[1].points; py++) {
-                    int met = 0; /* points of the row at which there are weights */
+                    int met = 0; /* points of the row that have weights */
                     for (int i = 0; i < a[2].points; i++, point++) {
                         from[i] = rows[py] + (at_x / a[2].dilation + i) * lanes;
                         to[i] = out + point * t->ready_step;
@@ -169,7 +169,7 @@ static void transform_windows(const struct context *c, const struct tile *tile,
         }
 }
 
-/* The values of one image's block at all points, for the windows of every origin. */
+/* Transforms one image's block at all points, for the windows of every origin. */
 static void transform_block(const struct context *c, const struct tile *tile,
                             struct filling *f) {
     const struct wino_plan *plan = c->plan;
@@ -200,7 +200,7 @@ static void transform_block(const struct context *c, const struct tile *tile,
                                       tile->ready + f->ready * lanes);
                 }
                 f->ready += tile->shape[2];
-                /* There stays room for the next row, and to fill the last vector. */
+                /* Keep room for the next row, and to fill the last vector. */
                 if (f->ready + tile->shape[2] + lanes > t->ready_step / lanes) flush(c, tile, f);
             }
     }
@@ -225,8 +225,8 @@ static void fill_points(const struct context *c, const struct tile *tile, int64_
 
 /* ------------------------------------------------------------ one point: rows -- */
 
-/* One channel of one image as the windows of one origin see it, without gaps; zeros where
- * there are no data stay. */
+/* Copies the data of one channel of one image that the windows of one origin read, without gaps;
+ * zeros at positions without data remain. */
 static void copy_rows(const struct context *c, const struct tile *tile, const char *from,
                       const int64_t *origin, float *to) {
     const struct run *run = c->run;
@@ -238,7 +238,7 @@ static void copy_rows(const struct context *c, const struct tile *tile, const ch
         s[a] = stretch_make(at, at + shape[a], run->data[a]);
         from += s[a].begin * run->step[a] * size;
     }
-    /* Whole rows that follow each other are one. */
+    /* Contiguous whole rows are joined into one. */
     int64_t rows = s[1].count, row = s[2].count;
     if (row == shape[2] && run->step[2] == 1 && run->step[1] == shape[2]) {
         row *= rows;
@@ -253,7 +253,7 @@ static void copy_rows(const struct context *c, const struct tile *tile, const ch
         }
 }
 
-/* One channel, of every origin. */
+/* Fills the lines of one channel, for every origin. */
 static void fill_lines(const struct context *c, const struct tile *tile, int64_t channel,
                       float *flat) {
     const struct wino_packing *p = c->plan->packing;

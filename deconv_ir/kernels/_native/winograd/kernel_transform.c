@@ -11,7 +11,7 @@
 /* Rows that are summed before their outputs are made: enough to use the data
  * of a panel often, few enough for their sums to stay in the second-level cache. */
 #define CHUNK_ROWS 64
-/* Bytes of a chunk's weights that are made as a run needs them, if all channels' are at once. */
+/* Bytes of a chunk's weights that a run computes at once, if it computes all channels at once. */
 #define TRANSIENT_BYTES ((int64_t)256 << 10)
 
 static int64_t chunk_rows(const struct kernel *k, const struct wino_packing *p) {
@@ -62,7 +62,7 @@ int wino_supports(const struct kernel *k) {
     return 1;
 }
 
-/* Parts of nearly equal taps, the longer ones first. */
+/* Divides the taps into nearly equal parts, the longer ones first. */
 static void parts_make(const struct wino_shape *shape, struct wino_axis *axis) {
     const int taps = axis->sub[0].taps;
     axis->sub[0].uses = 0;
@@ -79,8 +79,8 @@ static void parts_make(const struct wino_shape *shape, struct wino_axis *axis) {
     }
 }
 
-/* Where the windows of each sub-convolution begin, and which taps of F(m, r) it has.  Origins
- * are those of pads within a stride; the rest of the pads is the plan's. */
+/* Finds the origin of the windows of each sub-convolution, and its taps of F(m, r).  Origins
+ * account for pads within a stride; the plan accounts for the rest of the pads. */
 static void axis_make(const struct layer *layer, const struct subs *subs, int index,
                      const struct wino_choice *choice, struct wino_axis *axis) {
     const struct wino_shape *shape = &wino_shapes[choice->kind[index]];
@@ -94,7 +94,8 @@ static void axis_make(const struct layer *layer, const struct subs *subs, int in
     axis->step = axis->dilation * axis->outputs;
     axis->parts = stride > 1 ? 1 : (int)divide_up(tap_count(subs, 0), shape->taps);
     int64_t origin[MOST_AXIS_SUBS] = {0};
-    /* Sub-convolutions with all taps first: one with a tap less begins with one if it can. */
+    /* Sub-convolutions with all taps come first: one with a tap less shares an origin with one of
+     * them if possible. */
     for (int fewer = 0; fewer < 2; fewer++)
         for (int64_t q = 0; q < stride; q++) {
             const int64_t at = q + choice->residue[index], packed = at % stride;
@@ -137,7 +138,7 @@ static void axis_make(const struct layer *layer, const struct subs *subs, int in
     axis->origins = axis->alignments * axis->parts;
 }
 
-/* Which parts of all axes have weights at which points of all axes. */
+/* Finds the parts of all axes that have weights at each point of all axes. */
 static void depths_make(struct wino_packing *p) {
     const struct wino_axis *a = p->axes;
     for (int64_t part = 0; part < p->parts; part++) {
@@ -156,7 +157,7 @@ static void depths_make(struct wino_packing *p) {
     }
 }
 
-/* The alignment of one row of a layout, and whether it has weights at each point. */
+/* Finds the alignment of one row of a layout, and whether it has weights at each point. */
 static int64_t row_make(const struct wino_packing *p, const struct wino_layout *layout,
                         int64_t row, char *used) {
     const struct wino_axis *a = p->axes;
@@ -219,7 +220,7 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
     depths_make(p);
     p->subs = p->axes[0].stride * p->axes[1].stride;
     p->units = k->layer.channels_out * p->subs;
-    /* Whole micro-k->kernels, where the sub-convolutions allow. */
+    /* Whole micro-kernels, if the sub-convolutions allow it. */
     const int64_t last = p->axes[2].stride;
     p->chunks = least(p->units, round_up(divide_up(p->units * last, most(chunk_rows(k, p), last)),
                                          choice->threads));
@@ -290,7 +291,7 @@ static void taps_make(const struct layer *layer, const struct wino_packing *p,
                                    tap / taps->count[2] % taps->count[1], tap % taps->count[2]};
         int at = 0;
         for (int i = 0; i < AXES; i++) {
-            /* Taps are packed in the kernel's order, which runs against the data's. */
+            /* Taps are packed in the kernel's order, which is the reverse of the data's. */
             const int t = begin[i] + in_part[i], all = a[i].sub[q[i]].taps;
             at = at * all + (layer->forward ? t : all - 1 - t);
         }
@@ -316,8 +317,8 @@ static struct wino_source source_of(const struct kernel *k, const struct wino_pa
         step, count * step};
 }
 
-/* Where row `row` of a chunk is at each point, and how many rows its block has there; NULL where it
- * has no weights.  Of `count` channels. */
+/* Finds the place of row `row` of a chunk at each point, and the number of rows of its block there;
+ * NULL without weights.  For `count` channels. */
 static void locate_values(const struct kernel *k, const struct wino_packing *p,
                           const struct wino_layout *layout, int64_t row, int64_t alignment,
                           int64_t count, float *out, float **to, int64_t *step) {
@@ -340,8 +341,8 @@ static void locate_values(const struct kernel *k, const struct wino_packing *p,
     }
 }
 
-/* Rows that are made together, from the first row of a block: the whole block where they have the
- * same taps and follow each other at all points. */
+/* Number of rows that are transformed together, from the first row of a block: the whole block if
+ * its rows have the same taps and are contiguous at all points. */
 static int64_t rows_together(const struct wino_packing *p, const struct wino_layout *layout,
                              float *const *to, const int64_t *step) {
     if (p->alignments > 1 || p->subs * p->axes[2].stride > 1) return 1;
@@ -350,7 +351,7 @@ static int64_t rows_together(const struct wino_packing *p, const struct wino_lay
     return step[0];
 }
 
-/* The weights of one row for `count` channels: some at a time. */
+/* Transforms the weights of one row for `count` channels, some at a time. */
 static void transform_row(const struct transforms *transforms, const struct wino_packing *p,
                           const struct wino_taps *taps, struct wino_source row, int64_t count,
                           float **to, const int64_t *step) {
@@ -410,7 +411,7 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
                       p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk]);
 }
 
-/* Of one point, the bias of each row where its sums are. */
+/* With one point, copies the bias of each row to the place of its sums. */
 static void place_bias(const struct kernel *k, const struct wino_packing *p) {
     const int64_t last = p->axes[2].stride;
     const float *biases = k->bias;

@@ -33,7 +33,7 @@ static void windows_make(const struct layer *layer, const struct run *run,
     }
 }
 
-/* The order in which the lines of the last axis make a row. */
+/* Finds the order of the lines of the last axis in a row. */
 static int interleaved_make(struct wino_plan *plan) {
     const struct wino_axis *a = &plan->packing->axes[AXES - 1];
     plan->interleaved_lines = a->stride * a->step;
@@ -54,12 +54,12 @@ static int interleaved_make(struct wino_plan *plan) {
     return 0;
 }
 
-/* Leave out the windows at the end that see no data, as of kernels equal to their stride with
+/* Leave out the windows at the end that read no data, as with kernels equal to their stride and
  * output padding. */
 static void windows_cut(const struct run *run, struct wino_plan *plan) {
     for (int a = 0; a < AXES; a++) {
         const struct wino_axis *axis = &plan->packing->axes[a];
-        /* Lines of different windows make whole rows only. */
+        /* Lines of different windows can only form whole rows. */
         if (a == AXES - 1 && plan->interleaved_high > 0) continue;
         const int64_t seeing = floor_divide(run->data[a] - 1 - plan->low[a], axis->step) + 1;
         plan->windows[a] = most(1, least(seeing, plan->windows[a]));
@@ -82,7 +82,7 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
                       struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
-    const int64_t slack = MAX_COLUMNS * k->kernels->lanes; /* whole vectors and lines */
+    const int64_t slack = MAX_COLUMNS * k->kernels->lanes; /* for whole vectors and lines */
     const int64_t width = t->width, lanes = k->kernels->lanes;
     t->positions = count_positions(plan, t);
     t->padded = round_up(t->positions, width);
@@ -123,7 +123,7 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
     t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
                    outputs * a[2].stride) * t->line;
-    /* Rows follow each other without gaps, unless their lines are of different windows. */
+    /* Rows are contiguous, unless their lines belong to different windows. */
     const int64_t row_lines = plan->interleaved_lines * t->shape[2];
     t->rows_together =
         plan->interleaved_high ? 1
@@ -134,7 +134,7 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     t->weight_size = 0;
     for (int64_t i = 0; i < p->layout_count && p->choice.transient; i++)
         t->weight_size = most(t->weight_size, p->layouts[i].weights / p->channels * t->piece);
-    /* A little past the last one may be read. */
+    /* Vectors may read past the last weight. */
     if (p->choice.transient) t->weight_size = round_up(t->weight_size, line) + line * MAX_ROWS;
     t->work_size = round_up(
         most(t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size + t->flat_size,
@@ -173,7 +173,7 @@ int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling
     return blocks;
 }
 
-/* Blocks of positions of all rows of tiles along the second axis. */
+/* Number of blocks of positions of all rows of tiles along the second axis. */
 static int64_t blocks_along(const struct wino_plan *plan, const struct wino_tiling *t) {
     const int64_t row = t->positions / t->shape[1];
     int64_t blocks = 0, end;
@@ -184,7 +184,7 @@ static int64_t blocks_along(const struct wino_plan *plan, const struct wino_tili
     return blocks;
 }
 
-/* Deal windows out evenly, so that threads end together, unless that takes more blocks. */
+/* Divide windows evenly, so that threads end together, unless that takes more blocks. */
 static void deal_evenly(const struct wino_plan *plan, struct wino_tiling *t) {
     struct wino_tiling even = *t;
     even.even = 1;
@@ -196,11 +196,11 @@ struct search {
     const struct run *run;
     const struct wino_plan *plan;
     int64_t threads, scratch_bytes; /* of all threads together */
-    struct wino_tiling best; /* cycles < 0: none yet */
-    double cycles;           /* of the best of these threads; negative: none yet */
+    struct wino_tiling best; /* cycles < 0: not found yet */
+    double cycles;           /* of the best for these threads; negative: not found yet */
 };
 
-/* Jobs for each thread that keep all of them busy. */
+/* Jobs per thread that keep all threads busy. */
 #define FEW_PLACES 4
 
 /* Keep a tiling if it is the best that fits. */
@@ -211,7 +211,7 @@ static void rate(struct search *s, struct wino_tiling t) {
     if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
 }
 
-/* Consider panels that all threads share, those of some places at a time. */
+/* Consider panels that all threads share, for some places at a time. */
 static void consider_shared(struct search *s, struct wino_tiling t, int64_t together) {
     t.together = together;
     t.fills = least(divide_up(FEW_PLACES * s->threads, together),
@@ -232,14 +232,14 @@ static void consider_chunks(struct search *s, struct wino_tiling t) {
         count_jobs(s->k, s->run, s->plan, &t);
         rate(s, t);
         if (groups == 1 || threads == 1) continue;
-        /* With jobs for all threads on positions of their own there is nothing to share. */
+        /* If all threads have jobs at different positions, panels cannot be shared. */
         if (t.places < FEW_PLACES * threads) consider_shared(s, t, t.places);
-        /* Weights that are made for one place at a time are made once for all threads. */
+        /* Transient weights, one place at a time, are computed once for all threads. */
         if (transient && t.places > 1) consider_shared(s, t, 1);
     }
 }
 
-/* Fewest channels whose weights are made at a time. */
+/* Minimum number of channels whose weights are computed at a time. */
 #define FEWEST_PIECE 64
 
 static void consider(struct search *s, struct wino_tiling t) {
@@ -251,8 +251,8 @@ static void consider(struct search *s, struct wino_tiling t) {
     }
 }
 
-/* Consider a tiling with panels of the usual width, and of others that leave fewer positions of
- * the last block empty. */
+/* Consider a tiling with panels of the usual width, and of widths that leave fewer positions of the
+ * last block empty. */
 static void consider_widths(struct search *s, struct wino_tiling t) {
     const struct microkernels *kernels = s->k->kernels;
     const int64_t positions = count_positions(s->plan, &t), lanes = kernels->lanes;
@@ -267,7 +267,7 @@ static void consider_widths(struct search *s, struct wino_tiling t) {
     }
 }
 
-/* Positions of a tile beyond which nothing is gained. */
+/* Maximum positions of a tile: larger ones are not faster. */
 #define MOST_POSITIONS 2048
 
 /* Consider tiles of a shape; tiles of whole images may have several images. */
@@ -280,7 +280,7 @@ static void consider_shape(struct search *s, struct wino_tiling t) {
     }
 }
 
-/* The height above `low`, up to that of the tiling, that leaves the fewest positions of blocks
+/* The height above `low`, up to that of the tiling, for which the fewest positions of blocks are
  * empty. */
 static int64_t fitting_height(const struct search *s, struct wino_tiling t, int64_t low) {
     int64_t best = t.shape[1], fewest = 0;
@@ -306,7 +306,7 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
         for (int64_t height = w[1], next; height > 0; height = next) {
             next = next_part(w[1], height, 4);
             for (t.shape[2] = w[2]; t.shape[2] > 0; t.shape[2] = next_part(w[2], t.shape[2], 4)) {
-                /* Lines that belong to different positions make whole rows only. */
+                /* Lines that belong to different positions can only form whole rows. */
                 if (t.shape[2] < w[2] &&
                     (s->plan->interleaved_high > 0 || t.shape[2] < s->k->kernels->lanes))
                     break;
@@ -326,7 +326,8 @@ static void choose_tiling(const struct kernel *k, const struct run *run, struct 
     if (search_find(&key, &plan->tiling)) return;
     struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
     search_threads(run, search_tilings, &s);
-    /* No tile fits: nearly the smallest, since the choice of Winograd must not depend on it. */
+    /* No tile fits: use nearly the smallest one, since the choice of Winograd must not depend on
+     * it. */
     for (int64_t scratch = run->scratch_bytes; s.best.cycles < 0 && scratch < run->thread_bytes;) {
         scratch = least(2 * most(scratch, CACHE_LINE), run->thread_bytes);
         search_tilings(&s, 1, scratch);
@@ -392,8 +393,8 @@ static int choice_cycles(const struct kernel *k, const struct run *run,
     return failed < 0 ? -1 : 0;
 }
 
-/* Change a choice, one axis after the other, as long as that pays: axes hardly matter to each
- * other, and the last, whose lines are interleaved, most.  Returns -1 when out of memory. */
+/* Change a choice, one axis after the other, as long as it improves: axes are nearly independent,
+ * and the last one, whose lines are interleaved, matters most.  Returns -1 when out of memory. */
 static int improve(const struct kernel *k, const struct run *run, struct wino_choice *choice,
                    double *cycles) {
     if (choice_cycles(k, run, choice, cycles)) return -1;
@@ -459,7 +460,8 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
 }
 
 int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice) {
-    /* Few positions are one tile, whose chunks are dealt out; little work is not. */
+    /* Few positions are one tile, whose chunks are divided among threads, unless the work is
+     * small. */
     if (run->threads < 2 || positions_of(&k->layer, run) > FEW_POSITIONS) return 0;
     double cycles, now;
     struct wino_choice even = *choice;

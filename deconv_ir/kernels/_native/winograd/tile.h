@@ -29,8 +29,8 @@ struct tile {
     float *levels; /* [image][z][y][x] */
     int32_t *uneven; /* windows that are summed directly: their positions */
     int64_t uneven_count;
-    /* Of a row of the output: groups of interleaved lines, where the row begins in these and in
-     * the output, and its elements. */
+    /* A row of the output: groups of interleaved lines, the start of the row in these and in the
+     * output, and its elements. */
     int64_t groups, before, begin, elements;
 };
 
@@ -39,7 +39,7 @@ struct tile {
 void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                      int64_t count);
 
-/* The stretch of an axis that a tile sees. */
+/* The stretch of an axis that a tile reads. */
 struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
 
 /* The image, windows and sublattices of a position of a tile. */
@@ -49,13 +49,13 @@ struct place {
 
 struct place wino_place_of(const struct context *c, const struct tile *tile, int64_t position);
 
-/* Find the output channels whose units, of one sub-convolution, a job has. */
+/* Find the output channels of a job's units of one sub-convolution. */
 void wino_channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
                       int64_t *first, int64_t *last);
 
 /* Find the windows of a tile whose data are too uneven, huge or not finite, after its results are
- * written; results that see only zeros are written again.  `fills` are the levels that are to be
- * joined, `count` of them. */
+ * written; results that depend only on zeros are written again.  `fills` are `count` arrays of
+ * levels to be joined. */
 void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
                       int64_t count);
 /* Sum these windows directly, and overwrite their results. */

@@ -24,7 +24,7 @@ static void NAME(input_transform)(enum wino_size kind, const float *const *from,
             STORE(to[2] + i * LANES, LOAD(c + i * step) - middle);
         }
         break;
-    default: /* the points are 0, 1, -1 and infinity, whichever has more taps */
+    default: /* the points are 0, 1, -1 and infinity for both sizes */
         for (int64_t i = 0; i < count; i++) {
             const VEC v = LOAD(b + i * step), w = LOAD(c + i * step);
             STORE(to[0] + i * LANES, LOAD(a + i * step) - w);
@@ -88,8 +88,8 @@ static inline NAME(bits) NAME(larger)(NAME(bits) a, NAME(bits) b) {
 #endif
 }
 
-/* The larger of levels and the scaled magnitudes of LANES rows.  Scales are 1 or more: nothing but
- * zeros has level 0. */
+/* The larger of levels and the scaled magnitudes of LANES rows.  Scales are 1 or more: only zeros
+ * have level 0. */
 static inline __attribute__((always_inline)) VEC NAME(raise)(const VEC *rows, const float *scales,
                                                              VEC levels) {
     NAME(bits) largest = (NAME(bits))levels;
@@ -99,7 +99,8 @@ static inline __attribute__((always_inline)) VEC NAME(raise)(const VEC *rows, co
     return (VEC)largest;
 }
 
-/* The first `some` elements of a row: whole vectors are read up to `end`, where there is one. */
+/* Loads the first `some` elements of a row: whole vectors are read up to `end`, unless it is
+ * NULL. */
 static VEC NAME(load_some)(const float *row, int64_t some, const char *end) {
     float elements[LANES] = {0};
     if (!end || (uintptr_t)(row + LANES) <= (uintptr_t)end) return LOAD(row);
@@ -179,14 +180,14 @@ static void NAME(tile_vectors)(const float *from, int64_t groups, int64_t channe
         NAME(tile_width)(WIDEST_PANEL * LANES, from, groups, channels, position, panel, step);
 }
 
-/* Weights are transformed in double: those of the rows of a block, or fewer. */
+/* Weights are transformed in double, for the rows of a block, or fewer. */
 typedef float NAME(floats) __attribute__((vector_size(MAX_ROWS * sizeof(float))));
 typedef double NAME(doubles) __attribute__((vector_size(MAX_ROWS * sizeof(double))));
 typedef int64_t NAME(row_bits) __attribute__((vector_size(MAX_ROWS * sizeof(int64_t))));
 #define WIDE NAME(doubles)
 #define INLINE static inline __attribute__((always_inline))
 
-/* The values at the points of one axis, `step` apart, from some of F(m, r)'s taps. */
+/* Computes the values at the points of one axis, `step` apart, from some of F(m, r)'s taps. */
 INLINE void NAME(values_of_axis)(const enum wino_size kind, const WIDE *taps, WIDE *values,
                                  const int64_t step) {
     const WIDE last = kind == F_2_3 ? taps[2] : taps[1];
@@ -202,7 +203,7 @@ INLINE void NAME(values_of_axis)(const enum wino_size kind, const WIDE *taps, WI
     values[3 * step] = last;
 }
 
-/* The same of all axes, one after the other. */
+/* Computes the values of all axes, one after the other. */
 static void NAME(values)(const enum wino_size *kind, const int *count, const int *first,
                          WIDE *values) {
     WIDE next[MOST_VALUES];
@@ -223,10 +224,10 @@ static void NAME(values)(const enum wino_size *kind, const int *count, const int
     }
 }
 
-/* Channels whose values wait for each other: points are a multiple of pages apart. */
+/* Channels that are buffered before their values are stored: points are whole pages apart. */
 #define WAITING 16
 
-/* The weights of a tap and a channel of some rows, widened. */
+/* Loads the weights of a tap and a channel for some rows, widened. */
 INLINE WIDE NAME(load_rows)(const struct wino_source *rows, const int count, int tap,
                             int64_t channel) {
     WIDE some = {0};
@@ -236,23 +237,23 @@ INLINE WIDE NAME(load_rows)(const struct wino_source *rows, const int count, int
     return some;
 }
 
-/* The same of rows that lie side by side, by elements: GCC widens a whole vector in halves. */
+/* The same for contiguous rows, by elements: GCC widens a whole vector in halves. */
 INLINE WIDE NAME(load_together)(const float *p) {
     return (WIDE){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
 }
 
-/* The same of rows in two runs: the second one's, less their number in the first, lie at q. */
+/* The same for rows in two runs: q is the address of the second, less the length of the first. */
 INLINE WIDE NAME(load_runs)(const float *p, const float *q, NAME(row_bits) is_first) {
     const NAME(row_bits) first = (NAME(row_bits))NAME(load_together)(p);
     const NAME(row_bits) second = (NAME(row_bits))NAME(load_together)(q);
     return (WIDE)((is_first & first) | (~is_first & second));
 }
 
-/* Bytes of weights that are fetched ahead, of all taps of a channel. */
+/* Channels ahead whose weights, of all taps, are prefetched. */
 #define CHANNELS_AHEAD 6
 
-/* Of a plane of 3 x 3 taps and a block of `count` rows, whose first ones lie side by side and the
- * rest elsewhere, with all sizes constants: the values of NAME(values)(). */
+/* Computes the values of NAME(values)() for planes of 3 x 3 taps and a block of `count` rows in up
+ * to two contiguous runs, with all sizes constant. */
 INLINE void NAME(weights_of_planes)(const int *at, const struct wino_source *rows, const int count,
                                     int together, int64_t channels, float *const *to) {
     float waiting[4 * 4][WAITING * ROWS];
@@ -311,7 +312,7 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
         runs += !follows;
         together += runs == 1;
     }
-    /* Blocks of rows have the most there can be, or one less. */
+    /* Blocks have the maximum number of rows, or one less. */
     if (!are_channels && count >= ROWS - 1 && runs <= 2 && all == 3 * 3 &&
         !memcmp(taps->kind, plane, sizeof plane)) {
         if (together == ROWS)

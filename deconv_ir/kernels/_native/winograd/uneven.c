@@ -1,9 +1,8 @@
 /* Windows whose data are too uneven for Winograd's transforms.
  *
- * A transform adds and subtracts the data of a window: its rounding errors are those of the
- * largest of them, in outputs of the window that see smaller ones only.  docs/numerics.md has the
- * bound.  Each decision, and every sum, depends on the data of one window alone, not on
- * tiles or threads.
+ * A transform adds and subtracts the data of a window: outputs that depend only on small elements
+ * get rounding errors of the size of the largest element.  docs/numerics.md has the bound.  Each
+ * decision, and every sum, depends on the data of one window alone, not on tiles or threads.
  */
 #include "winograd/tile.h"
 
@@ -59,12 +58,12 @@ static int64_t position_of(const struct context *c, const struct tile *tile,
 
 /* Levels of a row that are compared together: a bit for each. */
 #define BITS 64
-/* Rows of data that a result sees. */
+/* Maximum number of rows of data that a result reads. */
 #define MOST_ROWS ((3 * MOST_AXIS_PARTS) * (3 * MOST_AXIS_PARTS))
-/* Windows on the list. */
+/* Mark of a window on the list. */
 #define LISTED INT32_MAX
 
-/* A search for uneven windows, and for results that see only zeros. */
+/* A search for uneven windows, and for results that depend only on zeros. */
 struct search {
     const struct context *c;
     struct tile *tile;
@@ -72,13 +71,13 @@ struct search {
     int32_t *windows;      /* [position]: its largest level, or LISTED */
     int32_t below;         /* levels of results that may be part of an uneven window */
     uint64_t *low;         /* [image][z][y][word]: a bit for each level that is at most `below` */
-    int64_t words;         /* of a row, and one more */
+    int64_t words;         /* number of words of a row, plus one */
     int64_t sub[AXES];
-    int64_t tap[AXES];     /* where the first tap finds data: from the result on */
-    /* The data positions that the windows of a place read, each once. */
+    int64_t tap[AXES];     /* the data of the first tap, relative to the result */
+    /* The distinct data positions that the windows of a place read. */
     int64_t seen[AXES][MOST_AXIS_SUBS * MOST_POINTS];
     int64_t seen_count[AXES];
-    float *values; /* [channel]: of results that see only zeros; NULL before they are known */
+    float *values; /* [channel]: results that depend only on zeros; NULL: not known yet */
 };
 
 static int64_t level_at(const struct search *s, int64_t image, const int64_t *at) {
@@ -100,7 +99,7 @@ static void find_seen(struct search *s) {
     }
 }
 
-/* The largest level of the data that windows of a place see; `low` are no larger than `below`. */
+/* The largest level of the data that windows of a place read; `low` levels are at most `below`. */
 static int32_t largest_level(const struct search *s, const struct place *place, int32_t below,
                              int64_t *low) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
@@ -123,7 +122,7 @@ static int32_t largest_level(const struct search *s, const struct place *place, 
     return largest;
 }
 
-/* Levels that may be part of an uneven window with a largest level. */
+/* The bound of low levels in a window with this largest level. */
 static int32_t low_level(int32_t largest) {
     return level_of(largest) <= LARGEST_LEVEL ? bits_of(level_of(largest) / MOST_UNEVEN)
                                               : INT32_MAX;
@@ -134,8 +133,8 @@ static void list_window(struct search *s, int64_t position) {
     s->tile->uneven[s->tile->uneven_count++] = (int32_t)position;
 }
 
-/* Find the largest level of each window, and list the windows whose largest is an outlier among
- * their data: half of the others, but for zeros, are low. */
+/* Find the largest level of each window, and list the windows whose largest level is an outlier:
+ * half of the other nonzero levels are low. */
 static void look_at_windows(struct search *s) {
     const int64_t all = s->seen_count[0] * s->seen_count[1] * s->seen_count[2];
     for (int64_t position = 0; position < s->tile->positions; position++) {
@@ -160,7 +159,7 @@ void wino_channels_of(const struct context *c, const struct tile *tile, const in
     *last = divide_up(end - of_channel, p->subs);
 }
 
-/* A result that sees only zeros is its bias, activated: Winograd left it the rounding
+/* A result that depends only on zeros is its bias, activated: Winograd's result has the rounding
  * errors of its neighbours. */
 static void write_bias(struct search *s, const struct place *place, const int64_t *output) {
     const struct context *c = s->c;
@@ -194,7 +193,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
     }
 }
 
-/* Look at a result of the sub-convolution, `at` in the tile. */
+/* Check a result of the sub-convolution, at position `at` in the tile. */
 static void look_at(struct search *s, int64_t image, const int64_t *at, int32_t level) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     struct place place = {.image = image};
@@ -230,8 +229,8 @@ static void find_low(struct search *s) {
     }
 }
 
-/* Look at the results of a row of one sub-convolution whose taps see low levels only: the level of
- * a result is the largest of these. */
+/* Check the results of a row of one sub-convolution whose taps read only low levels: the level of a
+ * result is the largest of these. */
 static void look_along(struct search *s, int64_t image, int64_t z, int64_t y) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     const int64_t *extent = s->c->plan->tiling.extent;

@@ -3,23 +3,24 @@
  * The GEMM of a piece:
  *   M  output channels of a group
  *   K  input channels x taps
- *   N  results of one sub-convolution, wherever they are, as many as a panel is wide
+ *   N  results of one sub-convolution, at any positions, up to the width of a panel
  */
 #include "winograd/tile.h"
 
 #include <string.h>
 
-/* Where the data of a tap of one result are, in elements from its channel's first; or none. */
+/* The offset of a tap's data for one result, in elements from its channel's first, or this
+ * value. */
 #define NO_DATA INT64_MIN
 
-/* Some results of one sub-convolution, of all channels that a job has. */
+/* Some results of one sub-convolution, for all channels of a job. */
 struct piece {
     const struct tile *tile;
-    int64_t sub[AXES], taps[AXES], depth; /* taps; these of all channels */
-    int64_t packed;                         /* weight at which the sub-convolution begins */
+    int64_t sub[AXES], taps[AXES], depth; /* depth: taps of all channels */
+    int64_t packed;                         /* first weight of the sub-convolution */
     int64_t count;                          /* results */
     const char **image;                     /* [result]: the data of its image, or NULL */
-    char **out;                             /* [result]: where channel 0 of the group goes */
+    char **out;                             /* [result]: address of channel 0 of the group */
     int64_t *data;                          /* [tap][result] */
     float *panel, *sums;                    /* [tap of a channel][result], [channel][result] */
     char *raw;                              /* [result] */
@@ -59,7 +60,7 @@ static struct piece piece_make(const struct tile *tile, int64_t sub, void *scrat
     return p;
 }
 
-/* Where a tap of one axis finds the data of a result, or -1. */
+/* The data position of a tap of one axis for a result, or -1. */
 static int64_t tap_position(const struct context *c, int axis, int64_t sub, int64_t tap,
                             int64_t output) {
     const struct subs *subs = &c->k->packing.subs[axis];
@@ -72,7 +73,7 @@ static int64_t tap_position(const struct context *c, int axis, int64_t sub, int6
     return at >= 0 && at < c->run->data[axis] ? at : -1;
 }
 
-/* Where the data of the results from `first` on are, and where these go. */
+/* Finds the data and the addresses of the results from `first` on. */
 static void piece_locate(struct piece *p, int64_t first) {
     const struct context *c = p->tile->c;
     const struct tile *tile = p->tile;
@@ -118,7 +119,7 @@ static void piece_locate(struct piece *p, int64_t first) {
     }
 }
 
-/* The data of one tap of one channel. */
+/* Copies the data of one tap of one channel. */
 static void piece_copy(const struct piece *p, int64_t channel, const int64_t *data, float *to) {
     const struct context *c = p->tile->c;
     const enum element element = (enum element)c->layer->element;
@@ -135,7 +136,7 @@ static void piece_copy(const struct piece *p, int64_t channel, const int64_t *da
     if (element != F32) c->kernels->load(element, raw, 1, width, to);
 }
 
-/* Sum a piece for the channels of some blocks of rows, of a fixed number of taps in a go. */
+/* Sum a piece for the channels of some blocks of rows, with a fixed number of taps at a time. */
 static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_block) {
     const struct context *c = p->tile->c;
     const struct packing *d = &c->k->packing;
@@ -172,7 +173,7 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
     const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width, pieces = pieces_of_sub(tile);
     const enum element element = (enum element)c->layer->element;
-    /* The thread's own, where a tile has its sums. */
+    /* Use the thread's own scratch, at the offset of the tile's sums. */
     const int64_t away = (char *)scratch - (char *)tile->block;
     struct piece p = piece_make(tile, index / pieces, (char *)tile->zeros + away);
     piece_locate(&p, index % pieces * width);

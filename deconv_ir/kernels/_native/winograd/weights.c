@@ -1,7 +1,7 @@
-/* Decisions that depend on the weights of a layer alone: whether they are transformed, and how
- * much each channel of the data counts where windows are compared.
+/* Decisions that depend only on the weights of a layer: whether they are transformed, and the scale
+ * of each channel of the data when windows are compared.
  *
- * A window's rounding errors are those of its largest tap: docs/numerics.md has the bounds.
+ * A window's rounding errors are proportional to its largest tap: docs/numerics.md has the bounds.
  */
 #include "winograd/winograd.h"
 
@@ -35,11 +35,11 @@ static void magnitudes(const struct kernel *k, const float *packed, int64_t bloc
     }
 }
 
-/* A channel's share in the output channel that it has most to do with: what one channel is
- * scaled by, and its weights by the inverse, changes no level. */
+/* Computes a channel's largest share in an output channel: scaling a channel, and its weights by
+ * the inverse, does not change levels. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
     const int64_t ins = k->layer.channels_in;
-    /* Vectors of channels may be read too far. */
+    /* Vectors may read beyond the last channel. */
     p->scales = calloc((size_t)(k->layer.groups * ins + MOST_LANES), sizeof *p->scales);
     float *largest = malloc((size_t)(ins * MAX_ROWS) * sizeof *largest);
     const int failed = !p->scales || !largest;
@@ -51,7 +51,7 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
             float whole[MAX_ROWS] = {0};
             raise(largest, ins, MAX_ROWS, whole);
             for (int64_t i = 0; i < ins * MAX_ROWS; i++) {
-                /* Of a row of zeros it is NaN, which is not larger. */
+                /* For a row of zeros the scale is NaN, which is not larger. */
                 const float scale = largest[i] / whole[i % MAX_ROWS] * LARGEST_SCALE;
                 float *to = scales + i / MAX_ROWS;
                 *to = scale > *to ? scale : *to;
@@ -62,7 +62,7 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
     return failed ? -1 : 0;
 }
 
-/* The largest of some magnitudes; one of NaN is above all others. */
+/* The largest of some magnitudes; NaN is above all others. */
 static float largest_magnitude(const float *values, int64_t count) {
     int32_t largest = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -76,7 +76,7 @@ static float largest_magnitude(const float *values, int64_t count) {
     return value;
 }
 
-/* The largest magnitude of each input channel's weights in a packed sub-convolution. */
+/* Finds the largest magnitude of each input channel's weights in a packed sub-convolution. */
 static void largest_of_channels(const struct kernel *k, const float *from, int64_t taps,
                                 float *largest) {
     const struct packing *d = &k->packing;
@@ -87,15 +87,15 @@ static void largest_of_channels(const struct kernel *k, const float *from, int64
         }
 }
 
-/* Add the magnitudes of some taps' weights, each row's to its sum. */
+/* Add the magnitudes of some taps' weights to the sums of their rows. */
 static inline void add_taps(const float *from, int64_t taps, int64_t rows, float factor,
                             float *restrict to, int64_t step) {
     for (int64_t i = 0; i < taps; i++, from += rows, to += step)
         for (int64_t row = 0; row < rows; row++) to[row] += fabsf(from[row]) * factor;
 }
 
-/* The sum of magnitudes of each tap of a packed sub-convolution over the input channels,
- * [tap][channel out]: each channel's are parts of its largest. */
+/* Computes the sum of magnitudes of each tap of a packed sub-convolution over the input channels,
+ * [tap][channel out], relative to the largest of each input channel. */
 static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
                      const float *largest, float *sums) {
     const struct packing *d = &k->packing;
@@ -112,7 +112,7 @@ static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
     }
 }
 
-/* Whether these sums are of like size for each output channel. */
+/* Whether these sums have a similar size for each output channel. */
 static int is_even(const float *sums, int64_t taps, int64_t outs) {
     for (int64_t o = 0; o < outs; o++) {
         float smallest = INFINITY, largest = 0;

@@ -1,9 +1,9 @@
 /* Winograd F(m, r): fewer multiplications for sub-convolutions of two taps or more.
  *
  * Winograd (1980); Lavin and Gray, "Fast Algorithms for Convolutional Neural
- * Networks" (2016).  F(m, t) makes m neighbouring sums of t taps out of
- * m + t - 1 products: of the data's and the weights' values at as many points.
- * docs/kernels.md has the formulas and how a layer is cut.
+ * Networks" (2016).  F(m, t) computes m neighbouring sums of t taps from m + t - 1 products of the
+ * data's and the weights' values at m + t - 1 points. docs/kernels.md has the formulas and the
+ * division of a layer.
  *
  * A window is an input tile of F(m, r): m + r - 1 samples along each axis, from which m outputs are
  * computed.  A tile, as elsewhere, is the part of a run that a job computes: a block of windows.
@@ -22,9 +22,9 @@
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
 #define MOST_DILATION 16       /* positions between taps */
 #define MOST_LANES 16        /* of a vector of f32 */
-#define MOST_INTERLEAVED 1024 /* lines that make a row of the output */
+#define MOST_INTERLEAVED 1024 /* lines that form a row of the output */
 #define PANEL_COLUMNS 2      /* usual columns of a micro-kernel, in vectors of positions */
-#define WIDEST_PANEL 3       /* most of them */
+#define WIDEST_PANEL 3       /* maximum columns */
 #define NARROWEST_PANEL 16   /* fewest positions of a micro-kernel */
 
 /* A level is a magnitude of the data, scaled by the weights of its channel: see docs/numerics.md.
@@ -35,8 +35,7 @@
 #define LARGEST_SCALE 0x1p60f
 #define LARGEST_LEVEL 0x1p120f
 #define LARGEST_WEIGHT 0x1p40f
-/* A filter is not transformed if, for an output channel, one tap is more than this many times as
- * large as another. */
+/* A filter is not transformed if, for an output channel, the ratio of two taps exceeds this. */
 #define MOST_UNEVEN_TAPS 16
 
 /* F(outputs, taps) of one axis. */
@@ -51,8 +50,8 @@ extern const struct wino_shape wino_shapes[WINO_SIZES];
 /* The taps of a sub-convolution, or of a part of it. */
 struct wino_taps {
     enum wino_size kind[AXES];
-    int count[AXES], first[AXES]; /* how many, and which of F(m, r)'s comes first */
-    int at[MOST_TAPS];            /* where each is among those of a channel, as they are packed */
+    int count[AXES], first[AXES]; /* number, and the first of F(m, r)'s taps */
+    int at[MOST_TAPS];            /* index of each among the packed taps of a channel */
 };
 
 /* The packed weights of a row, and the distances between its taps and channels. */
@@ -63,34 +62,34 @@ struct wino_source {
 
 /* Vector code for f32, see transforms.inc.h. */
 struct transforms {
-    /* Transform as many data as there are points: `count` vectors, which lie `step` apart in the
-     * data.  Of four points, only the first `points` may be asked for. */
+    /* Transform one element for each point: `count` vectors, which are `step` apart in the data. If
+     * there are four points, only the first `points` may be requested. */
     void (*input_transform)(enum wino_size kind, const float *const *from, int64_t step,
                             float *const *to, int64_t count, int points);
     /* Transform the products at the points into outputs at `count` positions, plus a bias.  Up to a
      * vector beyond the end is written. */
     void (*output_transform)(enum wino_size kind, const float *const *from, float *const *to,
                              int64_t count, float bias);
-    /* Vectors of channels: element i of the rows of as many channels to vector i + at of `to`,
-     * which is [position modulo dilation][pitch][channel].  Nothing is read from `end` on, or
-     * where that is NULL, a vector too much.  Raises the `levels` of the positions to the
+    /* Gather vectors of channels: copy element i of each channel's row to vector i + at of `to`,
+     * which is [position modulo dilation][pitch][channel].  Memory from `end` on is not read; if it
+     * is NULL, up to a vector beyond the row is read.  Raises the `levels` of the positions to the
      * largest magnitude, scaled by a factor for each row; those of NaN are above all others. */
     void (*gather)(const float *const *from, const float *scales, int64_t count,
                    const char *end, int64_t at, int64_t dilation, int64_t pitch, float *levels,
                    float *to);
-    /* Their inverse: `groups` whole vectors of positions, from `position` on, of the first
-     * `channels` to a panel as of tile_line(). */
+    /* The inverse: copy `groups` whole vectors of positions, from `position` on, of the first
+     * `channels` to a panel as in tile_line(). */
     void (*tile_vectors)(const float *from, int64_t groups, int64_t channels, int64_t position,
                 int64_t width, float *panel, int64_t step);
     /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
     void (*tile_line)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
-    /* Interleave lines from position `at` on: count * lines elements, and as
-     * many more as make whole vectors of positions. */
+    /* Interleave lines from position `at` on: count * lines elements, rounded up to whole vectors
+     * of positions. */
     void (*interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                   float *out);
-    /* The weights of `count` rows at all points, for `channels` input channels: those of point
-     * i go to to[i], or nowhere, [channel][row], step[i] from channel to channel; or where the
-     * rows are channels of one row, as those are. */
+    /* Compute the weights of `count` rows at all points, for `channels` input channels: those of
+     * point i are written to to[i], unless it is NULL, as [channel][row], step[i] from channel to
+     * channel.  With `are_channels`, the rows are channels of one row. */
     void (*weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
                     int are_channels, int64_t channels, float *const *to, const int64_t *step);
 };
@@ -109,12 +108,12 @@ struct wino_axis {
     int64_t stride;     /* sub-convolutions */
     int64_t dilation;   /* positions from one tap of a sub-convolution to the next */
     int64_t step;       /* outputs * dilation */
-    int64_t alignments; /* windows that begin elsewhere: sub-convolutions of one share the rest */
-    /* An axis of one sub-convolution may have more taps than F(m, r): these are cut in parts,
-     * each with windows of its own, whose products are summed as those of more channels. */
+    int64_t alignments; /* distinct windows: sub-convolutions of one alignment share them */
+    /* An axis of one sub-convolution may have more taps than F(m, r): these are divided into parts
+     * with separate windows, whose products are summed like those of more channels. */
     int parts;
     struct {
-        int taps, first; /* how many, and which tap of the sub-convolution comes first */
+        int taps, first; /* number, and the first tap of the sub-convolution */
         unsigned uses;   /* as below */
     } part[MOST_AXIS_PARTS];
     int64_t origins;    /* windows of all alignments, or of all parts */
@@ -122,7 +121,7 @@ struct wino_axis {
     struct {
         int64_t packed;    /* the packed sub-convolution with this one's weights */
         int64_t alignment, shift;
-        int taps, first;   /* which of F(m, r)'s taps it has */
+        int taps, first;   /* its taps of F(m, r) */
         unsigned uses;     /* bit set of points at which it has weights */
     } sub[MOST_AXIS_SUBS];
 };
@@ -133,15 +132,15 @@ struct wino_choice {
     int64_t merged[AXES];  /* whether all sub-convolutions share their windows */
     int64_t threads;       /* number of threads among which chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
-    int64_t transient;     /* whether each run makes the weights, chunk by chunk */
+    int64_t transient;     /* whether each run computes the weights, chunk by chunk */
 };
 
 /* A unit is one output channel of one sub-convolution of the first two axes: its rows are
- * the sub-convolutions of the last axis.  Chunks are runs of units; those that begin at
- * the same sub-convolution and are as long are laid out alike. */
+ * the sub-convolutions of the last axis.  Chunks are runs of units; chunks that begin at the same
+ * sub-convolution and have the same length have the same layout. */
 struct wino_layout {
     int64_t first, count; /* unit modulo the number of sub-convolutions, units */
-    int32_t *line;        /* [unit][last sub-convolution][point]: where its sums are, or -1 */
+    int32_t *line;        /* [unit][last sub-convolution][point]: line of its sums, or -1 */
     int32_t *rows;        /* [alignment][point] */
     int64_t lines, weights; /* floats of its weights */
 };
@@ -152,15 +151,15 @@ struct wino_packing {
     int64_t points, alignments, subs; /* of all axes; sub-convolutions of the first two */
     int64_t parts, origins; /* of all axes */
     int64_t channels;       /* of a group */
-    int64_t depth[MOST_VALUES]; /* [point]: channels of all parts that have weights there */
-    int8_t at_depth[MOST_PARTS][MOST_VALUES]; /* which of these parts a part is, or -1 */
+    int64_t depth[MOST_VALUES]; /* [point]: channels of all parts with weights there */
+    int8_t at_depth[MOST_PARTS][MOST_VALUES]; /* index of a part among these, or -1 */
     int64_t units, chunk_units, chunks; /* of a group */
     int64_t layout_count;
     struct wino_layout *layouts;
-    int64_t *chunk_first;  /* [chunks + 1]: weight at which a chunk begins */
+    int64_t *chunk_first;  /* [chunks + 1]: first weight of a chunk */
     /* [group][chunk][alignment][point][block of rows][part][channel][row] */
-    float *weights; /* NULL where they are transient */
-    float *bias;   /* where there is one point: [group][chunk][alignment][row] */
+    float *weights; /* NULL if they are transient */
+    float *bias;   /* with one point: [group][chunk][alignment][row] */
     float *scales; /* [group][channel]: the factors of levels */
 };
 
@@ -168,14 +167,14 @@ struct wino_tiling {
     int64_t images, shape[AXES], chunks; /* of a job; shape: in windows */
     int64_t threads; /* number of threads */
     int64_t grid[AXES], image_groups, row_groups, jobs;
-    int even; /* whether tiles along the second axis have as many windows each */
-    int64_t places; /* tiles of positions: jobs without their groups of rows */
-    /* Number of jobs that fill each panel, all before any panel is used; 0: every job fills a panel
-     * of its own. */
+    int even; /* whether tiles along the second axis have equal numbers of windows */
+    int64_t places; /* tiles of positions, not counting groups of rows */
+    /* Number of jobs that fill each panel, all before any panel is used; 0: every job fills its own
+     * panel. */
     int64_t fills;
     int64_t together; /* places whose panels are shared at a time */
-    int64_t piece;    /* channels whose weights are made at a time, if transient */
-    /* Data that a tile sees, [z][y][x modulo dilation][x / dilation][channel]: positions of the
+    int64_t piece;    /* channels whose weights are computed at a time, if transient */
+    /* Data that a tile reads, [z][y][x modulo dilation][x / dilation][channel]: positions of the
      * axes, vectors of the last, floats of a row and of a plane. */
     int64_t extent[AXES], pitch, row, plane;
     int64_t ready_step;          /* floats of windows that wait to be transposed, at one point */
@@ -189,9 +188,9 @@ struct wino_tiling {
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
     int64_t level_size, uneven_size, sums_size, out_size, row_size, weight_size, bytes;
-    int64_t work_size; /* of filling a panel or of its results: the larger one */
-    /* Of a place, where panels are shared: the panel and the levels of each fill.  Of those that
-     * are shared at a time. */
+    int64_t work_size; /* of filling a panel or computing results: the larger one */
+    /* If panels are shared: floats of the panel and the levels of each fill of a place, and bytes
+     * of all places that are shared at a time. */
     int64_t shared_size, shared_bytes;
     double cycles;
 };
@@ -200,33 +199,33 @@ struct wino_plan {
     const struct wino_packing *packing;
     int64_t windows[AXES];
     int64_t low[AXES];        /* the data position at which the first window begins */
-    int64_t origin[AXES][MOST_AXIS_SUBS]; /* [origin]: from there on */
-    int64_t reach[AXES];      /* positions that windows of one number see */
+    int64_t origin[AXES][MOST_AXIS_SUBS]; /* [origin]: relative to `low` */
+    int64_t reach[AXES];      /* positions that windows with one index read */
     /* The interleaved lines of the last axis, in order. */
     int64_t interleaved_base, interleaved_lines, interleaved_high;
     struct wino_line {
         int32_t sub, sublattice, output, shift;
     } *interleaved;
     int32_t *offsets;
-    /* [origin][point]: where the values are in a panel, in floats from channel 0 on; -1
-     * where no weights meet them. */
+    /* [origin][point]: the place of the values in a panel, in floats from channel 0 on; -1 without
+     * weights. */
     int64_t *panel_start;
     struct wino_tiling tiling;
 };
 
 /* Most taps of a sub-convolution of the direct packing. */
 int64_t wino_taps(const struct packing *direct, int axis);
-/* Whether Winograd can compute a layer at all. */
+/* Whether Winograd can compute a layer. */
 int wino_supports(const struct kernel *k);
-/* The first window of a tile along an axis; of the tile after the last, the end of all windows. */
+/* The first window of a tile along an axis; for the tile after the last, the end of all windows. */
 static inline int64_t wino_tile_begin(const struct wino_plan *plan, const struct wino_tiling *t,
                                       int axis, int64_t at) {
     const int64_t all = plan->windows[axis];
     return axis == 1 && t->even ? at * all / t->grid[1] : least(at * t->shape[axis], all);
 }
 
-/* Count the blocks of positions of all tiles of an image, where a tile has `height` windows along
- * the second axis: tiles at the edges hold fewer. */
+/* Count the blocks of positions of all tiles of an image, if a tile has `height` windows along the
+ * second axis; tiles at the edges have fewer. */
 int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *tiling,
                           int64_t height);
 /* Choose the form of the weights for a run, and predict its `cycles`.  Returns 1 if Winograd cannot
@@ -237,11 +236,11 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
 void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
 int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice);
-/* Whether each run can make the weights quickly: those of 3 x 3 taps. */
+/* Whether each run can compute the weights quickly: those of 3 x 3 taps. */
 int wino_makes_quickly(const struct kernel *k, const struct wino_choice *choice);
 /* Whether two choices are equal, except for their chunks. */
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b);
-/* Plan a run with the weights of a packing, filled or not.  Returns as wino_choose() does. */
+/* Plan a run with the weights of a packing, filled or not.  Returns the values of wino_choose(). */
 int wino_plan_make(const struct kernel *k, const struct run *run,
                    const struct wino_packing *packing, struct wino_plan *plan);
 void wino_plan_free(struct wino_plan *plan);
@@ -253,7 +252,7 @@ void wino_packing_free(struct wino_packing *packing);
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *packing);
 /* Whether weights are finite, small enough and even enough to be transformed; or OUT_OF_MEMORY. */
 int wino_takes_weights(const struct kernel *k);
-/* How much each input channel counts in levels.  Returns nonzero when out of memory. */
+/* Compute the scale of each input channel in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
 /* Transform the weights of a chunk of a group, for `count` input channels from `first` on. */
 void wino_make_weights(const struct kernel *k, const struct wino_packing *packing, int64_t group,
@@ -261,12 +260,12 @@ void wino_make_weights(const struct kernel *k, const struct wino_packing *packin
 /* Transform the weights of a packing, unless they are transient.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
 
-/* As execute(). */
+/* Execute a run; returns the result of execute(). */
 int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                  const void *data, void *out);
 
-/* The most channels that are summed at once: their data at the positions of a panel of the usual
- * width fit FIRST_LEVEL_SHARE.  Results depend on it, so it is the same for all widths. */
+/* Maximum number of channels that are summed at once: their data at the positions of a panel of the
+ * usual width fit FIRST_LEVEL_SHARE.  Results depend on it, so it is the same for all widths. */
 static inline int64_t wino_go(const struct microkernels *kernels) {
     return FIRST_LEVEL_SHARE / (PANEL_COLUMNS * kernels->lanes * (int64_t)sizeof(float));
 }
@@ -278,7 +277,7 @@ static inline const struct wino_layout *wino_layout_of(const struct wino_packing
     while (layout->first != first || layout->count != count) layout++;
     return layout;
 }
-/* Where output j of window w of a sublattice is, for a sub-convolution. */
+/* The position of output j of window w of a sublattice, for a sub-convolution. */
 static inline int64_t wino_output(const struct wino_axis *a, int64_t sub, int64_t w,
                                   int64_t sublattice, int64_t j) {
     return (w * a->step + j * a->dilation + sublattice + a->sub[sub].shift) * a->stride + sub;
@@ -294,12 +293,12 @@ static inline int64_t wino_most_taps(const struct wino_packing *p) {
     }
     return all;
 }
-/* Floats that the search for uneven windows takes. */
+/* Floats of scratch for the search for uneven windows. */
 int64_t wino_search_size(const struct wino_tiling *tiling);
-/* Floats that summing windows directly takes. */
+/* Floats of scratch for summing windows directly. */
 int64_t wino_direct_size(const struct microkernels *kernels, const struct wino_packing *packing,
                          int64_t width);
-/* The most jobs at a time, and so the most threads that take scratch. */
+/* Maximum number of jobs at a time, and so of threads that use scratch. */
 static inline int64_t wino_jobs(const struct wino_tiling *t) {
     return most(t->jobs, t->places * t->fills);
 }
