@@ -63,9 +63,9 @@ PRUNE_AT = 256
 @LintRequest.add_to
 @version_option("deconv-lint")
 def command(**options: Any) -> int:
-    """Find what is wrong with the models at PATH...: files, folders, patterns, or '-'.
+    """Check the models at PATH...: files, folders, patterns, or '-'.
 
-    Models are OpenVINO IRs (.xml) and oneDNN Graph files (.json); a .bin stands for the .xml
+    Models are OpenVINO IRs (.xml) and oneDNN Graph files (.json); a .bin selects the .xml
     next to it.  Default: the current folder.
     """
     request = LintRequest(**options)

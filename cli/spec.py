@@ -58,7 +58,7 @@ def check(**options: Any) -> int:
 @command.command(context_settings=CONTEXT)
 @FixRequest.add_to
 def fix(**options: Any) -> int:
-    """Write the computed output dims into DOC, and touch nothing else.
+    """Write the computed output dims into DOC, and change nothing else.
 
     Exit code 1: with --diff, something would change; else, an example is
     left that no output dims would make right.
@@ -85,7 +85,7 @@ def generate(**options: Any) -> int:
 def verify(**options: Any) -> int:
     """Recompute the golden arrays in DIR, and compare.
 
-    Golden sums are exact whatever their order, so the default tolerance is 0.
+    Golden sums are exact in any order, so the default tolerance is 0.
     """
     from .spec_golden import verify_files
 

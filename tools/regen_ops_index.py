@@ -29,7 +29,7 @@ def main() -> None:
             sys.exit(f"{kind} is registered in more than one file: {', '.join(sorted(files))}")
         types.setdefault(files.pop(), []).append(kind)
     lines = [
-        '"""Which file holds which operation types; written by `make regen`."""',
+        '"""Index of the files of operation types; written by `make regen`."""',
         "",
         '_TYPES = """',
     ]

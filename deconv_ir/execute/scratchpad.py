@@ -166,7 +166,7 @@ def candidates_for(
     """Return the algorithms from which a kernel chooses, given a scratchpad."""
     budget = ScratchpadBudget(scratch_bytes, 0, keeps_weights=keeps_weights)
     choice = kernel.plan(inputs, budget).choice
-    assert choice is not None, "whatever the budget is"
+    assert choice is not None, "for any budget"
     return choice.candidates
 
 

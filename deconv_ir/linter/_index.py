@@ -1,4 +1,4 @@
-"""The lint rules as they are needed at start, written by `make regen` from linter/rules.
+"""The facts about lint rules that are needed at start, written by `make regen` from linter/rules.
 
 Each row has the fields of `catalogue.Entry`.
 """

@@ -77,7 +77,7 @@ class Setting(NamedTuple):
 SEVERITIES = ("error", "warning", "info")
 
 SETTINGS = (
-    Setting("select", Form.LIST, "all", "Rules to run, whatever their severity"),
+    Setting("select", Form.LIST, "all", "Rules to run, regardless of severity"),
     Setting("extend-select", Form.LIST, "none", "Rules to run in addition"),
     Setting(
         "ignore",

@@ -1,4 +1,4 @@
-"""Which file holds which operation types; written by `make regen`."""
+"""Index of the files of operation types; written by `make regen`."""
 
 _TYPES = """
 color.yuv: I420toBGR I420toRGB NV12toBGR NV12toRGB

@@ -269,7 +269,7 @@ def constant_output_shape(
 ) -> Iterator[Report]:
     """output_shape is a constant, but the spatial dims of the data are dynamic.
 
-    Outputs have the same extents whatever the size of the data: they are cropped, or filled
+    Outputs have the same extents regardless of the size of the data: they are cropped, or filled
     up with zeros.  Models that were traced with one size have such constants.
     """
     inputs = context.inputs(index)

@@ -49,7 +49,7 @@ class ConvertLike(Operation):
 
 @operation("Identity-16(data)", "f32[2,3] -> f32[2,3]")
 class Identity(Operation):
-    """The data as it is."""
+    """The data unchanged."""
 
     formula = "the shape of data, {shape[data]}"
     sharing = Sharing.WHOLE

@@ -29,7 +29,7 @@ def _index_type() -> Kind:
     " | convert_type=i32 with_replacement=false log_probs=true global_seed=1 op_seed=2",
 )
 class Multinomial(Operation):
-    """Classes drawn by their probabilities; without seeds, other ones in each run.
+    """Classes sampled by their probabilities; without seeds, each run differs.
 
     Inputs: `probs` [N, CLASSES], which need not sum to 1, and `num_samples`, one number.
     Output: [N, num_samples], indices of classes.  The specification defines which class a random

@@ -44,7 +44,7 @@ class Generator(enum.Enum):
     "i64[1]{9}, i32[]{-5}, i32[]{7} -> i32[9] | output_type=i32 global_seed=1 op_seed=2",
 )
 class RandomUniform(Operation):
-    """Numbers from minval to below maxval; without seeds, other ones in each run."""
+    """Random numbers in [minval, maxval); without seeds, each run differs."""
 
     formula = "shape {value[shape]}"
 

@@ -28,7 +28,7 @@ def steps(start: float, stop: float, step: float) -> int:
 
 @operation("Range-1(start, stop, step)", "i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]")
 class Range1(Operation):
-    """Numbers from start to stop, by step; stop is not among them."""
+    """Numbers from start to stop (excluded), by step."""
 
     output_type: ElementType | None = None
     """None: the common type of the inputs."""
@@ -113,6 +113,6 @@ def _number(array: Array, name: str, dtype: Any) -> Any:
     "i64[]{9}, i64[]{2}, i64[]{-3} -> f32[3] | output_type=f32",
 )
 class Range4(Range1):
-    """Numbers from start to stop, by step; stop is not among them."""
+    """Numbers from start to stop (excluded), by step."""
 
     output_type: ElementType = attribute(result_type())

@@ -27,7 +27,7 @@ class _Variable(Operation):
 
 @operation("ReadValue-3(init_value)", "f32[1,2] -> f32[1,2] | variable_id=memory")
 class ReadValue(_Variable):
-    """The value of a variable, `init_value` until it is assigned."""
+    """Value of a variable; `init_value` before it is assigned."""
 
     @property
     def read_variable(self) -> str:
@@ -43,7 +43,7 @@ class ReadValue(_Variable):
     "f32[1,2] -> f32[1,2] | variable_id=memory variable_type=f32 variable_shape=1,2",
 )
 class ReadValue6(_Variable):
-    """The value of a variable, `init_value` or zeros until it is assigned."""
+    """Value of a variable; `init_value` or zeros before it is assigned."""
 
     variable_type: ElementType | None = attribute(element_type())
     variable_shape: Shape = attribute(shape())
@@ -91,7 +91,7 @@ class ReadValue6(_Variable):
 
 @operation("Assign-3,6(new_value)", "f32[1,2] -> f32[1,2] | variable_id=memory")
 class Assign(_Variable):
-    """A new value of a variable, for the next run."""
+    """Sets a variable for the next run."""
 
     @property
     def assigned_variable(self) -> str:

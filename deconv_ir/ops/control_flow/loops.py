@@ -196,7 +196,7 @@ class TensorIterator(WithBodies):
 
 @operation("Loop-5(trip_count, execution_condition, data...)")
 class Loop(TensorIterator):
-    """A body run a number of times, as long as a condition holds."""
+    """A body run repeatedly while a condition holds, up to a trip count."""
 
     def check(self, inputs: Infos) -> None:
         if len(inputs) < 2:

@@ -29,7 +29,7 @@ class BinaryMode(enum.Enum):
     " | strides=2,1 pads_begin=1,1 pads_end=1,1 dilations=1,1 mode=xnor-popcount pad_value=0",
 )
 class BinaryConvolution(Operation):
-    """Convolution of bits: how many agree with the filter, less how many do not.
+    """Binary convolution: the bits that equal the filter's, minus those that differ.
 
     Inputs: `data` [N, C_IN, Y, X], positive where the bit is 1, and `filter` [C_OUT, C_IN, K, K]
     of u1.  Output: [N, C_OUT, Y', X'], whole numbers in the type of the data.  Under the semantics

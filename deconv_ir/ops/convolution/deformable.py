@@ -23,7 +23,7 @@ _WINDOW = "strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1"
     f"f32[1,4,7,7], f32[1,18,5,5], f32[6,4,3,3] -> f32[1,6,5,5] | {_WINDOW}",
 )
 class DeformableConvolution1(Windowed):
-    """Convolution in groups of channels, each element of the window moved by an offset."""
+    """Grouped convolution in which an offset moves each element of the window."""
 
     group: int = attribute(integer(1), 1)
     deformable_group: int = attribute(integer(1), 1)
@@ -127,6 +127,6 @@ def _agree(info: TensorInfo, name: str, wanted: tuple[Dim, ...]) -> tuple[Dim, .
     f" | {_WINDOW} group=2 deformable_group=2 bilinear_interpolation_pad=true",
 )
 class DeformableConvolution8(DeformableConvolution1):
-    """Convolution, each element of the window moved by an offset and scaled by a mask."""
+    """Convolution in which an offset moves each element of the window, and a mask scales it."""
 
     bilinear_interpolation_pad: bool = attribute(boolean(), False)

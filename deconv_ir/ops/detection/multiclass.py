@@ -176,7 +176,7 @@ def _least(a: int | None, b: int | None) -> int | None:
     "f32[2,6,4], f32[2,3,6] -> f32[0..20,6], i64[0..20,1], i64[2] | keep_top_k=10",
 )
 class MatrixNms(_Multiclass):
-    """The best boxes of each class, their scores lowered by the overlap with better ones."""
+    """Best boxes of each class, with scores reduced by their overlap with better boxes."""
 
     decay_function: Decay = attribute(choice(Decay), Decay.LINEAR)
     gaussian_sigma: float = attribute(number(), 2.0)
@@ -207,7 +207,7 @@ class MatrixNms(_Multiclass):
     "f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
 )
 class MulticlassNms8(_Multiclass):
-    """The best boxes of each class that overlap no better one too much."""
+    """Best boxes of each class that overlap no better box."""
 
     iou_threshold: float = attribute(number(), 0.0)
     nms_eta: float = attribute(number(minimum=0), 1.0)
@@ -230,7 +230,7 @@ class MulticlassNms8(_Multiclass):
     "f32[3,6,4], f32[3,6], i64[2]{2,4} -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
 )
 class MulticlassNms9(MulticlassNms8):
-    """The best boxes of each class that overlap no better one; `roisnum`: boxes of each image."""
+    """Best boxes of each class that overlap no better box; `roisnum`: boxes per image."""
 
     def dims(self, inputs: Infos) -> tuple[Dim, Dim, Dim]:
         if len(inputs) < 3:

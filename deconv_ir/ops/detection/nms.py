@@ -46,7 +46,7 @@ class Thresholds(NamedTuple):
 
 
 class _NonMaxSuppression(Operation):
-    """The boxes of each class that overlap no box with a better score.
+    """Boxes of each class that do not overlap a box with a better score.
 
     Boxes are visited by decreasing score, then by index.  The specification keeps boxes that equal
     a threshold, the runtime drops them: `semantics` chooses.
@@ -141,7 +141,7 @@ class _NonMaxSuppression(Operation):
     "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i64[0..4,3]",
 )
 class NonMaxSuppression(_NonMaxSuppression):
-    """The boxes of each class that overlap no box with a better score."""
+    """Boxes of each class that do not overlap a box with a better score."""
 
     box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
 
@@ -152,7 +152,7 @@ class NonMaxSuppression(_NonMaxSuppression):
     "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i32[0..4,3] | output_type=i32",
 )
 class NonMaxSuppression3(_NonMaxSuppression):
-    """The boxes of each class that overlap no box with a better score."""
+    """Boxes of each class that do not overlap a box with a better score."""
 
     box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
     output_type: ElementType = attribute(result_type(), I64)
@@ -185,7 +185,7 @@ class _WithScores(_NonMaxSuppression):
     " -> i64[0..4,3], f32[0..4,3], i64[1]",
 )
 class NonMaxSuppression5(_WithScores):
-    """The boxes of each class that overlap no better one, their scores, and how many they are."""
+    """Boxes of each class that do not overlap a better box, their scores, and their number."""
 
     box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
 
@@ -195,7 +195,7 @@ class NonMaxSuppression5(_WithScores):
     "f32[1,3,5], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i64[0..4,3], f32[0..4,3], i64[1]",
 )
 class NMSRotated(_WithScores):
-    """Turned boxes (center x and y, width, height, angle in radians) that overlap no better one."""
+    """Rotated boxes (center, size, angle in radians) that do not overlap a better box."""
 
     clockwise: bool = attribute(boolean(), True)
 

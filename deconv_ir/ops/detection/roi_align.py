@@ -92,7 +92,7 @@ class _Regions(Operation, abc.ABC):
 
 @operation("ROIAlign-3(data, rois, batch_indices)", _EXAMPLE)
 class ROIAlign3(_Regions):
-    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
+    """Regions of a feature map, resampled bilinearly to one size."""
 
     mode: Pooling = attribute(choice(Pooling))
 
@@ -159,7 +159,7 @@ def _points(low: Any, high: Any, part: Any, extent: int) -> Any:
 
 @operation("ROIAlign-9(data, rois, batch_indices)", f"{_EXAMPLE} aligned_mode=half_pixel")
 class ROIAlign9(ROIAlign3):
-    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
+    """Regions of a feature map, resampled bilinearly to one size."""
 
     aligned_mode: Alignment = attribute(choice(Alignment), Alignment.ASYMMETRIC)
 
@@ -170,7 +170,7 @@ class ROIAlign9(ROIAlign3):
     " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 clockwise_mode=true",
 )
 class ROIAlignRotated(_Regions):
-    """Regions that may be turned: center x and y, width, height and angle in radians."""
+    """Rotated regions (center x and y, width, height, angle in radians), resampled to one size."""
 
     clockwise_mode: bool = attribute(boolean(), False)
 

@@ -15,7 +15,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 
 @operation("ReorgYolo-2(data)", "f32[1,4,6,8] -> f32[1,16,3,4] | stride=2")
 class ReorgYolo(Operation):
-    """Blocks of space as channels, in Darknet's order."""
+    """Spatial blocks rearranged into channels, in Darknet's order."""
 
     formula = "data {shape[data]}, stride {self.stride}"
 

@@ -179,7 +179,7 @@ class HardSigmoid(_WithScalars):
 
 @operation("Swish-4(data, beta?)", "f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]")
 class Swish(_WithScalars):
-    """x / (1 + exp(-beta * x)); `beta` absent: 1."""
+    """x / (1 + exp(-beta * x)); default `beta`: 1."""
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         if len(operands) == 1:
@@ -213,7 +213,7 @@ def prelu(data: Any, slope: Any, out: Any) -> None:
     "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
 )
 class PReLU(Elementwise):
-    """x, or slope * x where x is negative; one slope, one per channel, or broadcast."""
+    """x, or slope * x where x is negative; slopes: one, one per channel, or broadcast."""
 
     formula = "the shape of the input, {shape[data]}"
 

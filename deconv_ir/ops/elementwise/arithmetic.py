@@ -50,14 +50,14 @@ binary(
 binary(
     "Maximum",
     "maximum",
-    "The greater of two; NaN if one is.",
+    "The greater of two elements; NaN if one is.",
     on_values=values.MAXIMUM,
     on_reals=max,
 )
 binary(
     "Minimum",
     "minimum",
-    "The smaller of two; NaN if one is.",
+    "The smaller of two elements; NaN if one is.",
     on_values=values.MINIMUM,
     on_reals=min,
 )
@@ -66,7 +66,7 @@ binary("FloorMod", "mod", "Remainder, with the sign of the divisor.", on_values=
 binary(
     "Power",
     _power,
-    "The first to the power of the second.",
+    "a to the power of b.",
     on_values=values.POWER,
     compiled="power",
 )
@@ -78,23 +78,25 @@ binary(
 )
 
 compare = functools.partial(binary, family="any", boolean_result=True)
-compare("Equal", "equal", "Whether two are equal.", on_values=values.EQUAL)
-compare("NotEqual", "not_equal", "Whether two differ.", on_values=values.NOT_EQUAL)
-compare("Greater", "greater", "Whether the first is the greater.", on_values=values.GREATER)
+compare("Equal", "equal", "Whether a == b.", on_values=values.EQUAL)
+compare("NotEqual", "not_equal", "Whether a != b.", on_values=values.NOT_EQUAL)
+compare("Greater", "greater", "Whether a > b.", on_values=values.GREATER)
 compare("GreaterEqual", "greater_equal", "Whether a >= b.", on_values=values.GREATER_EQUAL)
-compare("Less", "less", "Whether the first is the smaller.", on_values=values.LESS)
+compare("Less", "less", "Whether a < b.", on_values=values.LESS)
 compare("LessEqual", "less_equal", "Whether a <= b.", on_values=values.LESS_EQUAL)
 
-binary("LogicalAnd", "logical_and", "Both.", family="boolean")
-binary("LogicalOr", "logical_or", "One of them, or both.", family="boolean")
-binary("LogicalXor", "logical_xor", "One, not both.", family="boolean")
-binary("Xor", "logical_xor", "LogicalXor by its first name.", family="boolean")
+binary("LogicalAnd", "logical_and", "Logical and.", family="boolean")
+binary("LogicalOr", "logical_or", "Logical or.", family="boolean")
+binary("LogicalXor", "logical_xor", "Logical exclusive or.", family="boolean")
+binary("Xor", "logical_xor", "LogicalXor under its first name.", family="boolean")
 
-binary("BitwiseAnd", "bitwise_and", "Bits set in both.", version="opset13", family="bits")
-binary("BitwiseOr", "bitwise_or", "Bits set in one, or both.", version="opset13", family="bits")
-binary("BitwiseXor", "bitwise_xor", "Bits set in one, not both.", version="opset13", family="bits")
-binary("BitwiseLeftShift", "left_shift", "Bits moved up.", version="opset15", family="integer")
-binary("BitwiseRightShift", "right_shift", "Bits moved down.", version="opset15", family="integer")
+binary("BitwiseAnd", "bitwise_and", "Bitwise and.", version="opset13", family="bits")
+binary("BitwiseOr", "bitwise_or", "Bitwise or.", version="opset13", family="bits")
+binary("BitwiseXor", "bitwise_xor", "Bitwise exclusive or.", version="opset13", family="bits")
+binary("BitwiseLeftShift", "left_shift", "Bits shifted left.", version="opset15", family="integer")
+binary(
+    "BitwiseRightShift", "right_shift", "Bits shifted right.", version="opset15", family="integer"
+)
 
 
 @operation(

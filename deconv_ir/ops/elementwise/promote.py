@@ -17,7 +17,7 @@ from deconv_ir.ops.values import actual
     "i8[2], u8[3] -> i16[2], i16[3] | promote_unsafe=true",
 )
 class ConvertPromoteTypes(Operation):
-    """Both inputs in the smallest element type that holds the values of both."""
+    """Both inputs converted to the smallest element type that represents the values of both."""
 
     promote_unsafe: bool = attribute(boolean(), False)
     pytorch_scalar_promotion: bool = attribute(boolean(), False)

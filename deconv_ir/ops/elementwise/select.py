@@ -21,7 +21,7 @@ from deconv_ir.ops.values import between, ends
     "boolean[2,3], f32[2,3], f32[2,3] -> f32[2,3] | auto_broadcast=none",
 )
 class Select(WithBroadcast):
-    """Elements of one array or of another, by a condition."""
+    """Elements of one of two arrays, chosen by a condition."""
 
     formula = "broadcast of {shape[cond]}, {shape[then]}, {shape[else]}"
 

@@ -95,8 +95,8 @@ _ERF_BELOW = (
 )
 
 
-unary("Abs", "abs", "Absolute value; the smallest integer stays as it is.")
-unary("Negative", "negative", "The opposite; integers wrap.")
+unary("Abs", "abs", "Absolute value; the smallest integer is unchanged.")
+unary("Negative", "negative", "Negation; integers wrap.")
 unary("Sign", "sign", "-1, 0 or 1; NaN stays NaN.")
 unary("Floor", "floor", "Round down.", on_reals=math.floor, keeps_integers=True)
 unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil, keeps_integers=True)
@@ -107,7 +107,7 @@ unary(
     into=lambda x, out: np.maximum(x, x.dtype.type(0), out=out),
     compiled="relu",
 )
-unary("Exp", "exp", "e to the power of x.", through_reals=True)
+unary("Exp", "exp", "Exponential function.", through_reals=True)
 unary("Log", "log", "Natural logarithm.", through_reals=True)
 unary("Sqrt", "sqrt", "Square root.", through_reals=True, on_reals=math.sqrt)
 unary("Sin", "sin", "Sine of x in radians.", through_reals=True)
@@ -159,11 +159,11 @@ activation(
     compiled="softsign",
 )
 
-unary("LogicalNot", "logical_not", "The opposite.", family="boolean")
-unary("BitwiseNot", "invert", "The opposite of every bit.", version="opset13", family="bits")
+unary("LogicalNot", "logical_not", "Logical negation.", family="boolean")
+unary("BitwiseNot", "invert", "Bitwise complement.", version="opset13", family="bits")
 ask = functools.partial(unary, version="opset10", family="float", boolean_result=True)
-ask("IsNaN", "isnan", "Whether it is not a number.")
-ask("IsFinite", "isfinite", "Whether it is neither infinite nor NaN.")
+ask("IsNaN", "isnan", "Whether an element is NaN.")
+ask("IsFinite", "isfinite", "Whether an element is neither infinite nor NaN.")
 
 
 class RoundMode(enum.Enum):
@@ -201,7 +201,7 @@ class Round(Unary):
     "f32[2] -> boolean[2] | detect_negative=false",
 )
 class IsInf(Unary):
-    """Whether a number is infinite."""
+    """Whether an element is infinite."""
 
     family = "float"
     boolean_result = True

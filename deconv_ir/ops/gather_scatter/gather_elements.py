@@ -27,7 +27,7 @@ from deconv_ir.ops.values import unknown_dims
     "f32[4,5], i64[4,2]{0,1,2,3,4,0,1,2} -> f32[4,2] | axis=1",
 )
 class GatherElements(Operation):
-    """Elements of the data, their place along an axis named by indices."""
+    """Elements of the data at indices along an axis."""
 
     formula = "data {shape[data]}, indices {shape[indices]}"
 
@@ -70,7 +70,7 @@ def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
     "f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",
 )
 class GatherND8(Operation):
-    """Slices of the data, named by tuples of indices."""
+    """Slices of the data at tuples of indices."""
 
     formula = "data {shape[data]}, indices {shape[indices]}, batch_dims {self.batch_dims}"
     sharing = Sharing.PART
@@ -130,6 +130,6 @@ class GatherND8(Operation):
     "f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[6] | batch_dims=2",
 )
 class GatherND5(GatherND8):
-    """Slices of the data, named by tuples of indices; batch axes become one."""
+    """Slices of the data at tuples of indices; the batch axes are joined."""
 
     joins_batch = True

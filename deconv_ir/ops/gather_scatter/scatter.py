@@ -126,7 +126,7 @@ class ScatterUpdate(_Scatter):
     "f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",
 )
 class ScatterNDUpdate3(_Scatter):
-    """Slices of the data, named by tuples of indices, replaced."""
+    """Slices of the data at tuples of indices replaced."""
 
     reduction: Reduction = Reduction.NONE
 
@@ -172,7 +172,7 @@ def index_tuples(indices: Array, shape: Sequence[int], first: int) -> tuple[Arra
     "f32[4], i64[3,1]{0,1,0}, f32[3] -> f32[4] | reduction=sum",
 )
 class ScatterNDUpdate15(ScatterNDUpdate3):
-    """Slices of the data, named by tuples of indices, replaced or combined with updates."""
+    """Slices of the data at tuples of indices replaced or combined with updates."""
 
     reduction: Reduction = attribute(choice_of(_ND_REDUCTIONS), Reduction.NONE)
 
@@ -182,7 +182,7 @@ class ScatterNDUpdate15(ScatterNDUpdate3):
     "f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",
 )
 class ScatterElementsUpdate3(_Scatter):
-    """Elements of the data replaced, their place along an axis named by indices."""
+    """Elements of the data replaced at indices along an axis."""
 
     reduction: Reduction = Reduction.NONE
     use_init_val: bool = True
@@ -262,7 +262,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
     "i32[4,3], i32[2,3], i64[1]{3}, i64[1]{1}, i64[1]{-1} -> i32[4,3]",
 )
 class SliceScatter(Operation):
-    """The data, with a slice of it replaced by updates; `axes` absent: the first ones."""
+    """The data with a slice replaced by updates; default `axes`: the first ones."""
 
     formula = "the shape of data, {shape[data]}"
 

@@ -25,7 +25,7 @@ from deconv_ir.ops.numeric import np, widen
 
 @operation("Bucketize-3(data, buckets)", "f32[2,3], f32[4] -> i32[2,3] | output_type=i32")
 class Bucketize(Operation):
-    """The index of the bucket that each element falls into."""
+    """Index of the bucket that contains each element."""
 
     formula = "the shape of data, {shape[data]}"
 
@@ -50,7 +50,7 @@ class Bucketize(Operation):
     "i32[5], i32[2,3] -> i32[2,3] | right_mode=true output_type=i32",
 )
 class SearchSorted(Operation):
-    """Where values would be inserted into sorted rows."""
+    """Indices at which values would be inserted into sorted rows."""
 
     formula = "the shape of values, {shape[values]}"
 
@@ -86,7 +86,7 @@ class SearchSorted(Operation):
     "f32[3,2], i64[]{0} -> f32[1..3,2], i64[1..3], i64[3], i64[1..3] | sorted=false",
 )
 class Unique(Operation):
-    """Different elements, or slices along an axis: the first of each, their inverse and counts."""
+    """Distinct elements, or slices along an axis, with first indices, inverse and counts."""
 
     sorted: bool = attribute(boolean(), True)
     index_element_type: ElementType = attribute(result_type(), I64)

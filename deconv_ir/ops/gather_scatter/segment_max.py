@@ -34,7 +34,7 @@ class Fill(enum.Enum):
     "i32[3], i64[3]{0,0,1}, i64[]{4} -> i32[4] | fill_mode=lowest",
 )
 class SegmentMax(Operation):
-    """The greatest elements of the rows of each segment; ids of segments are sorted."""
+    """Maximum over the rows of each segment; segment ids are sorted."""
 
     formula = "data {shape[data]}, segment_ids {value[segment_ids]}"
 

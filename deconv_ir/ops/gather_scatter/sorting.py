@@ -34,7 +34,7 @@ _EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
 
 @operation("TopK-1(data, k)", _EXAMPLE % ("i32", "max", "value", ""))
 class TopK1(Operation):
-    """The k greatest or smallest elements along an axis, and their positions."""
+    """The k greatest or smallest elements along an axis, and their indices."""
 
     # The first of equal elements is considered the greater, or the smaller; NaN is considered
     # greater than any number.
@@ -93,12 +93,12 @@ class TopK1(Operation):
 
 @operation("TopK-3(data, k)", _EXAMPLE % ("i64", "min", "index", " index_element_type=i64"))
 class TopK3(TopK1):
-    """The k greatest or smallest elements along an axis, and their positions."""
+    """The k greatest or smallest elements along an axis, and their indices."""
 
 
 @operation("TopK-11(data, k)", _EXAMPLE % ("i32", "max", "value", " stable=true"))
 class TopK11(TopK1):
-    """The k greatest or smallest elements along an axis, and their positions."""
+    """The k greatest or smallest elements along an axis, and their indices."""
 
     stable: bool = attribute(boolean(), False)
 

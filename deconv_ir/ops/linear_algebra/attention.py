@@ -127,7 +127,7 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
     "f32[2,5,8], f32[2,6,8], f32[2,6,7], f32[5,6], f32[] -> f32[2,5,7] | causal=false",
 )
 class ScaledDotProductAttention(TakesOut):
-    """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis."""
+    """softmax(query key^T * scale + mask) value; default `scale`: 1 / sqrt(last extent)."""
 
     formula = "query {shape[query]}, key {shape[key]}, value {shape[value]}"
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "f32[3], f32[3] -> f32[] | transpose_a=true",
 )
 class MatMul(Operation):
-    """Product of matrices, or of stacks of them.
+    """Product of matrices or of stacks of matrices.
 
     A list on the left is a row, on the right a column; that axis is not in
     the output, and the list is not transposed.
@@ -267,7 +267,7 @@ class _PackedProduct(Kernel):
     "f32[2,3,3]{4,1,0,1,4,1,0,1,4,5,0,1,0,5,1,1,0,5} -> f32[2,3,3] | adjoint=false",
 )
 class Inverse(Operation):
-    """The inverse of each matrix, or of its adjoint: the transpose."""
+    """Inverse of each matrix; with `adjoint`, of its transpose."""
 
     formula = "the shape of data, {shape[data]}"
 

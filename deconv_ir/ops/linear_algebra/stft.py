@@ -98,7 +98,7 @@ class STFT(Operation):
     "f32[9,5,2], f32[16], i64[]{16}, i64[]{8}, i64[]{40} -> f32[40] | center=true normalized=true",
 )
 class ISTFT(Operation):
-    """The signal of the spectra of its frames, which overlap and are summed."""
+    """Signal reconstructed from the spectra of its frames by overlap-add."""
 
     formula = "data {shape[data]}, frame_size {element[frame_size]}, step {element[frame_step]}"
 

@@ -321,7 +321,7 @@ class _OverAxes(_Normalization):
     "f32[2,3,4], i64[1]{1} -> f32[2,3,4] | eps=1e-8 eps_mode=max",
 )
 class NormalizeL2(_OverAxes):
-    """x / sqrt(sum(x * x)) over axes; no axes: each element by itself."""
+    """x / sqrt(sum(x * x)) over axes; without axes, each element by itself."""
 
     eps: float = attribute(number(minimum=0))
     eps_mode: EpsRule = attribute(choice(EpsRule))

@@ -57,7 +57,7 @@ for _name in BINARY:
 
 @kind("BiasAdd", ("src", "bias"))
 class BiasAdd(Composite):
-    """One number added to each channel."""
+    """A bias added to each channel."""
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
@@ -269,9 +269,9 @@ class _Reduce(Composite):
 for _name, _doc in {
     "L1": "The sum of the absolute values along some axes.",
     "L2": "The square root of the sum of the squares along some axes.",
-    "Max": "The greatest element along some axes.",
+    "Max": "Maximum along some axes.",
     "Mean": "The mean along some axes.",
-    "Min": "The smallest element along some axes.",
+    "Min": "Minimum along some axes.",
     "Prod": "The product along some axes.",
     "Sum": "The sum along some axes.",
 }.items():

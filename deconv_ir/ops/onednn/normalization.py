@@ -185,7 +185,7 @@ class CoordinateMode(enum.Enum):
 
 @kind("Interpolate", ("src", "sizes"), 1)
 class OneDNNInterpolate(ByChannel):
-    """Another resolution along the spatial axes."""
+    """Resampling along the spatial axes."""
 
     mode: Interpolation = attribute(choice(Interpolation, fold=False))
     coordinate_transformation_mode: CoordinateMode = attribute(
@@ -315,7 +315,7 @@ class StaticReshape(Composite):
 
 @kind("StaticTranspose", ("src",))
 class StaticTranspose(Composite):
-    """The axes in another order."""
+    """Axes permuted."""
 
     order: tuple[int, ...] = attribute(integers())
 

@@ -151,7 +151,7 @@ def _taps(
 
 @kind("MaxPoolBackward", ("src", "diff_dst"))
 class MaxPoolBackward(_PoolGradient):
-    """diff_dst at the first greatest element of each window."""
+    """diff_dst at the first maximum of each window."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
 
@@ -191,7 +191,7 @@ class MaxPoolBackward(_PoolGradient):
 
 @kind("AvgPoolBackward", ("diff_dst", "src_shape"), 1)
 class AvgPoolBackward(_PoolGradient):
-    """diff_dst spread over each window."""
+    """diff_dst distributed over each window."""
 
     exclude_pad: bool = attribute(boolean())
     src_shape: tuple[int, ...] | None = attribute(integers(0), None)

@@ -30,7 +30,7 @@ _ROUNDING: Final = 1e-5
 
 @kind("InterpolateBackward", ("src", "diff_dst", "sizes"), 2)
 class InterpolateBackward(Operation):
-    """diff_dst spread over the elements of src that each of its elements was made of."""
+    """diff_dst distributed over the elements of src from which it was interpolated."""
 
     mode: Interpolation = attribute(choice(Interpolation, fold=False))
     coordinate_transformation_mode: CoordinateMode = attribute(

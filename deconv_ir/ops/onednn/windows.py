@@ -172,7 +172,7 @@ class _Pool(Windowed):
 
 @kind("MaxPool", ("src",))
 class OneDNNMaxPool(_Pool):
-    """The greatest element under a window."""
+    """Maximum of a window."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
 
@@ -197,7 +197,7 @@ class OneDNNMaxPool(_Pool):
 
 @kind("AvgPool", ("src",))
 class OneDNNAvgPool(_Pool):
-    """The mean of the elements under a window."""
+    """Mean of the elements in a window."""
 
     exclude_pad: bool = attribute(boolean())
 

@@ -136,7 +136,7 @@ class _AdaptivePool(Operation):
 
 @operation("AdaptiveAvgPool-8(data, output_shape)", "f32[1,2,5,7], i64[2]{3,2} -> f32[1,2,3,2]")
 class AdaptiveAvgPool(_AdaptivePool):
-    """Means over windows that divide the data evenly."""
+    """Mean of each of `output_size` windows that divide the data evenly."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = check_type(inputs[0], "data", "float")
@@ -166,7 +166,7 @@ class AdaptiveAvgPool(_AdaptivePool):
     "f32[1,2,5], i64[1]{3} -> f32[1,2,3], i32[1,2,3] | index_element_type=i32",
 )
 class AdaptiveMaxPool(_AdaptivePool):
-    """Greatest elements of windows that divide the data evenly, and their positions."""
+    """Maximum of each window that divides the data evenly, and its index."""
 
     index_element_type: ElementType = attribute(result_type(), I64)
 

@@ -21,7 +21,7 @@ from deconv_ir.ops.pooling.sliding import slide
 
 
 class _AvgPool(Pooling):
-    """The mean of the elements under a window."""
+    """Mean of the elements in a window."""
 
     exclude_pad: bool = attribute(boolean(), name="exclude-pad")
 
@@ -151,7 +151,7 @@ def _count(axis: Axis, geometry: AxisGeometry, data: int, kernel: int, *, paddin
     " | kernel=2,2 strides=2,2 pads_begin=0,1 pads_end=0,1 exclude-pad=true rounding_type=ceil",
 )
 class AvgPool1(_AvgPool):
-    """The mean of the elements under a window; of integers, cut toward zero."""
+    """Mean of the elements in a window; integer means are truncated toward zero."""
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
@@ -162,7 +162,7 @@ class AvgPool1(_AvgPool):
     "exclude-pad=false rounding_type=ceil_torch",
 )
 class AvgPool14(_AvgPool):
-    """The mean of the elements under a window; of integers, cut toward zero."""
+    """Mean of the elements in a window; integer means are truncated toward zero."""
 
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
 
@@ -173,7 +173,7 @@ class AvgPool14(_AvgPool):
     " | kernel=2,2 strides=1,1 dilations=2,2 pads_begin=0,0 pads_end=0,0 exclude-pad=false",
 )
 class AvgPool16(_AvgPool):
-    """The mean of the elements under a window; of integers, cut toward zero."""
+    """Mean of the elements in a window; integer means are truncated toward zero."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)

@@ -29,7 +29,7 @@ from deconv_ir.ops.pooling.sliding import Window, slide
 
 
 class _MaxPool(Pooling):
-    """The greatest element under a window; NaN if one is."""
+    """Maximum of a window; NaN if one element is."""
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return a function that computes the maxima."""
@@ -62,7 +62,7 @@ class _MaxPool(Pooling):
     " | kernel=2,2 strides=2,2 pads_begin=0,0 pads_end=0,0 rounding_type=ceil",
 )
 class MaxPool1(_MaxPool):
-    """The greatest element under a window; NaN if one is."""
+    """Maximum of a window; NaN if one element is."""
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
@@ -165,7 +165,7 @@ class _WithoutIndices(Kernel):
     "pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
 )
 class MaxPool8(_MaxPoolWithIndices):
-    """The greatest element under a window, NaN if one is, and its position."""
+    """Maximum of a window, NaN if one element is, and its index."""
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
@@ -176,6 +176,6 @@ class MaxPool8(_MaxPoolWithIndices):
     " | kernel=2,2 strides=2,3 pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
 )
 class MaxPool14(_MaxPoolWithIndices):
-    """The greatest element under a window, NaN if one is, and its position."""
+    """Maximum of a window, NaN if one element is, and its index."""
 
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)

@@ -24,7 +24,7 @@ def _parse(text: str) -> ElementType:
     "f32[2,3], f32[3], f32[3] -> f32[2,3] | destination_type=f8e4m3",
 )
 class FakeConvert(Operation):
-    """data * scale - shift rounded to 8 bits, saturated, and scaled back."""
+    """data * scale - shift rounded to 8 bits with saturation, then scaled back."""
 
     formula = "the shape of data, {shape[data]}"
 

@@ -18,7 +18,7 @@ from deconv_ir.ops.tile_rules import elementwise_tile
     "f32[1,3,4,5], f32[1,3,1,1], f32[1,3,1,1], f32[], f32[1] -> f32[1,3,4,5] | levels=256",
 )
 class FakeQuantize(WithBroadcast):
-    """The nearest of equal levels between two bounds, mapped to two others."""
+    """Rounded to equal levels of an input range, which are mapped to an output range."""
 
     formula = "the shape of data, {shape[data]}"
 

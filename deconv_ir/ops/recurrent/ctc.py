@@ -32,7 +32,7 @@ def _collapse(classes: Array, blank: int, merge: bool) -> Array:
     "f32[20,8,10], f32[20,8] -> f32[8,20,1,1] | ctc_merge_repeated=true",
 )
 class CTCGreedyDecoder(Operation):
-    """The best class of each step, without blanks; -1 follows the last."""
+    """Most probable class of each step, without blanks, padded with -1."""
 
     formula = "N and T of data {shape[data]}"
 
@@ -67,7 +67,7 @@ class CTCGreedyDecoder(Operation):
     " | classes_index_type=i64 sequence_length_type=i64",
 )
 class CTCGreedyDecoderSeqLen(Operation):
-    """The best class of each step, without blanks, and their number; -1 follows the last."""
+    """Most probable class of each step, without blanks, padded with -1, and the lengths."""
 
     formula = "N and T of data {shape[data]}"
 
@@ -110,7 +110,7 @@ class CTCGreedyDecoderSeqLen(Operation):
     "f32[1,3,4], i64[1]{3}, i64[1,3]{2,2,1}, i64[1]{3} -> f32[1] | unique=true",
 )
 class CTCLoss(Operation):
-    """Minus the logarithm of the probability of labels, summed over their alignments."""
+    """Negative log-likelihood of the labels, over all their alignments."""
 
     formula = "N of logits {shape[logits]}"
 

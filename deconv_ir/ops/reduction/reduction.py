@@ -239,24 +239,34 @@ reduction(
 reduction(
     "ReduceMax",
     lambda x, **how: np.max(x, initial=lowest(x.dtype), **how),
-    "The greatest; NaN if one is.",
+    "Maximum; NaN if one element is.",
     on_values=MAXIMUM,
 )
 reduction(
     "ReduceMin",
     lambda x, **how: np.min(x, initial=highest(x.dtype), **how),
-    "The smallest; NaN if one is.",
+    "Minimum; NaN if one element is.",
     on_values=MINIMUM,
 )
-reduction("ReduceMean", _mean, "Mean; of integers, cut toward zero.", on_values=ADD, mean=True)
+reduction(
+    "ReduceMean", _mean, "Mean; integer means are truncated toward zero.", on_values=ADD, mean=True
+)
 reduction(
     "ReduceL1",
     lambda x, **how: np.sum(np.abs(x), dtype=x.dtype, **how),
     "Sum of absolute values; integers wrap.",
     version="opset4",
 )
-reduction("ReduceL2", _l2, "Root of the sum of squares.", version="opset4")
+reduction("ReduceL2", _l2, "Square root of the sum of squares.", version="opset4")
 reduction(
-    "ReduceLogicalAnd", lambda x, **how: np.all(x, **how), "Whether all are.", family="boolean"
+    "ReduceLogicalAnd",
+    lambda x, **how: np.all(x, **how),
+    "Whether all elements are true.",
+    family="boolean",
 )
-reduction("ReduceLogicalOr", lambda x, **how: np.any(x, **how), "Whether one is.", family="boolean")
+reduction(
+    "ReduceLogicalOr",
+    lambda x, **how: np.any(x, **how),
+    "Whether any element is true.",
+    family="boolean",
+)

@@ -34,7 +34,7 @@ class Beyond(enum.Enum):
     "f32[2,3,5,6], f32[2,4,7,2] -> f32[2,3,4,7] | mode=bicubic padding_mode=border",
 )
 class GridSample(Operation):
-    """Elements of an image at positions that a grid names: x and y from -1 to 1."""
+    """Image sampled at the positions of a grid, with x and y from -1 to 1."""
 
     formula = "data {shape[data]}, grid {shape[grid]}"
 

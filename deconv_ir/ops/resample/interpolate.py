@@ -56,7 +56,7 @@ class Request(NamedTuple):
 
 
 class _Interpolate(Operation, abc.ABC):
-    """Another resolution along some axes."""
+    """Resampling along some axes."""
 
     sharing = Sharing.WHOLE
 
@@ -318,7 +318,7 @@ _MODES_1 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.CUBIC)}
     "shape_calculation_mode=scales nearest_mode=floor coordinate_transformation_mode=asymmetric",
 )
 class Interpolate4(_Interpolate4):
-    """Another resolution along some axes; `axes` absent: all of them."""
+    """Resampling along some axes; default `axes`: all."""
 
     mode: Mode = attribute(choice_of(_MODES_4))
 
@@ -332,7 +332,7 @@ class Interpolate4(_Interpolate4):
     "f32[4,5], f32[2]{0.5,2} -> f32[2,10] | mode=cubic shape_calculation_mode=scales",
 )
 class Interpolate11(_Interpolate4):
-    """Another resolution along some axes; `axes` absent: all of them."""
+    """Resampling along some axes; default `axes`: all."""
 
     mode: Mode = attribute(choice(Mode))
 
@@ -342,7 +342,7 @@ class Interpolate11(_Interpolate4):
     "f32[1,2,4,5], i64[2]{8,9} -> f32[1,2,8,9] | axes=2,3 mode=linear align_corners=false",
 )
 class Interpolate1(_Interpolate):
-    """Another resolution along some axes.
+    """Resampling along some axes.
 
     What the document leaves open is as OpenVINO does it, which turns this
     version into version 4.

@@ -35,7 +35,7 @@ MAX_PARTS = 1 << 16
 
 @operation("Concat-1(data...)", "f32[1,2,4], f32[1,3,4], f32[1,1,4] -> f32[1,6,4] | axis=-2")
 class Concat(Operation):
-    """Any number of arrays, one after the other along an axis."""
+    """Arrays joined along an axis."""
 
     axis: int = attribute(integer())
 
@@ -219,7 +219,7 @@ class Split(_Split):
     "f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",
 )
 class VariadicSplit(_Split):
-    """Parts of an array, of given lengths, along an axis.
+    """Parts of given lengths of an array along an axis.
 
     One length may be -1: what the others leave.
     """

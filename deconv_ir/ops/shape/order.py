@@ -55,7 +55,7 @@ class ReverseMode(enum.Enum):
     "f32[2,3], boolean[2]{0,1} -> f32[2,3] | mode=mask",
 )
 class Reverse(_SameShape):
-    """The data backwards along axes."""
+    """The data reversed along axes."""
 
     sharing = Sharing.PART
 
@@ -102,7 +102,7 @@ class Reverse(_SameShape):
     "f32[2,5,3], i64[2]{3,5} -> f32[2,5,3] | batch_axis=0 seq_axis=1",
 )
 class ReverseSequence(_SameShape):
-    """The first elements along an axis backwards, as many as each batch says."""
+    """The first elements of each batch reversed along an axis; their number differs per batch."""
 
     batch_axis: int = attribute(integer(), 0)
     seq_axis: int = attribute(integer(), 1)
@@ -146,7 +146,7 @@ class ReverseSequence(_SameShape):
 
 @operation("Roll-7(data, shift, axes)", "f32[2,5], i64[2]{1,-2}, i64[2]{0,-1} -> f32[2,5]")
 class Roll(_SameShape):
-    """Elements moved along axes; what leaves at one end enters at the other."""
+    """Elements shifted cyclically along axes."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
@@ -190,7 +190,7 @@ def _check_shift(count: int, axes: int) -> None:
     "i32[3] -> i32[3]",
 )
 class CumSum(_SameShape):
-    """Sums of all elements so far along an axis; `axis` absent: the first."""
+    """Cumulative sum along an axis; default `axis`: 0."""
 
     exclusive: bool = attribute(boolean(), False)
     reverse: bool = attribute(boolean(), False)
@@ -233,7 +233,7 @@ class NegativeIndices(enum.Enum):
     "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",
 )
 class OneHot1(Operation):
-    """One value where an index says, another elsewhere; other indices put none."""
+    """`on_value` at each index and `off_value` elsewhere; other indices are ignored."""
 
     formula = "indices {shape[indices]}, depth {element[depth]}"
 
@@ -274,7 +274,7 @@ class OneHot1(Operation):
     "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[4,3] | axis=0 negative_indices_mode=normalize",
 )
 class OneHot16(OneHot1):
-    """One value where an index says, another elsewhere; other indices put none."""
+    """`on_value` at each index and `off_value` elsewhere; other indices are ignored."""
 
     negative_indices_mode: NegativeIndices = attribute(
         choice(NegativeIndices), NegativeIndices.IGNORE_NEGATIVE
@@ -287,7 +287,7 @@ class OneHot16(OneHot1):
     "f32[2,3,4], i64[0]{} -> f32[4,3,2]",
 )
 class Transpose(OfLists):
-    """The axes of an array in another order; an empty `input_order`: backwards."""
+    """Axes of an array permuted; an empty `input_order` reverses them."""
 
     sharing = Sharing.PART
 

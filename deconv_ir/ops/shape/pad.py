@@ -45,7 +45,7 @@ class PadValues(enum.Enum):
     "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
 )
 class Pad1(Operation):
-    """Elements put around an array."""
+    """Elements added around an array."""
 
     crops: ClassVar[bool] = False
     """Whether pads may be negative."""
@@ -285,6 +285,6 @@ def _bound_constant(
     "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1}, f32[] -> f32[5,4] | pad_mode=constant",
 )
 class Pad12(Pad1):
-    """Elements put around an array, or, by negative pads, cut off it."""
+    """Elements added around an array, or removed by negative pads."""
 
     crops = True

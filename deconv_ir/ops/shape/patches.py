@@ -23,7 +23,7 @@ from deconv_ir.ops.windows import AUTO_PAD, check_length, window_axes
     "f32[1,2,5,5] -> f32[1,8,3,3] | sizes=2,2 strides=2,2 rates=1,1 auto_pad=same_upper",
 )
 class ExtractImagePatches(Operation):
-    """The windows of an image, their elements as channels."""
+    """Windows of an image, with their elements as channels."""
 
     formula = "data {shape[data]}, sizes {self.sizes}, strides {self.strides}, rates {self.rates}"
 
@@ -83,7 +83,7 @@ class ExtractImagePatches(Operation):
     " | strides=2,2 pads_begin=1,1 pads_end=1,1",
 )
 class Col2Im(Operation):
-    """Windows put back to their places, and summed where they overlap."""
+    """Windows written back to their positions; overlapping elements are summed."""
 
     strides: tuple[int, ...] | None = attribute(integers(1), None)
     dilations: tuple[int, ...] | None = attribute(integers(1), None)

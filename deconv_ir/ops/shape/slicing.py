@@ -131,7 +131,7 @@ class _Sliced(OfLists, abc.ABC):
     "f32[5], i64[1]{9}, i64[1]{-9}, i64[1]{-1} -> f32[5]",
 )
 class Slice(_Sliced):
-    """Part of an array along some axes, by Python's rule; `axes` absent: the first ones."""
+    """Part of an array along some axes, as in Python; default `axes`: the first ones."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, *lists = inputs
@@ -214,7 +214,7 @@ _MASK = flags()
     " | begin_mask=0,0 end_mask=0,1 new_axis_mask=1,0",
 )
 class StridedSlice(_Sliced):
-    """Part of an array, with masks; `stride` absent: 1."""
+    """Part of an array, with masks; default `stride`: 1."""
 
     begin_mask: tuple[int, ...] = attribute(_MASK)
     end_mask: tuple[int, ...] = attribute(_MASK)

@@ -91,7 +91,7 @@ class _Blocks(_Reordered):
 
 @operation("SpaceToDepth-1(data)", "f32[1,3,4,6] -> f32[1,12,2,3] | block_size=2 mode=blocks_first")
 class SpaceToDepth(_Blocks):
-    """Blocks of space become channels."""
+    """Spatial blocks rearranged into channels."""
 
     def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
         dims = [divided(d, self.block_size, f"spatial axis {i}") for i, d in enumerate(spatial)]
@@ -115,7 +115,7 @@ class SpaceToDepth(_Blocks):
 
 @operation("DepthToSpace-1(data)", "f32[1,12,2,3] -> f32[1,3,4,6] | block_size=2 mode=depth_first")
 class DepthToSpace(_Blocks):
-    """Channels become blocks of space."""
+    """Channels rearranged into spatial blocks."""
 
     def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
         depth = divided(channels, self.block_size ** len(spatial), "the channel axis")
@@ -166,7 +166,7 @@ class DepthToSpace(_Blocks):
 
 @operation("ShuffleChannels-1(data)", "f32[1,6,2] -> f32[1,6,2] | axis=1 group=3")
 class ShuffleChannels(_Reordered):
-    """Groups along an axis interleaved."""
+    """Groups of channels along an axis interleaved."""
 
     formula = "the shape of data, {shape[data]}"
 
@@ -248,7 +248,7 @@ class _BatchBlocks(Operation, abc.ABC):
     "f32[2,3,3,5], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[12,3,2,2]",
 )
 class SpaceToBatch(_BatchBlocks):
-    """Blocks of padded space become batches."""
+    """Padded spatial blocks rearranged into batches."""
 
     def moved(self, data: Dims, block: Known, begin: Known, end: Known) -> Dims:
         dims = [product(data[0], *block)]
@@ -270,7 +270,7 @@ class SpaceToBatch(_BatchBlocks):
     "f32[12,3,2,2], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[2,3,3,5]",
 )
 class BatchToSpace(_BatchBlocks):
-    """Batches become blocks of space, which is cut; the inverse of SpaceToBatch."""
+    """Batches rearranged into spatial blocks and cropped; the inverse of SpaceToBatch."""
 
     def moved(self, data: Dims, block: Known, begin: Known, end: Known) -> Dims:
         dims = [divided(data[0], math.prod(block), "the batch axis")]

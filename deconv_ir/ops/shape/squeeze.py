@@ -26,7 +26,7 @@ from deconv_ir.ops.values import unknown_dims
     "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]",
 )
 class Squeeze1(OfLists):
-    """Axes of extent 1 taken out; `axes` absent: all of them."""
+    """Axes of extent 1 removed; default `axes`: all."""
 
     formula = "data {shape[data]} without axes of extent 1"
     sharing = Sharing.AXES
@@ -87,7 +87,7 @@ class Squeeze1(OfLists):
     "f32[1,3,1,2], i64[2]{0,1} -> f32[3,1,2] | allow_axis_skip=true",
 )
 class Squeeze15(Squeeze1):
-    """Axes of extent 1 taken out; `axes` absent: all of them."""
+    """Axes of extent 1 removed; default `axes`: all."""
 
     allow_axis_skip: bool = attribute(boolean(), False)
 
