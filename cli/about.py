@@ -5,9 +5,14 @@ from __future__ import annotations
 
 def describe_fallback() -> str:
     """Return a note that the compiled kernel was not built, or an empty text if it was."""
-    from deconv_ir.kernels.runtime.extension import compiled_module
+    from importlib.machinery import EXTENSION_SUFFIXES
+    from pathlib import Path
 
-    if compiled_module() is not None:
+    import deconv_ir
+
+    # Importing the extension would import NumPy, which takes most of the time of --version.
+    folder = Path(deconv_ir.__file__).with_name("kernels")
+    if any((folder / f"_compiled{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
         return ""
     return (
         "no compiled kernel in this installation: layers are computed with NumPy, which is slower"

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 TARGET = ROOT / "deconv_ir" / "linter" / "_index.py"
 
-HEAD = '''"""The facts about lint rules that are needed at start, written by `make regen` from linter/rules.
+HEAD = '''"""Facts about lint rules that are needed at start, written by `make regen`.
 
 Each row has the fields of `catalogue.Entry`.
 """

@@ -1,4 +1,4 @@
-"""The facts about lint rules that are needed at start, written by `make regen` from linter/rules.
+"""Facts about lint rules that are needed at start, written by `make regen`.
 
 Each row has the fields of `catalogue.Entry`.
 """

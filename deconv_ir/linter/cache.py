@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -86,6 +87,7 @@ class Cache:
         return self.folder / key[:2] / f"{key[2:]}.json"
 
 
+@functools.cache
 def _code_stamp() -> str:
     """Return the stamp of the linter: the version, and the times of its files.
 

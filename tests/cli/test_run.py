@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -272,9 +273,10 @@ def test_version_and_help() -> None:
         assert option in shown.output
 
 
-def test_help_needs_no_numpy() -> None:
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_need_no_numpy(option: str) -> None:
     code = (
-        "import sys; sys.argv = ['deconv-run', '--help']\n"
+        f"import sys; sys.argv = ['deconv-run', '{option}']\n"
         "from deconv_cli.common import run_command\n"
         "from deconv_cli.run import command\n"
         "try: run_command(command)\n"
@@ -318,14 +320,16 @@ def test_settings_that_are_not_there(
         assert "Traceback" not in done.stderr
 
 
-def test_version_says_that_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deconv_ir.kernels.runtime.extension.compiled_module", lambda: None)
+def test_version_says_that_numpy_computes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    extension = here / "kernels" / f"_compiled{EXTENSION_SUFFIXES[-1]}"
+    extension.parent.mkdir()
+    monkeypatch.setattr("deconv_ir.__file__", str(here / "__init__.py"))
     version, note = invoke("--version").stdout.splitlines()
     assert version.startswith("deconv-run ")
     assert note == (
         "no compiled kernel in this installation: layers are computed with NumPy, which is slower"
     )
-    monkeypatch.setattr("deconv_ir.kernels.runtime.extension.compiled_module", lambda: object())
+    extension.touch()
     assert len(invoke("--version").stdout.splitlines()) == 1
 
 

@@ -188,3 +188,15 @@ class TestCache:
         for entry in entries:
             entry.write_text("[]")
         assert lint("models") == first
+
+    def test_the_linters_own_files_are_listed_once(
+        self, lint: Lint, bad: Path, good: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """For each checked file again, that would take longer than reading a cached result."""
+        cache = importlib.import_module("deconv_ir.linter.cache")
+        cache._code_stamp.cache_clear()
+        package, walk, walks = Path(cache.__file__).parents[1], os.walk, []
+        monkeypatch.setattr(os, "walk", lambda top: walks.append(top) or walk(top))
+        lint("models", "--jobs", "1")
+        assert len(list(Path("models").glob("*.xml"))) > 1
+        assert walks.count(package) == 1
