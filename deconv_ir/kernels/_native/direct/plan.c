@@ -104,6 +104,8 @@ static void reach(const struct axis *a, int64_t positions, int64_t *valid, int64
     }
 }
 
+#define FEWEST_PIECES 4 /* of a tile with enough blocks of rows */
+
 /* The layout of the data block of a tile, and its scratch. */
 static void size_tile(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     const struct axis *axes = plan->axes;
@@ -141,6 +143,8 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     const int64_t block_bytes =
         (t->compact ? 1 : lines_of_subs) * k->packing.rows * positions * size;
     t->together = least(t->blocks, most(k->layer.machine.level2 / block_bytes, 1));
+    /* Idle threads steal pieces of the last tiles. */
+    if (t->threads > 1) t->together = least(t->together, divide_up(t->blocks, FEWEST_PIECES));
     if (k->layer.folded > 1) t->together = t->blocks;
     if (t->outputs) t->together = OUT_BLOCKS;
     int64_t kept = t->together;
