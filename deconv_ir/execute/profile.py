@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from time import perf_counter
 from typing import Any
 
@@ -77,8 +78,9 @@ class Profile:
 
     def __init__(self) -> None:
         # Rows are made when they are read: describing a layer takes longer than a small one runs.
-        self._times: list[_StepTime] = []
+        self._unread: deque[_StepTime] = deque()
         self._rows: list[LayerTime] = []
+        self._threads: list[int] = []
         self._origin: float | None = None
         self._lock = ForkSafeLock()
 
@@ -88,7 +90,10 @@ class Profile:
         with self._lock:
             origin = self._origin or 0.0
             described: dict[int, LayerTime] = {}
-            for plan, step, place, began, ended, _ in self._times[len(self._rows) :]:
+            # Plans stay alive until all of their steps are described, so no `id` is used twice.
+            times = [self._unread.popleft() for _ in range(len(self._unread))]
+            for plan, step, place, began, ended, thread in times:
+                self._threads.append(thread)
                 row = described.get(id(step))
                 if row is None:
                     row = described[id(step)] = _row(plan, step)
@@ -110,7 +115,7 @@ class Profile:
 
     def add(self, time: _StepTime) -> None:
         """Add the time of a step; `start` was called before."""
-        self._times.append(time)
+        self._unread.append(time)
 
     def trace(self) -> dict[str, Any]:
         """Return the run in Chrome's Trace Event Format, to be written as JSON.
@@ -119,7 +124,7 @@ class Profile:
         """
         numbers: dict[int, int] = {}
         events: list[dict[str, Any]] = []
-        for row, (*_, thread) in zip(self.layers, self._times, strict=False):
+        for row, thread in zip(self.layers, self._threads, strict=False):
             number = numbers.setdefault(thread, len(numbers))
             events.append(
                 {

@@ -142,7 +142,7 @@ def test_two_passes_of_a_lazy_array(scheduler: Path) -> None:
 
 
 def test_two_passes(scheduler: Path, tmp_path: Path) -> None:
-    """The workers measure and use two statistics, of which the second depends on the first."""
+    """The workers measure and use two statistics; the second depends on the first."""
     ir = IR()
     axes = ir.const(np.array([2, 3], np.int64))
     x = ir.parameter("x", "1,2,90,80")

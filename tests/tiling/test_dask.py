@@ -45,7 +45,7 @@ def test_the_lazy_array_is_the_output(model: deconv_ir.Model) -> None:
 
 
 def standardized() -> deconv_ir.Model:
-    """Compute two statistics, of which the second depends on the first."""
+    """Compute two statistics; the second depends on the first."""
     ir = IR()
     axes = ir.const(np.array([2, 3], np.int64))
     given = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}

@@ -71,8 +71,8 @@ static double straight_cycles(const struct machine *machine, const struct microk
 
 /* --------------------------------------------------------------- threads -- */
 
-/* Threads without tiles wait for the last one, and some thread is always delayed, so many tiles are
- * better than few.  Both constants are shares of a tile's cycles. */
+/* Threads without tiles wait for the last one, and some thread is always delayed: more tiles are
+ * better.  Both constants are shares of a tile's cycles. */
 #define WAITING_SHARE 0.75
 #define DISTURBED_TILES 0.06
 

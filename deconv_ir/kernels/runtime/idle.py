@@ -24,7 +24,7 @@ class Idle(Generic[_Item]):
         _all.add(self)
 
     def take(self, is_wanted: Callable[[_Item], bool]) -> _Item | None:
-        """Remove and return an object for a run; None if there is no suitable one."""
+        """Remove and return an object for a run; None if no object is suitable."""
         with self._lock:
             for place, (item, _) in enumerate(self._items):
                 if is_wanted(item):
