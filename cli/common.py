@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sized
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import click
@@ -148,11 +149,20 @@ def counted(things: Sized | int, word: str) -> str:
     return f"{number} {word}" + ("" if number == 1 else "s")
 
 
+def to_json(content: object) -> str:
+    """Write a document as JSON; paths in it may have bytes that are not UTF-8 (see `utf_8`)."""
+    import json
+    import re
+
+    text = json.dumps(content, indent=2)
+    # Strict parsers refuse an escape of half a surrogate pair: its backslash is escaped.
+    escapes = r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)"
+    return re.sub(escapes, lambda m: m[0] if m[1] is None else f"\\{m[0]}", text) + "\n"
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a JSON object on standard output."""
-    import json
-
-    click.echo(json.dumps(document, indent=2))
+    click.echo(to_json(document), nl=False)
 
 
 def colour_wanted() -> bool | None:
@@ -194,6 +204,7 @@ def run_command(command: click.Command) -> NoReturn:
     try:
         with _caught_signals():
             _occupy_standard_streams()
+            _pass_names_through()
             code = command.main(
                 prog_name=command.name, standalone_mode=False, color=colour_wanted()
             )
@@ -284,6 +295,12 @@ def _occupy_standard_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(descriptor)
+
+
+def _pass_names_through() -> None:
+    """Let paths with bytes that are not in the encoding of the output be printed as they are."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="surrogateescape")
 
 
 def _drop_output() -> None:

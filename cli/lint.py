@@ -156,8 +156,7 @@ def _serve(request: LintRequest) -> int:
         from .lint_server import serve
     except ModuleNotFoundError:
         raise Mistake(f"the language server needs pygls ({extra_hint('editor')})") from None
-    serve(request)
-    return EXIT_OK
+    return serve(request)
 
 
 def _protect(files: list[str], settings: Settings, request: LintRequest) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from deconv_ir.errors import utf_8
+
 from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
@@ -36,4 +38,4 @@ def write_html(
     weights = request.weights or weights_beside(file)
     linted = read_linted_file(data, file, options, weights, request.limits)
     page = write_page(linted._replace(findings=findings), progress=progress())
-    write(page.encode(), request.html or "")
+    write(utf_8(page), request.html or "")

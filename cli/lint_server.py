@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -28,7 +31,7 @@ from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.linter.hover import hover
 from deconv_ir.version import __version__
 
-from .common import option_for
+from .common import EXIT_DIFFERS, EXIT_OK, option_for
 from .lint_folders import looks_like_graph
 from .lint_paths import is_other_xml
 from .lint_settings import Settings
@@ -248,7 +251,9 @@ def make_server(request: LintRequest) -> LanguageServer:
     async def changed(params: lsp.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
         await asyncio.sleep(DELAY_SECONDS)
-        document = server.workspace.text_documents.get(uri)
+        # Newer versions of pygls decode the keys; `get_text_document` would make a closed document.
+        documents = server.workspace.text_documents
+        document = documents.get(unquote(uri)) or documents.get(uri)
         if document is not None and document.version == params.text_document.version:
             publish(uri)
 
@@ -298,7 +303,25 @@ def make_server(request: LintRequest) -> LanguageServer:
     return server
 
 
-def serve(request: LintRequest) -> None:
-    """Serve an editor over standard input and output until it disconnects."""
+def serve(request: LintRequest) -> int:
+    """Serve an editor over standard input and output until it disconnects, and return a code.
+
+    The code is 1 after `exit` without `shutdown`, as the protocol has it (section "Exit
+    Notification").
+    """
     gc.enable()
-    make_server(request).start_io()
+    server = make_server(request)
+    asked: set[str] = set()
+
+    @server.feature(lsp.SHUTDOWN)
+    def shut_down(params: None) -> None:
+        asked.add(lsp.SHUTDOWN)
+
+    @server.feature(lsp.EXIT)
+    def leave(params: None) -> None:
+        asked.add(lsp.EXIT)
+
+    # pygls closes its stream; the command flushes standard output at its end.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stream:
+        server.start_io(stdout=stream)
+    return EXIT_DIFFERS if asked == {lsp.EXIT} else EXIT_OK

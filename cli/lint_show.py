@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.linter.settings import SETTINGS, Form
 
+from .common import to_json
+
 if TYPE_CHECKING:
     from deconv_ir.linter.config import Config
 
@@ -33,7 +35,7 @@ def list_settings(files: list[str], settings: Settings, format_: str) -> str:
         for config, names in groups.items()
     ]
     if format_ == "json":
-        return json.dumps(shown, indent=2) + "\n"
+        return to_json(shown)
     return "\n".join(map(_as_toml, shown))
 
 

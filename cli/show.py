@@ -43,6 +43,7 @@ def command(**options: Any) -> int:
     model, output = request.model, request.output
     form = request.form or _form_of(output)
     target = output or f"{'model' if model == STREAM else Path(model).stem}.{form}"
+    from deconv_ir.errors import utf_8
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
     from deconv_ir.view.linted_file import read_linted_file
@@ -70,7 +71,7 @@ def command(**options: Any) -> int:
     if form == "html":
         from deconv_ir.view.page import write_page
 
-        page = write_page(linted, extras, None if request.quiet else progress()).encode()
+        page = utf_8(write_page(linted, extras, None if request.quiet else progress()))
     else:
         page = _picture(linted, form)
     write(page, target)

@@ -32,6 +32,15 @@ def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def utf_8(text: str) -> bytes:
+    """Encode a text that may hold paths.
+
+    Bytes of a file name that are not UTF-8 are lone surrogates in a path (PEP 383); they are
+    written as escapes, as `one_line` does.
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
 class DeconvError(Exception):
     """The base class of all errors that this package raises deliberately.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deconv_ir.errors import utf_8
 from deconv_ir.ir.record import Record, field
 
 from ..options import FILE
@@ -102,4 +103,4 @@ def write(text: str, name: str, output: str | None) -> None:
     direct = path.exists() and not path.is_file() and not path.is_dir()
     opened = path.open("wb") if direct else replace_file(path)
     with output_errors(output, "the report"), opened as stream:
-        stream.write(click.unstyle(text).encode() if name == "text" else text.encode())
+        stream.write(utf_8(click.unstyle(text) if name == "text" else text))

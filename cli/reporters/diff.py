@@ -9,6 +9,7 @@ import click
 
 from deconv_ir.errors import one_line
 
+from ..common import to_json
 from ..tables import print_table
 
 if TYPE_CHECKING:
@@ -151,8 +152,6 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
 
 def print_json(found: ModelDifference) -> None:
     """Print everything as JSON."""
-    import json
-
     document: dict[str, Any] = {
         "a": found.a,
         "b": found.b,
@@ -169,7 +168,7 @@ def print_json(found: ModelDifference) -> None:
             "tensor": _finite(found.culprit.tensor._asdict()),
             "differences": [str(d) for d in found.culprit.differences],
         }
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
+    click.echo(to_json(document), nl=False)
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:

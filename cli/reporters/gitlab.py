@@ -6,11 +6,12 @@ Source: GitLab documentation, "Code Quality", section "Code Quality report forma
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 
+from deconv_ir.errors import utf_8
 from deconv_ir.ir.findings import Severity
 
+from ..common import to_json
 from . import Run, from_here
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
@@ -29,9 +30,9 @@ def render(run: Run) -> str:
             {
                 "description": f"{finding.message}{hint}",
                 "check_name": finding.code,
-                "fingerprint": hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest(),
+                "fingerprint": hashlib.sha256(utf_8(f"{identity}\0{seen[identity]}")).hexdigest(),
                 "severity": _SEVERITIES[finding.severity],
                 "location": {"path": path, "lines": {"begin": finding.line or 1}},
             }
         )
-    return json.dumps(issues, indent=2) + "\n"
+    return to_json(issues)

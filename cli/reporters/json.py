@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from deconv_ir.ir.findings import plain
 from deconv_ir.version import __version__
 
+from ..common import to_json
 from . import Run
 
 
@@ -51,4 +51,4 @@ def render(run: Run) -> str:
         "known": run.known,
     }
     content |= run.more
-    return json.dumps(content, indent=2) + "\n"
+    return to_json(content)

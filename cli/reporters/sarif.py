@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from deconv_ir.errors import utf_8
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
+from ..common import to_json
 from . import LINT, Run, from_here
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ def render(run: Run) -> str:
             }
         ],
     }
-    return json.dumps(content, indent=2) + "\n"
+    return to_json(content)
 
 
 def _rule(code: str, entry: AnyRule, page: str | None) -> dict[str, Any]:
@@ -128,7 +131,7 @@ def _result(finding: Finding, index: int, lines: Mapping[int, str], tool: str) -
         "message": {"text": message},
         "locations": [location],
         "partialFingerprints": {
-            f"{fingerprint}/v1": hashlib.sha256(identity.encode()).hexdigest()[:32]
+            f"{fingerprint}/v1": hashlib.sha256(utf_8(identity)).hexdigest()[:32]
         },
     }
 
@@ -139,4 +142,4 @@ def _uri(file: str) -> str:
     if path.is_absolute():
         return path.as_uri()
     # A colon in the first segment would look like a scheme.
-    return quote(path.as_posix()).replace(":", "%3A")
+    return quote(os.fsencode(path.as_posix())).replace(":", "%3A")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, utf_8
 from deconv_ir.formats.files import output_errors, read_input, replace_file
 from deconv_ir.ir.findings import Finding
 
@@ -88,7 +88,7 @@ class Baseline:
     def fingerprint(self, finding: Finding) -> str:
         """Return the key of a finding, which does not change when the file is edited elsewhere."""
         text = "\0".join((finding.layer or "", _LINE.sub("line", finding.message)))
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        digest = hashlib.sha256(utf_8(text)).hexdigest()[:16]
         return f"{self._path(finding.file or '')}:{finding.code}:{digest}"
 
     def _path(self, file: str) -> str:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from deconv_ir.errors import WeightsError
+from deconv_ir.errors import WeightsError, utf_8
 from deconv_ir.formats.files import replace_file
 from deconv_ir.ir.findings import Finding, Severity, plain
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
@@ -51,7 +51,7 @@ class Cache:
         rest = options.replace(rules=frozenset(), hidden=frozenset())
         chosen = [repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)]
         settings = f"{' '.join(chosen)} {limits}"
-        digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {settings}\0".encode())
+        digest = hashlib.sha256(utf_8(f"{FORMAT} {self._stamp} {name} {settings}\0"))
         digest.update(data)
         return digest.hexdigest()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ from linter.network import NETWORK, WEIGHTS
 
 pytest.importorskip("pygls")
 
+from deconv_cli.lint_server import DELAY_SECONDS
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 
@@ -281,6 +283,51 @@ def test_options_of_the_command_line(path: Path) -> None:
         assert await editor.open(path, WRONG) == []
 
     speak(talk, "--stdio", "--isolated", "--ignore", "IR401")
+
+
+@pytest.mark.parametrize("name", ["a b", "größe", "a#b", "100%"])
+def test_percent_encoded_uri(name: str, path: Path) -> None:
+    """RFC 3986, section 2.1; Windows paths are always encoded, with the drive's colon (c%3A)."""
+
+    async def talk(editor: Editor) -> None:
+        file = path.with_name(f"{name}.xml")
+        file.with_suffix(".bin").write_bytes(WEIGHTS)
+        assert "%" in file.as_uri()
+        assert [d.code for d in await editor.open(file, WRONG)] == ["IR401"]
+        editor.change(file, 2, CLEAN)
+        assert await editor.diagnostics() == []
+        editor.change(file, 3, WRONG)
+        assert [d.code for d in await editor.diagnostics()] == ["IR401"]
+        # A document that was closed meanwhile is not checked.
+        editor.change(file, 4, CLEAN)
+        editor.text_document_did_close(lsp.DidCloseTextDocumentParams(identifier(file)))
+        assert await editor.diagnostics() == []
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(editor.published.get(), 2 * DELAY_SECONDS)
+
+    speak(talk)
+
+
+@pytest.mark.parametrize(
+    ("last", "code"), [(("shutdown", "exit"), 0), (("exit",), 1), (("shutdown",), 0), ((), 0)]
+)
+def test_exit_code(last: tuple[str, ...], code: int) -> None:
+    """LSP 3.17, "Exit Notification": 0 after shutdown, otherwise 1.  Then the pipe is closed."""
+    messages: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": {"capabilities": {}}},
+        {"method": "initialized", "params": {}},
+        *({"method": name} | ({"id": 2} if name == "shutdown" else {}) for name in last),
+    ]
+    bodies = [json.dumps({"jsonrpc": "2.0"} | message).encode() for message in messages]
+    done = subprocess.run(
+        [sys.executable, "-c", START, "server"],
+        input=b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(b), b) for b in bodies),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (code, b"")
+    assert b'"id": 1' in done.stdout
 
 
 def test_without_pygls(tmp_path: Path) -> None:
