@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deconv_ir.compare.extract_part import extract_part
@@ -14,12 +14,14 @@ from deconv_ir.formats.files import output_errors, replace_file
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.reading import is_onednn
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.graph import Graph, Layer, Source
+from deconv_ir.ir.graph import Graph, Info, Layer, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import ConstantSource, TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.tensor_names import find_tensors
 from deconv_ir.model import Model
+from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import parse_attributes
 from deconv_ir.ops.constants.constant import Const, unpack
 
 _CHUNK = 1 << 20
@@ -174,20 +176,43 @@ class _Packer:
         self.types: dict[tuple[int, int], ElementType] = {}
 
     def place(self, layer: Layer) -> Layer:
+        """Give the constants of a layer, and of its bodies, places in the new file."""
         operation = layer.operation
-        if not isinstance(operation, Const) or operation.element_type is None:
-            return layer
-        size = operation.element_type.size_of(operation.check())
-        key = (operation.offset, size)
+        if isinstance(operation, Const) and operation.element_type is not None:
+            changes = self._changes(operation)
+            return layer._replace(
+                operation=operation.replace(**changes),
+                attributes=_written(layer.attributes, changes),
+            )
+        return layer._replace(extras=tuple(map(self._place_within, layer.extras)))
+
+    def _place_within(self, info: Info) -> Info:
+        """Do the same for the layers in an element that is written as it was read: a body."""
+        children = tuple(map(self._place_within, info.children))
+        named = dict(info.attributes)
+        if info.tag == "layer" and find_operation(named["type"], named.get("version")) is Const:
+            children = tuple(self._place_data(c) if c.tag == "data" else c for c in children)
+        return info._replace(children=children)
+
+    def _place_data(self, data: Info) -> Info:
+        constant, errors = parse_attributes(Const, dict(data.attributes))
+        for error in errors:
+            raise error
+        if not isinstance(constant, Const) or constant.element_type is None:
+            return data
+        return data._replace(attributes=_written(data.attributes, self._changes(constant)))
+
+    def _changes(self, constant: Const) -> dict[str, int]:
+        assert constant.element_type is not None
+        size = constant.element_type.size_of(constant.check())
+        if not constant.element_type.bits:  # strings have no fixed size
+            size = constant.size
+        key = (constant.offset, size)
         if key not in self.placed:
             self.placed[key] = self.size
-            self.types[key] = operation.element_type
+            self.types[key] = constant.element_type
             self.size += size
-        changes = {"offset": self.placed[key], "size": size}
-        written = dict(layer.attributes) | {name: str(value) for name, value in changes.items()}
-        return layer._replace(
-            operation=operation.replace(**changes), attributes=tuple(written.items())
-        )
+        return {"offset": self.placed[key], "size": size}
 
     def chunks(self) -> Iterator[bytes | memoryview]:
         """Iterate over the bytes of the new weights file, in chunks."""
@@ -201,6 +226,13 @@ class _Packer:
                 continue
             for at in range(0, size, _CHUNK):
                 yield self.weights.read(offset + at, min(_CHUNK, size - at))
+
+
+def _written(
+    attributes: Sequence[tuple[str, str]], changes: Mapping[str, int]
+) -> tuple[tuple[str, str], ...]:
+    """Return the attributes of a layer with some values changed."""
+    return tuple((dict(attributes) | {k: str(value) for k, value in changes.items()}).items())
 
 
 def _is_weight(element_type: ElementType, size: int) -> bool:

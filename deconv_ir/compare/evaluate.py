@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deconv_ir.compare.network import Network
 from deconv_ir.execute.analysis import require_implemented
+from deconv_ir.execute.executor import BodyExecutors
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
@@ -30,7 +32,9 @@ class Evaluator:
         self, network: Network, inputs: Mapping[int, Array], wanted: Sequence[int]
     ) -> None:
         self.graph = network.graph
-        self.context = network.context
+        bodies = BodyExecutors(network.graph, network.context, None)
+        run_body = functools.partial(bodies.run, variables={})
+        self.context = network.context._replace(run_body=run_body)
         self.sources = network.graph.topology.sources
         self.needed = ancestors(network.graph.topology, wanted)
         require_implemented(self.graph, sorted(self.needed))

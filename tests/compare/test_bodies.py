@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import deconv_ir
 from tests.ops.control_flow.test_loops import back_edges, cut, joints
-from tests.support import IR
+from tests.ops.control_flow.test_variables import loop
+from tests.support import IR, invoke_script
 
 
 def iterator(
@@ -74,3 +76,114 @@ def test_a_tolerance_of_weights_holds_in_bodies(tmp_path: Path) -> None:
     assert deconv_ir.diff(a, b).differences
     assert deconv_ir.diff(a, b, weights_tolerance=1e-2).equal
     assert deconv_ir.diff(a, b, ignore=["weights"]).equal
+
+
+def behind_weights(kind: str) -> IR:
+    """Behind 4000 bytes of other weights, `kind` multiplies rows of x [4,32] by 1, 2, ... 32.
+
+    The constants of an If are in both branches, where the second one adds them.
+    """
+    ir = IR()
+    x = ir.parameter("x", "4,32")
+    ir.const(np.ones(1000, np.float32), "unused")
+    start = ir.layer("Add", [x, ir.const(np.full(32, 0.5, np.float32))], name="start")
+    numbers = np.arange(1, 33, dtype=np.float32)
+    bodies = [ir.body() for _ in range(2 if kind == "If" else 1)]
+    ends = []
+    for body, work in zip(bodies, ("Multiply", "Add"), strict=False):
+        inner = body
+        if kind == "nested":
+            inner = body.body()
+        piece = inner.parameter("piece", "?,32")
+        found = inner.layer(work, [piece, inner.const(numbers, "numbers")], name="scaled")
+        end = inner.result(found)
+        if kind == "nested":
+            ports = joints(("input", 0, piece[0], cut()), ("output", 1, end[0], cut()))
+            text = f"{ports}<body>\n{inner.sections()}</body>\n"
+            piece = body.parameter("piece", "?,32")
+            end = body.result(body.layer("TensorIterator", [piece], name="rows", bodies=text))
+        ends.append((piece, end))
+    if kind == "If":
+        given = [ir.parameter("condition", "", "boolean"), start]
+        text = "".join(
+            joints(("input", 1, piece[0], ""), ("output", 2, end[0], "")).replace(
+                "port_map", f"{name}_port_map"
+            )
+            + f"<{name}_body>\n{body.sections()}</{name}_body>\n"
+            for name, body, (piece, end) in zip(("then", "else"), bodies, ends, strict=True)
+        )
+    else:
+        ((piece, end),) = ends
+        trips = [ir.const(np.array(4)), ir.const(np.array([True]))] if kind == "Loop" else []
+        given = [*trips, start]
+        ports = [("input", len(trips), piece[0], cut()), ("output", len(given), end[0], cut())]
+        if kind == "Loop":
+            go = bodies[0].result(bodies[0].const(np.array([True])))
+            ports.append(("output", -1, go[0], 'purpose="execution_condition"'))
+        text = f"{joints(*ports)}<body>\n{bodies[0].sections()}</body>\n"
+    type_ = "TensorIterator" if kind == "nested" else kind
+    version = {"If": "opset8", "Loop": "opset5"}.get(kind, "opset1")
+    ir.result(ir.layer(type_, given, name="outer", version=version, bodies=text), "y")
+    return ir
+
+
+@pytest.mark.parametrize("kind", ["TensorIterator", "nested", "Loop", "If"])
+def test_constants_of_bodies_go_with_a_part(kind: str, tmp_path: Path) -> None:
+    path = behind_weights(kind).save(tmp_path)
+    part = deconv_ir.cut(path, tmp_path / "part.xml", start="start", end="outer")
+    assert 0 < part.weight_bytes < 500  # 128 for the numbers, shared by both branches of an If
+    x = np.random.default_rng(1).standard_normal((4, 32)).astype(np.float32)
+    numbers = np.arange(1, 33, dtype=np.float32)
+    model = deconv_ir.load(tmp_path / "part.xml", strict=True)
+    for condition in (True, False) if kind == "If" else (None,):
+        given = {"start": x} | ({} if condition is None else {"condition": np.array(condition)})
+        expected = x + numbers if condition is False else x * numbers
+        np.testing.assert_array_equal(model.run(given)["outer"], expected)
+    deconv_ir.cut(path, tmp_path / "noise.xml", start="start", strip_weights=0)
+    assert numbers.tobytes() in (tmp_path / "part.bin").read_bytes()
+    assert numbers.tobytes() not in (tmp_path / "noise.bin").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["TensorIterator", "nested", "Loop", "If"])
+def test_networks_with_bodies_run_layer_by_layer(kind: str, tmp_path: Path) -> None:
+    path = behind_weights(kind).save(tmp_path)
+    x = np.random.default_rng(1).standard_normal((4, 32)).astype(np.float32)
+    given = {"x": x} | ({"condition": np.array(True)} if kind == "If" else {})
+    scaled = (x + np.float32(0.5)) * np.arange(1, 33, dtype=np.float32)
+    assert deconv_ir.diff(path, path, given).equal
+    assert deconv_ir.diff(path, None, given, against={"outer": scaled}).equal
+    wrong = deconv_ir.diff(path, None, given, against={"start": x + 0.5, "outer": scaled + 1})
+    assert wrong.culprit is not None
+    assert wrong.culprit.tensor.name == "outer"
+
+
+def test_variables_of_bodies_last_from_iteration_to_iteration(tmp_path: Path) -> None:
+    """A Loop adds x to a variable of its body in each of three iterations."""
+    path = loop().save(tmp_path)
+    x = np.array([[1, 2]], np.float32)
+    given = {"trips": np.array(3), "x": x}
+    expected = np.concatenate([x, 2 * x, 3 * x])
+    assert deconv_ir.diff(path, None, given, against={"sums": expected}).equal
+
+
+def test_bisection_of_a_network_with_bodies(tmp_path: Path) -> None:
+    path = behind_weights("nested").save(tmp_path)
+    x = np.random.default_rng(1).standard_normal((4, 32)).astype(np.float32)
+
+    def tool(part: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        found = deconv_ir.load(part, strict=True).run(arrays)
+        return {name: array + (name == "outer") for name, array in found.items()}
+
+    found = deconv_ir.bisect(path, tool, x)
+    assert found.culprit is not None
+    assert found.culprit.tensor.name == "outer"
+
+
+def test_pictures_of_a_network_with_bodies(tmp_path: Path) -> None:
+    path = behind_weights("nested").save(tmp_path)
+    page = tmp_path / "page.html"
+    done = invoke_script(
+        "show", path, "--random-inputs", 0, "--profile", "--against", path, "--output", page
+    )
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert re.search(r'"n":"outer".*"pictures":{.*"4:0":', page.read_text())
