@@ -6,6 +6,7 @@ import bisect
 import operator
 from collections.abc import Iterable, Sequence
 
+from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.regions import has_known_elements
@@ -23,7 +24,7 @@ def tensor_bytes(info: TensorInfo) -> int | None:
         return None
     try:
         itemsize: int = info.element_type.numpy().itemsize
-    except TypeError:  # strings
+    except UnsupportedError:  # strings
         return None
     return element_count(static(info.shape)) * itemsize
 

@@ -18,7 +18,7 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.view.statistics import constant_figures
+from deconv_ir.view.statistics import constant_figures, share_of
 from deconv_ir.view.windows import Reach, advice_of, is_transposed, reaches_of, taps_of, windows_of
 
 Progress = Callable[[str, int, int], None]
@@ -99,6 +99,7 @@ class _Gatherer:
         box_of = {b.layer: n for n, b in enumerate(self.sketch.scene.boxes) if b.layer is not None}
         layers = []
         constants: dict[int, Any] = {}
+        self.share = share_of([_elements(layer) for layer in graph.layers])
         for index, layer in enumerate(graph.layers):
             if index % REPORT_EVERY == 0:
                 self.progress("Reading layers", index, len(graph.layers))
@@ -237,11 +238,21 @@ class _Gatherer:
         return found
 
     def _constant(self, constant: Const) -> dict[str, Any] | None:
-        found = constant_figures(constant, self.context)
+        found = constant_figures(constant, self.context, self.share)
         if found is not None:
             self.totals["constants"] += 1
             self.totals["constant_bytes"] += constant.size
         return found
+
+
+def _elements(layer: Layer) -> int:
+    """Return the number of elements of a constant; 0 for other layers."""
+    if not isinstance(layer.operation, Const):
+        return 0
+    try:
+        return layer.operation.check()
+    except DeconvError:
+        return 0
 
 
 def _pads(windows: Sequence[Window]) -> list[list[int]]:

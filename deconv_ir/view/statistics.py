@@ -3,30 +3,77 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, WeightsError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context
-from deconv_ir.ops.constants.constant import Const
+from deconv_ir.ops.constants.constant import Const, unpack
 
 BINS = 32
 LISTED = 12
 """Maximum number of elements of a constant whose values are listed."""
+MOST_READ = 1 << 24
+"""Number of elements of all constants of a model that are read, unless they are very many."""
+LEAST_READ = 1 << 12
+"""Minimum number of elements that are read of a large constant."""
 _BLOCK = 1 << 20
+_PARTS = 16
+_ALIGNED = 8
+"""Elements of any packed type begin at a byte every eight elements."""
+_GRAIN = _PARTS * _ALIGNED
 
 
-def constant_figures(constant: Const, context: Context) -> dict[str, Any] | None:
+def share_of(counts: Sequence[int]) -> int:
+    """Return the number of elements to read of each of several constants.
+
+    Constants with fewer are read whole; those with more have equal shares of what is left of
+    `MOST_READ`.
+    """
+    left, share = MOST_READ, MOST_READ
+    for place, count in enumerate(sorted(counts)):
+        share = left // (len(counts) - place)
+        if count > share:
+            break
+        left -= count
+    return max(share, LEAST_READ)
+
+
+def constant_figures(constant: Const, context: Context, most: int) -> dict[str, Any] | None:
     """Return the figures of a constant; None if its bytes cannot be read.
 
     Keys: ``values`` of a small constant; else ``min``, ``max``, ``mean``, ``zeros`` (their share),
     ``odd`` (number of NaN and infinities) and ``bins``, the counts of a histogram over the range.
+    Of a constant with more than `most` elements, these are figures of a sample, and ``sample`` has
+    the numbers of its elements and of all elements.
     """
     try:
-        (array,) = constant.execute([], context)
+        count = constant.check()
+        if count <= most:
+            return figures(constant.execute([], context)[0])
+        found = figures(_sample(constant, context, count, most))
     except (DeconvError, TypeError):
         return None
-    return figures(array)
+    return found | {"sample": [most // _GRAIN * _GRAIN, count]}
+
+
+def _sample(constant: Const, context: Context, count: int, most: int) -> Array:
+    """Read evenly spaced parts of a constant, from its begin to its end."""
+    import numpy as np
+
+    element_type, weights = constant.element_type, context.weights
+    if element_type is None or weights is None:
+        raise WeightsError("the model has constants, but no weights file was found")
+    part = most // _GRAIN * _ALIGNED
+    parts = []
+    for number in range(_PARTS):
+        start = number * (count - part) // (_PARTS - 1) // _ALIGNED * _ALIGNED
+        data = weights.read(
+            constant.offset + element_type.size_of(start), element_type.size_of(part)
+        )
+        parts.append(unpack(data, element_type, part))
+    return np.concatenate(parts)
 
 
 def figures(array: Array) -> dict[str, Any]:
@@ -34,7 +81,7 @@ def figures(array: Array) -> dict[str, Any]:
     import numpy as np
 
     flat = np.asarray(array).reshape(-1)
-    if flat.dtype.kind in "OSU":
+    if flat.dtype.kind in "OSTU":
         return {}
     if flat.size <= LISTED:
         return {"values": [number(float(v)) for v in flat]}

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from deconv_ir.errors import WeightsError
+from deconv_ir.errors import UnsupportedError, WeightsError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
@@ -113,7 +113,7 @@ class Const(Operation):
             return None
         try:
             dtype = element_type.numpy()
-        except TypeError:
+        except UnsupportedError:
             return None
 
         def read(start: int, stop: int) -> Array:

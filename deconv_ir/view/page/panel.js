@@ -103,6 +103,8 @@ function inputName(layer, k) {
 function constantFigures(title, index) {
   const figures = data.constants[index];
   const rows = [row("constant", layerLink(index), " ", html("code", {}, tensors[layers[index].o].text))];
+  if (figures.sample)
+    rows.push(row("estimated from", `${figures.sample[0]} of ${figures.sample[1]} elements`));
   if (figures.values) rows.push(row("values", html("code", {}, figures.values.join(", "))));
   if (figures.min !== undefined)
     rows.push(row("range", `${figures.min} \u2026 ${figures.max}, mean ${figures.mean}`));
