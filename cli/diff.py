@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_model_command
+from deconv_ir.formats.dumps import MANIFEST, read_manifest
+
+from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_model_command, warn
 from .options import (
     CONTEXT,
     FILE,
@@ -64,7 +66,8 @@ class DiffRequest(Options):
     against: str | None = option(
         "RUNTIME|DIR",
         "openvino or onnxruntime: the runtime of the second model (or, without one, of the "
-        "first). A folder of .npy files by tensor name: the tensors of another tool.",
+        "first). A folder of .npy files by tensor name, such as deconv-run writes: the tensors of "
+        "another tool.",
     )
     bisect: bool = flag(
         "For a tool that gives final outputs only: cut the model, and halve it until the first "
@@ -201,22 +204,34 @@ def _bisect(request: DiffRequest) -> ModelDifference:
 
 
 class Dumps(Mapping[str, Any]):
-    """The .npy files of a folder by their names, read on demand.
+    """The .npy files of a folder, read on demand.
+
+    A file has the name of the tensor that the manifest of the folder states, else its own.
 
     Raises
     ------
     Mistake
         The folder does not exist, or has no .npy file.
+    InputError
+        The manifest is damaged.
     """
 
     def __init__(self, folder: str) -> None:
-        if not Path(folder).is_dir():
+        root = Path(folder)
+        if not root.is_dir():
             raise Mistake(
                 f"--against {folder}: neither {' nor '.join(RUNTIMES)}, nor a folder of .npy files"
             )
-        self.files = {path.stem: path for path in sorted(Path(folder).glob("*.npy"))}
-        if not self.files:
+        there = {path.name: path for path in sorted(root.glob("*.npy"))}
+        if not there:
             raise Mistake(f"--against {folder}: the folder has no .npy file")
+        listed = read_manifest(root)
+        if lost := [entry.file for entry in listed if entry.file not in there]:
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            warn(f"{root / MANIFEST} names {lost[0]}{more}, which the folder does not have")
+        files = {e.name: there[e.file] for e in listed if e.file in there and not e.within}
+        known = {entry.file for entry in listed}
+        self.files = {path.stem: path for name, path in there.items() if name not in known} | files
 
     def __getitem__(self, name: str) -> Array:
         from deconv_ir.formats.npy import read

@@ -15,6 +15,7 @@ import click
 
 from deconv_ir.errors import DeconvError, one_line
 from deconv_ir.formats import npy
+from deconv_ir.formats.dumps import SUFFIX, name_files
 from deconv_ir.ir.record import NamedTuple
 
 from .batch import run_batch
@@ -49,7 +50,6 @@ from .profiles import start_profile, write_trace
 from .request import SEVERAL
 from .resources import limit_threads
 from .shapes import input_shapes
-from .targets import file_names
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -144,7 +144,11 @@ def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) ->
         raise Mistake(f"all inputs must have the same number of files: {listed}")
     stems = list(next(iter(found.values())))
     references = pair_references(request.expect, outputs, stems)
-    labels = [""] if len(outputs) == 1 else [f".{p.stem}" for p in file_names(Path(), outputs)]
+    labels = (
+        [""]
+        if len(outputs) == 1
+        else [f".{entry.file.removesuffix(SUFFIX)}" for entry in name_files(outputs)]
+    )
     items: list[Item] = []
     taken: dict[Path, Path] = {}
     rows = zip(*(files.values() for files in found.values()), strict=True)

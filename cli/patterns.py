@@ -7,10 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from deconv_ir.formats.dumps import SUFFIX, name_files, read_manifest
+
 from .common import Mistake, warn
 from .inputs import pair, stands_for_many
 from .request import SEVERAL
-from .targets import file_names
 
 
 def find(option: str, text: str) -> dict[Path, Path]:
@@ -86,7 +87,6 @@ def pair_references(
 
 def name_references(expect: Sequence[str], outputs: Sequence[str]) -> list[str]:
     """Replace patterns and folders of one run by ``NAME=FILE``: files have the names of outputs."""
-    labels = dict(zip(outputs, file_names(Path(), outputs), strict=True))
     named: list[str] = []
     for text in expect:
         if not stands_for_many(text):
@@ -94,8 +94,10 @@ def name_references(expect: Sequence[str], outputs: Sequence[str]) -> list[str]:
             continue
         name, path = _split(text, outputs)
         found = find("--expect", path)
+        known = read_manifest(Path(path)) if Path(path).is_dir() else ()
+        labels = {entry.name: entry.file for entry in name_files(outputs, known)}
         for output in outputs if name is None else [name]:
-            match = found.get(labels[output].with_suffix(""))
+            match = found.get(Path(labels[output].removesuffix(SUFFIX)))
             if match is None and len(found) == 1 and (name is not None or len(outputs) == 1):
                 (match,) = found.values()
             if match is None:
@@ -125,9 +127,7 @@ def _pair(
 ) -> set[Path]:
     """Give each run its references among the files of one option; return the used files."""
     plain = plain or len(outputs) == 1
-    labels = {
-        output: path.stem for output, path in zip(outputs, file_names(Path(), outputs), strict=True)
-    }
+    labels = {entry.name: entry.file.removesuffix(SUFFIX) for entry in name_files(outputs)}
     used: set[Path] = set()
     for stem, own in zip(stems, references, strict=True):
         names = [stem] if plain else []

@@ -12,11 +12,9 @@ from .models import report_findings
 from .profiles import start_profile, write_trace
 from .request import FOR_MANY_RUNS
 from .shapes import drawn_shape, input_shapes
-from .targets import output_targets, write_arrays
+from .targets import Targets, output_targets, write_arrays
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from deconv_ir import BoundModel, Model
     from deconv_ir.execute.plan import Plan
     from deconv_ir.execute.profile import Profile
@@ -46,8 +44,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
     read = [(f"the array of input {name!r}", path) for name, path in given.items()]
     read += [(f"the reference of output {name!r}", path) for name, path in references.items()]
     guard = guard_run(model, request, read)
-    targets: dict[str, Path | None] = {}
-    saved: dict[str, Path | None] = {}
+    targets = saved = Targets()
     if not (request.no_output or (request.output is None and request.expect)):
         targets = output_targets("--output", names, request.output or "", request.force, guard)
     if request.save_inputs is not None:
@@ -78,8 +75,8 @@ def run_once(model: Model, request: Request, started: float) -> int:
         model,
         arrays,
         results,
-        saved,
-        targets,
+        saved.paths,
+        targets.paths,
         comparisons,
         bound.findings,
         {"load": loaded_at - started, "run": finished - loaded_at},

@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import OutputError
 from deconv_ir.formats import npy, npz
+from deconv_ir.formats.dumps import TensorFile, add_to_manifest, name_files, read_manifest
+from deconv_ir.ir.record import NamedTuple
 
 from .common import STREAM, Mistake, require_absent
 
@@ -19,17 +22,27 @@ if TYPE_CHECKING:
     from .guard import Guard
 
 
+class Targets(NamedTuple):
+    """The destinations of arrays by their names.
+
+    All arrays of a .npz file have the same path; the path of standard output is None.  The files of
+    a folder are also `entries` of its manifest.
+    """
+
+    paths: Mapping[str, Path | None] = MappingProxyType({})
+    entries: tuple[TensorFile, ...] = ()
+
+
 def output_targets(
     option: str, names: Sequence[str], where: str, force: bool, guard: Guard
-) -> dict[str, Path | None]:
-    """Return the destination of each array, before any computation.
+) -> Targets:
+    """Choose the destination of each array, before any computation.
 
     `where` is a file, a directory (created if it ends with ``/``), ``-``, or empty for the current
-    directory; the result is empty for the null device.  All arrays of a .npz file have the same
-    path; the path of standard output is None.
+    directory; the result is empty for the null device.
     """
     if where == os.devnull:
-        return {}
+        return Targets()
     if where == STREAM:
         if len(names) != 1:
             raise Mistake(
@@ -42,8 +55,9 @@ def output_targets(
                 "(redirect it, or name a file)"
             )
         guard.allow(option, None)
-        return {names[0]: None}
+        return Targets({names[0]: None})
     folder = Path(where)
+    entries: Sequence[TensorFile] = ()
     targets: dict[str, Path | None]
     if where and not folder.is_dir() and not where.endswith("/"):
         if len(names) > 1 and folder.suffix != npz.SUFFIX:
@@ -54,7 +68,8 @@ def output_targets(
         targets = dict.fromkeys(names, folder)
         folder = folder.parent
     else:
-        targets = dict(zip(names, file_names(folder, names), strict=True))
+        entries = name_files(names, read_manifest(folder))
+        targets = {entry.name: folder / entry.file for entry in entries}
         if where.endswith("/"):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -68,13 +83,13 @@ def output_targets(
             raise Mistake(f"{target} is a directory")
         if target is not None:
             require_absent(target, force)
-    return targets
+    return Targets(targets, tuple(entries))
 
 
-def write_arrays(arrays: Mapping[str, Array], targets: Mapping[str, Path | None]) -> None:
+def write_arrays(arrays: Mapping[str, Array], targets: Targets) -> None:
     """Write arrays to the destinations of `output_targets`, each file atomically."""
     archives: dict[Path, dict[str, Array]] = {}
-    for name, target in targets.items():
+    for name, target in targets.paths.items():
         if target is None:
             if sys.stdout is None:
                 raise OutputError("standard output is closed")
@@ -86,17 +101,7 @@ def write_arrays(arrays: Mapping[str, Array], targets: Mapping[str, Path | None]
             npy.write(arrays[name], target)
     for path, together in archives.items():
         npz.write(together, path)
-
-
-def file_names(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Make file names of output names: safe characters, all distinct."""
-    paths: list[Path] = []
-    for name in names:
-        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:150].lstrip(".")
-        stem = safe or "output"
-        path, number = folder / f"{stem}.npy", 1
-        while path in paths:
-            number += 1
-            path = folder / f"{stem}.{number}.npy"
-        paths.append(path)
-    return paths
+    if targets.entries:
+        first = targets.paths[targets.entries[0].name]
+        assert first is not None, "a file in a folder"
+        add_to_manifest(first.parent, targets.entries)

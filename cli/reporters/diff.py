@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +25,10 @@ def print_text(found: ModelDifference, *, verbose: bool, rtol: float) -> None:
     """Print a summary by aspect, then the details."""
     for line in _lines(found, verbose):
         click.echo(line)
+    for reason, names in _by_reason(found.unmatched).items():
+        listed = ", ".join(one_line(name, 80) for name in (names if verbose else names[:_LISTED]))
+        more = "" if verbose or len(names) <= _LISTED else f" and {len(names) - _LISTED} more"
+        click.echo(f"Not compared, since {reason}: {listed}{more}")
     if found.tensors:
         click.echo()
         _print_tensors(found, verbose, rtol)
@@ -47,18 +51,26 @@ def _lines(found: ModelDifference, verbose: bool) -> Iterator[str]:
     for aspect, count in counts.items():
         yield f"{count:6d} {aspect}"
     yield ""
-    groups: dict[tuple[str, str], list[Difference]] = {}
+    groups: dict[tuple[str, ...], list[Difference]] = {}
     for difference in found.differences:
-        alike = "" if difference.a or difference.b else difference.message
-        key = (difference.aspect.value, alike or str(difference))
+        key = (difference.aspect.value, difference.message, difference.a, difference.b)
         groups.setdefault(key, []).append(difference)
-    for (aspect, _), group in groups.items():
+    for (aspect, *_), group in groups.items():
         if len(group) <= _LISTED or verbose:
             yield from (f"{aspect}: {_place(d)}{one_line(str(d))}" for d in group)
         else:
             names = ", ".join(one_line(d.layer, 80) for d in group[:_LISTED])
             more = len(group) - _LISTED
-            yield f"{aspect}: {one_line(group[0].message)}: {names} and {more} more layers"
+            alike = one_line(str(group[0]._replace(layer="")))
+            yield f"{aspect}: {alike}: {names} and {more} more layers"
+
+
+def _by_reason(unmatched: Mapping[str, str]) -> dict[str, list[str]]:
+    """Group names of arrays that were not compared by the reason."""
+    groups: dict[str, list[str]] = {}
+    for name, reason in unmatched.items():
+        groups.setdefault(one_line(reason), []).append(name)
+    return groups
 
 
 def _place(difference: Difference) -> str:
@@ -162,6 +174,7 @@ def print_json(found: ModelDifference) -> None:
         "tensors": [_finite(t._asdict()) for t in found.tensors],
         "culprit": None,
         "stopped": found.stopped,
+        "unmatched": dict(found.unmatched),
     }
     if found.culprit is not None:
         document["culprit"] = found.culprit._asdict() | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
@@ -52,6 +53,8 @@ class ModelDifference(NamedTuple):
         The layer in which the error first appears.
     stopped : str
         The reason why later tensors could not be compared.
+    unmatched : mapping
+        Names of the given arrays that were not compared -> the reason.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class ModelDifference(NamedTuple):
     tensors: tuple[TensorDifference, ...] = ()
     culprit: Culprit | None = None
     stopped: str = ""
+    unmatched: Mapping[str, str] = MappingProxyType({})
 
     @property
     def equal(self) -> bool:
@@ -172,10 +176,12 @@ def diff(
             raise SettingError("against compares tensors, and requires inputs")
         tensors: tuple[TensorDifference, ...] = ()
         culprit, stopped = None, ""
+        unmatched: Mapping[str, str] = {}
     else:
         behaviour = _Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
         tensors = tuple(behaviour.run(b, against, progress))
         culprit, stopped = behaviour.culprit, behaviour.stopped
+        unmatched = behaviour.unmatched
     return ModelDifference(
         _name(a),
         _name(b) if b is not None else against if isinstance(against, str) else "arrays",
@@ -185,6 +191,7 @@ def diff(
         tensors,
         culprit,
         stopped,
+        unmatched,
     )
 
 
@@ -222,6 +229,7 @@ class _Behaviour:
         self.rtol, self.atol = tolerances
         self.culprit: Culprit | None = None
         self.stopped = ""
+        self.unmatched: Mapping[str, str] = {}
         self.infos = infer_run(a, inputs)
 
     def run(
@@ -275,7 +283,9 @@ class _Behaviour:
             names = dict(zip(self.a.inputs.ports, self.inputs.values(), strict=True))
             return OnnxSide(os.fspath(b), self.a, names, candidates, _sizes(self.infos))
         if isinstance(against, Mapping):
-            return ArraysSide(against, self.a)
+            given_arrays = ArraysSide(against, self.a)
+            self.unmatched = given_arrays.unmatched
+            return given_arrays
         assert self.b is not None
         given = self._inputs_of_b()
         wanted = [i for i in candidates if i in self.pairs]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import abc
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import InputError, UnsupportedError, extra_hint
+from deconv_ir.formats.dumps import safe_stem
 from deconv_ir.formats.onednn_json.to_openvino import lower
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.reading import is_onednn
-from deconv_ir.ir.dtypes import Array, parse_element_type
-from deconv_ir.ir.graph import Layer, Source
+from deconv_ir.ir.dtypes import Array, from_numpy, parse_element_type
+from deconv_ir.ir.graph import Layer, Port, Source
 from deconv_ir.ops.constants.constant import unpack
 
 _GROUP_BYTES = 256 << 20
@@ -53,45 +54,87 @@ class ModelSide:
 class ArraysSide:
     """Arrays by tensor name or layer name, such as dumps of other tools.
 
-    Characters that file names cannot have may be replaced by ``_`` in the names.
+    Characters that file names cannot have may be replaced by ``_`` in the names, if that is unique.
     """
 
     def __init__(self, arrays: Mapping[str, Any], network: Network) -> None:
         self.network = network
         self.arrays = arrays
+        self.keys: dict[Source, str] = {}
+        """Tensor -> the name of its array."""
+        self.unmatched = dict.fromkeys(arrays, "no tensor has this name")
+        """Name of an array without a tensor -> the reason."""
+        tensors = [
+            (index, output)
+            for index, layer in enumerate(network.graph.layers)
+            for output in range(len(layer.outputs))
+        ]
+        for forms in _FORMS:
+            self._assign({source: forms(network.layer(source[0]), source[1]) for source in tensors})
+        self._assign(
+            {s: map(safe_stem, _names(network.layer(s[0]), s[1])) for s in tensors},
+        )
 
-    def _key(self, index: int, output: int) -> str | None:
-        for name in _names(self.network.layer(index), output):
-            for key in (name, file_stem(name)):
-                if key in self.arrays:
-                    return key
-        return None
+    def _assign(self, names: Mapping[Source, Iterable[str]]) -> None:
+        """Give tensors without an array the one with one of their names, if no other has it."""
+        claims: dict[str, dict[Source, None]] = {}
+        for source, known in names.items():
+            if source not in self.keys:
+                for name in known:
+                    if name in self.unmatched:
+                        claims.setdefault(name, {})[source] = None
+        for name, sources in claims.items():
+            if len(sources) == 1:
+                self.keys.setdefault(next(iter(sources)), name)
+                del self.unmatched[name]
+            else:
+                which = " or ".join(repr(self.network.tensor_name(s)) for s in [*sources][:3])
+                self.unmatched[name] = f"it may be {which}"
 
     def has(self, index: int) -> bool:
         """Whether there is an array for one of the outputs."""
-        outputs = range(len(self.network.layer(index).outputs))
-        return any(self._key(index, output) is not None for output in outputs)
+        return any((index, k) in self.keys for k in range(len(self.network.layer(index).outputs)))
 
     def take(self, index: int) -> Sequence[Array | None]:
-        """Return the arrays."""
+        """Return the arrays.
+
+        Raises
+        ------
+        InputError
+            An array has no numbers.
+        """
+        ports = enumerate(self.network.layer(index).outputs)
+        return [self._read((index, output), port) for output, port in ports]
+
+    def _read(self, source: Source, port: Port) -> Array | None:
         import numpy as np
 
-        keys = [self._key(index, k) for k in range(len(self.network.layer(index).outputs))]
-        return [None if key is None else np.asarray(self.arrays[key]) for key in keys]
+        if source not in self.keys:
+            return None
+        name = self.keys[source]
+        array = np.asarray(self.arrays[name])
+        if array.dtype.kind == "V" and from_numpy(array.dtype) is None:
+            # A .npy file has raw bytes of types that NumPy lacks.
+            stated = port.element_type
+            if stated is not None and stated.numpy().itemsize == array.dtype.itemsize:
+                array = array.view(stated.numpy())
+        if from_numpy(array.dtype) is None:
+            raise InputError(f"the array {name!r} has dtype {array.dtype}, which no tensor has")
+        return array
 
 
-def file_stem(name: str) -> str:
-    """Return a name with only characters that file names can have."""
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+_FORMS: tuple[Callable[[Layer, int], Sequence[str]], ...] = (
+    lambda layer, output: layer.outputs[output].names,
+    lambda layer, output: (layer.name,) if output == 0 else (),
+    lambda layer, output: (f"{layer.name}.{output}", f"{layer.name}:{output}"),
+)
+"""The names that other tools may use for a tensor, by decreasing priority."""
 
 
 def _names(layer: Layer, output: int) -> Iterator[str]:
     """Return the names that other tools may use for a tensor."""
-    yield from layer.outputs[output].names
-    if output == 0:
-        yield layer.name
-    yield f"{layer.name}.{output}"
-    yield f"{layer.name}:{output}"
+    for forms in _FORMS:
+        yield from forms(layer, output)
 
 
 class _Grouped(abc.ABC):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edited import Edit, build
-from support import invoke_script
+from support import IR, invoke_script
 
 import deconv_ir
 
@@ -89,6 +89,128 @@ def test_dumps(original: Path, tmp_path: Path) -> None:
     done = invoke_script("diff", original, "--input", tmp_path / "x.npy", "--against", dumps)
     assert done.exit_code == 1
     assert "The error appears first in 'up'" in done.output
+
+
+COLLIDING = ("a/b", "a:b", "a_b", "A_b", "a b", ".ab", "ä" * 200, "ä" * 201, "plain")
+
+
+@pytest.fixture
+def colliding(tmp_path: Path) -> Path:
+    """A chain of layers x + 1, x + 2, ... whose names differ only where file names cannot."""
+    ir = IR()
+    at = ir.parameter("x", "2")
+    one = ir.const(np.ones(2, np.float32))
+    for name in COLLIDING:
+        at = ir.layer("Add", [at, one], name=name)
+    ir.result(at, "y")
+    return ir.save(tmp_path)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_dumps_of_tensors_whose_names_collide(
+    colliding: Path, tmp_path: Path, together: bool
+) -> None:
+    dumps = tmp_path / "dumps"
+    for names in [COLLIDING] if together else [COLLIDING[:1], COLLIDING[1:5], COLLIDING[3:]]:
+        wanted = [word for name in names for word in ("--output-layer", name)]
+        done = invoke_script(
+            "run", colliding, "--random-inputs", 0, *wanted, "--output", f"{dumps}/", "--force"
+        )
+        assert done.exit_code == 0, done.stderr
+    assert len(list(dumps.glob("*.npy"))) == len(COLLIDING)
+    entries = json.loads((dumps / "deconv-tensors.json").read_text())["tensors"]
+    x = deconv_ir.load(colliding).run([np.zeros(2, np.float32)], outputs=COLLIDING)
+    drawn = np.load(dumps / "a_b.npy") - 1
+    for entry in entries:
+        expected = drawn + x[entry["name"]]
+        np.testing.assert_allclose(np.load(dumps / entry["file"]), expected, rtol=1e-6)
+    done = invoke_script("diff", colliding, "--random-inputs", 0, "--against", dumps)
+    assert done.exit_code == 0, done.output
+    assert "9 tensors agree" in done.output
+    assert "Not compared" not in done.output
+    wrong = np.load(dumps / "plain.npy") + 1
+    np.save(dumps / "plain.npy", wrong)
+    done = invoke_script("diff", colliding, "--random-inputs", 0, "--against", dumps)
+    assert done.exit_code == 1
+    assert "1 of 9 tensors are out of tolerance" in done.output
+
+
+def test_dumps_that_match_no_tensor_or_several(colliding: Path, tmp_path: Path) -> None:
+    """Without a manifest, a name of a file that fits two tensors fits neither."""
+    model = deconv_ir.load(colliding)
+    found = model.run([np.zeros(2, np.float32)], outputs=["a/b", "plain"])
+    dumps = tmp_path / "dumps"
+    dumps.mkdir()
+    np.save(tmp_path / "x.npy", np.zeros(2, np.float32))
+    for name, array in (("a_b", found["a/b"]), ("plain:0", found["plain"]), ("older", 0)):
+        np.save(dumps / f"{name}.npy", array)
+    np.save(dumps / "_b.npy", found["a/b"])
+    arguments = ("diff", colliding, "--input", tmp_path / "x.npy", "--against", dumps)
+    done = invoke_script(*arguments)
+    assert "Not compared, since no tensor has this name: _b, older" in done.output
+    # 'a_b' is the exact name of one of them, and has the values of another.
+    assert "1 of 2 tensors are out of tolerance" in done.output
+    (dumps / "a_b.npy").rename(dumps / "ä.npy")
+    found = json.loads(invoke_script(*arguments, "--format", "json").stdout)
+    assert found["unmatched"] == dict.fromkeys(["_b", "older", "ä"], "no tensor has this name")
+
+
+def test_a_shortened_name_of_several_tensors(tmp_path: Path) -> None:
+    ir = IR()
+    x = ir.parameter("x", "2")
+    for name in ("a/b", "a:b", "c"):
+        ir.result(ir.layer("ReLU", [x], name=name))
+    path = ir.save(tmp_path)
+    ones = np.ones(2, np.float32)
+    found = deconv_ir.diff(path, None, ones, against={"a_b": ones, "c": ones})
+    assert [tensor.name for tensor in found.tensors] == ["c"]
+    assert found.unmatched == {"a_b": "it may be 'a/b' or 'a:b'"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[", "it is not JSON"),
+        ("[" * 100000, "it is not JSON"),
+        ("[]", 'it has no list "tensors"'),
+        ('{"format": 2, "tensors": []}', "format 2 is not supported"),
+        ('{"format": 1, "tensors": [3]}', "found 3"),
+        ('{"format": 1, "tensors": [{"name": "a", "file": "../x.npy"}]}', "file in this folder"),
+        ('{"format": 1, "tensors": [{"name": "a", "file": "/x.npy"}]}', "file in this folder"),
+        ('{"format": 1, "tensors": [{"name": "a", "file": "x.npz"}]}', "file in this folder"),
+        ('{"format": 1, "tensors": [{"name": 1, "file": "x.npy"}]}', "expected a name"),
+    ],
+)
+def test_damaged_manifests(colliding: Path, tmp_path: Path, text: str, words: str) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(2, np.float32))
+    (tmp_path / "deconv-tensors.json").write_text(text)
+    for arguments in (
+        ("diff", colliding, "--random-inputs", 0, "--against", tmp_path),
+        ("run", colliding, "--random-inputs", 0, "--output", tmp_path),
+    ):
+        done = invoke_script(*arguments)
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"error: {tmp_path / 'deconv-tensors.json'}: not a manifest")
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_dumps_of_types_that_numpy_lacks(tmp_path: Path) -> None:
+    """A .npy file has bfloat16 as raw bytes of dtype V2."""
+    ir = IR()
+    x = ir.parameter("x", "3", "bf16")
+    ir.result(ir.layer("ReLU", [x], name="y", precision="BF16"))
+    path = ir.save(tmp_path)
+    dumps = tmp_path / "dumps"
+    arguments = (path, "--random-inputs", 0)
+    assert invoke_script("run", *arguments, "--output", f"{dumps}/").exit_code == 0
+    assert np.load(dumps / "y.npy").dtype == np.dtype("V2")
+    done = invoke_script("diff", *arguments, "--against", dumps)
+    assert done.exit_code == 0, done.output
+    np.save(dumps / "y.npy", np.array(["a", "b", "c"]))
+    done = invoke_script("diff", *arguments, "--against", dumps)
+    assert done.exit_code == 2
+    assert "the array 'y' has dtype <U1" in done.stderr
 
 
 TOOL = """

@@ -64,7 +64,7 @@ def test_inner_tensors_beside_each_other() -> None:
         "--output-layer", "up",
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    assert written() == ["up.npy", "up_bias.npy", "x.npy"]
+    assert written() == ["deconv-tensors.json", "up.npy", "up_bias.npy", "x.npy"]
     assert invoke(BLOCK, "--input", "x.npy").exit_code == 0
     np.testing.assert_allclose(
         np.load("y.npy"), np.maximum(np.load("up_bias.npy"), 0), rtol=1e-5, atol=1e-6

@@ -59,7 +59,7 @@ class Counting(WeightsInMemory):
 def test_a_sample_has_the_distribution_of_the_whole(
     name: str, least: int, most: int, count: int
 ) -> None:
-    """Elements are uniform; the error of a mean of n of them is below 5 / sqrt(12 n) of the range."""
+    """Elements are uniform, so that a mean of n of them is within 5 deviations / sqrt(n)."""
     rng = np.random.default_rng(0)
     element_type = parse_element_type(name)
     if element_type.is_packed or name == "u8":
@@ -67,7 +67,9 @@ def test_a_sample_has_the_distribution_of_the_whole(
     elif element_type.is_float:
         data = rng.random(count).astype(element_type.numpy()).tobytes()
     else:
-        data = rng.integers(least, most, count, endpoint=True).astype(element_type.numpy()).tobytes()
+        data = (
+            rng.integers(least, most, count, endpoint=True).astype(element_type.numpy()).tobytes()
+        )
     weights = Counting(b"other" + data)
     constant = Const(element_type=element_type, shape=(count,), offset=5, size=len(data))
     found = constant_figures(constant, Context(weights=weights), 1024)
@@ -76,7 +78,7 @@ def test_a_sample_has_the_distribution_of_the_whole(
     assert weights.done == element_type.size_of(1024)
     assert least <= found["min"] <= found["max"] <= most
     assert found["max"] - found["min"] > 0.95 * (most - least)
-    # A uniform integer deviates by sqrt(((most - least + 1)^2 - 1) / 12), at most half of the range.
+    # A uniform variable deviates by at most half of its range.
     error = 5 * 0.5 * (most - least) / math.sqrt(1024)
     assert found["mean"] == pytest.approx((least + most) / 2, abs=error)
     assert sum(found["bins"]) == 1024
