@@ -34,12 +34,12 @@ by name. `deconv_ir.operations.register` adds an operation of your own.
 """
 FAMILIES = {
     "detection, before ROIAlign and NonMaxSuppression-9": (
-        "DeformablePSROIPooling DetectionOutput ExperimentalDetectronDetectionOutput "
+        "DeformablePSROIPooling ExperimentalDetectronDetectionOutput "
         "ExperimentalDetectronGenerateProposalsSingleImage "
         "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
-        "ExperimentalDetectronTopKROIs GenerateProposals PSROIPooling PriorBox "
-        "PriorBoxClustered Proposal ROIPooling",
-        "legacy of SSD, R-FCN, Faster R-CNN and Detectron",
+        "ExperimentalDetectronTopKROIs GenerateProposals PSROIPooling "
+        "Proposal ROIPooling",
+        "legacy of R-FCN, Faster R-CNN and Detectron",
     ),
     "graphs and tables": (
         "EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum "

@@ -16,8 +16,10 @@ convolution.convolution: Convolution GroupConvolution
 convolution.deformable: DeformableConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
+detection.detection_output: DetectionOutput
 detection.multiclass: MatrixNms MulticlassNms
 detection.nms: NMSRotated NonMaxSuppression
+detection.prior_box: PriorBox PriorBoxClustered
 detection.roi_align: ROIAlign ROIAlignRotated
 detection.yolo: RegionYolo ReorgYolo
 elementwise.activations: Clamp Elu Gelu HardSigmoid PReLU Selu Swish

@@ -184,9 +184,11 @@ def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) 
 
 def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
     """One of the words of a table; a member is written as its first word."""
-    words: dict[enum.Enum, str] = {}
+    allowed, words = "one of " + ", ".join(table), dict[enum.Enum, str]()
     for word, member in table.items():
         words.setdefault(member, word)
+    if fold:
+        table = {word.lower(): member for word, member in table.items()}
 
     def parse(text: str) -> enum.Enum:
         key = text.strip().lower() if fold else text.strip()
@@ -194,7 +196,7 @@ def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
             raise ValueError(text)
         return table[key]
 
-    return Kind(parse, "one of " + ", ".join(table), words.__getitem__)
+    return Kind(parse, allowed, words.__getitem__)
 
 
 def numbers() -> Kind:
