@@ -43,6 +43,7 @@ _OPTIONS = {
     "memory_limit sets another limit": "--memory-limit SIZE sets another limit",
     "run(outputs=...) runs what does not need them": "--until or --output-layer runs what does "
     "not need them",
+    "semantics='spec' or 'onednn' chooses": "--semantics spec|onednn chooses",
     "semantics='spec' or 'openvino' chooses": "--semantics spec|openvino chooses",
     "weights names another file": "--weights FILE names another file",
 }

@@ -41,7 +41,7 @@ class Command(click.Command):
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
-SEMANTICS = ("spec", "openvino")
+SEMANTICS = ("spec", "openvino", "onednn")
 SEVERITIES = ("error", "warning", "info")
 
 LIMITS = {
@@ -173,7 +173,7 @@ def semantics() -> Any:
     """Declare --semantics; deconv-lint, whose settings may also set it, has a separate one."""
     return option(
         None,
-        "Rules to follow where the documents and the OpenVINO runtime differ.",
+        "Rules to follow where the documents and a runtime differ.",
         type=click.Choice(SEMANTICS),
         default="spec",
         show_default=True,

@@ -54,7 +54,7 @@ class BoundModel:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Declared dims that contradict the shapes, and layers for which the two semantics differ.
+        """Declared dims that contradict the shapes, and layers for which the semantics differ.
 
         Raises
         ------

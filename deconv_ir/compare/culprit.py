@@ -11,7 +11,7 @@ from deconv_ir.compare.tensors import TensorDifference
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.infer import infer
-from deconv_ir.ir.operation import Operation, TensorInfo
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.record import NamedTuple
 
 
@@ -29,7 +29,7 @@ class Culprit(NamedTuple):
     formulas : tuple of str
         Formulas of the dims of its output.
     pads : str
-        Its pads by the two semantics; empty if it has no pads.
+        Its pads by specification and runtime; empty if it has no pads.
     differences : tuple of Difference
         Differences of its attributes, inputs or weights between the two models.
 
@@ -78,17 +78,18 @@ def describe_culprit(
         dict(layer.attributes),
         tuple(f"{network.tensor_name(s)}: {info}" for s, info in zip(row, given, strict=True)),
         tuple(dict.fromkeys(formula for formula in formulas if formula is not None)),
-        _pads(layer.operation, semantics),
+        _pads(layer.operation, semantics, context),
         tuple(d for d in differences if d.layer in labels),
     )
 
 
-def _pads(operation: Operation, found: SemanticsDifference | None) -> str:
+def _pads(operation: Operation, found: SemanticsDifference | None, context: Context) -> str:
     if found is not None:
-        values = f"spec {_list(found.spec)}, openvino {_list(found.openvino)}"
-        return f"{found.message}: {values}"
+        runtime = operation.runtime
+        values = f"spec {_list(found.spec)}, {runtime.value} {_list(found.runtime)}"
+        return f"{found.message(runtime, context.semantics)}: {values}"
     may_differ = type(operation).compare_semantics is not Operation.compare_semantics
-    return "pads: the same under both semantics" if may_differ else ""
+    return "the same under all semantics" if may_differ else ""
 
 
 def _list(values: Sequence[Any]) -> str:

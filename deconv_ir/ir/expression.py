@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import NamedTuple
+
+_RUNTIMES = {Semantics.OPENVINO: "the OpenVINO runtime", Semantics.ONEDNN: "the oneDNN library"}
 
 
 class SemanticsDifference(NamedTuple):
-    """A layer that the two semantics compute differently.
+    """A layer that its runtime computes differently from the specification.
 
     Attributes
     ----------
-    message : str
-        The difference and the semantics in use, in one sentence.
-    spec, openvino : tuple of int or Interval
-        The values by the specification and by the OpenVINO runtime.
+    by_spec, by_runtime : str
+        The predicates of the message: ``gives pads_begin 1`` and ``pads_begin 0``.
+    spec, runtime : tuple of int, Interval or str
+        The values by the specification and by the runtime.
 
     Examples
     --------
@@ -29,13 +32,22 @@ class SemanticsDifference(NamedTuple):
     >>> requested = TensorInfo((1,), value=(9,))  # output_shape; total padding 2*4 + 3 - 9 = 2
     >>> inputs = [TensorInfo((1, 4, 5)), TensorInfo((4, 3, 3)), requested]
     >>> found = up.compare_semantics(inputs, Context())
-    >>> isinstance(found, SemanticsDifference), found.spec, found.openvino  # pads_begin
+    >>> isinstance(found, SemanticsDifference), found.spec, found.runtime  # pads_begin
     (True, (1,), (0,))
     """
 
-    message: str
-    spec: tuple[Dim, ...]
-    openvino: tuple[Dim, ...]
+    by_spec: str
+    by_runtime: str
+    spec: tuple[Dim | str, ...]
+    runtime: tuple[Dim | str, ...]
+
+    def message(self, runtime: Semantics, used: Semantics) -> str:
+        """Describe the difference to a runtime, and the semantics in use, in one sentence."""
+        follows = used if used is runtime else Semantics.SPEC
+        return (
+            f"the specification {self.by_spec}, {_RUNTIMES[runtime]} {self.by_runtime}; "
+            f"this run uses {follows.value}"
+        )
 
 
 class Expression(Protocol):

@@ -97,7 +97,7 @@ def plain(value: Any) -> Any:
 
 
 class IRWarning(UserWarning):
-    """A declared dim or type differs from the computed one, or the two semantics differ.
+    """A declared dim or type differs from the computed one, or a runtime differs from it.
 
     Examples
     --------

@@ -251,18 +251,25 @@ def openvino_axis(
 
 
 def conv_transpose_axis(
-    axis: Axis, data: int, kernel: int, auto_pad: PadMode = PadMode.EXPLICIT
+    axis: Axis,
+    data: int,
+    kernel: int,
+    auto_pad: PadMode = PadMode.EXPLICIT,
+    semantics: Semantics = Semantics.SPEC,
 ) -> AxisGeometry:
     """Find pads and extent as oneDNN Graph ConvTranspose-1 does.
 
     SAME_UPPER and SAME_LOWER split an odd total the other way round from the
-    OpenVINO operations, and the total is not clamped at 0 (S3, equations).
+    OpenVINO operations, and the total is not clamped at 0 (S3, equations).  ONEDNN is the library,
+    which clamps it.
     """
     if auto_pad is PadMode.EXPLICIT:
         return _from_pads(axis, data, kernel, axis.pad_begin, axis.pad_end)
     if auto_pad is PadMode.VALID:
         return _from_pads(axis, data, kernel, 0, 0)
     total = effective_kernel(kernel, axis.dilation) - axis.stride
+    if total < 0 and semantics is Semantics.ONEDNN:
+        return _from_pads(axis, data, kernel, 0, 0)
     begin = total // 2 if auto_pad is PadMode.SAME_UPPER else total - total // 2
     output = axis.stride * data + axis.output_padding
     rule = "" if auto_pad is PadMode.SAME_UPPER else "total_padding - "
@@ -278,11 +285,24 @@ def conv_transpose_axis(
 
 
 def backward_data_axis(
-    axis: Axis, data: int, kernel: int, output: int, auto_pad: PadMode = PadMode.EXPLICIT
+    axis: Axis,
+    data: int,
+    kernel: int,
+    output: int,
+    auto_pad: PadMode = PadMode.EXPLICIT,
+    semantics: Semantics = Semantics.SPEC,
 ) -> AxisGeometry:
-    """Find pads as oneDNN Graph ConvolutionBackwardData does; `output` is its dst extent."""
+    """Find pads as oneDNN Graph ConvolutionBackwardData does; `output` is its dst extent.
+
+    ONEDNN is the library, which pads as the convolution of dst does: it puts an odd element on the
+    other side, and the total is not negative.
+    """
     halves = {PadMode.SAME_LOWER: _FLOOR_HALF, PadMode.SAME_UPPER: _CEIL_HALF}
-    begin, rule = halves.get(auto_pad) or _stated(axis, auto_pad)
+    if semantics is Semantics.ONEDNN and auto_pad in halves:
+        same = _same_axis(axis, output, kernel, auto_pad).pad_begin
+        begin, rule = lambda _: same, "that of a convolution of dst"
+    else:
+        begin, rule = halves.get(auto_pad) or _stated(axis, auto_pad)
     return _from_output(axis, data, kernel, output, begin, rule, "dst_shape")
 
 

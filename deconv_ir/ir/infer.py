@@ -20,7 +20,7 @@ class Inference(NamedTuple):
     """The inferred shape, type and value of every tensor of a graph.
 
     `outputs` has the infos of each layer's outputs, by index.  `findings` reports declared dims and
-    types that differ from them, and layers that the two semantics compute differently; the location
+    types that differ from them, and layers that runtimes compute differently; the location
     of a finding in a body has the body as its child.  `errors`, if collected, are those of layers
     whose inputs do not fit.
     """
@@ -198,9 +198,10 @@ def compare(
             add("declared-type", message, element_type, declared_type, i, attribute="precision")
     difference = layer.operation.compare_semantics(inputs, context)
     if difference is not None:
-        spec, openvino = difference.spec, difference.openvino
-        add("profiles-differ", difference.message, spec, openvino)
-        hint = "semantics='spec' or 'openvino' chooses"
+        runtime = layer.operation.runtime
+        message = difference.message(runtime, context.semantics)
+        add("profiles-differ", message, difference.spec, difference.runtime)
+        hint = f"semantics='spec' or '{runtime.value}' chooses"
         found[-1] = found[-1]._replace(severity=Severity.WARNING, hint=hint)
     return found
 

@@ -304,6 +304,8 @@ class Operation(Record):
     """Elements of the graphs that the layer runs, such as ``then_body``; fields hold them."""
     inference_rounds: ClassVar[int] = 1
     """Maximum number of times that `infer_parameters` and `infer` infer the `bodies`."""
+    runtime: ClassVar[Semantics] = Semantics.OPENVINO
+    """The semantics of the runtime that executes the operation elsewhere."""
     formula: ClassVar[str] = ""
     """The template of `explain`, such as ``data {shape[data]}, k {element[k]}, axis {self.axis}``:
     the shape of an input, its elements (`value`) or its first one, an attribute; ``{lists}``: the
@@ -394,8 +396,12 @@ class Operation(Record):
         )
 
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
-        """Compare the results of the two semantics for these inputs; None: they agree."""
+        """Compare the specification with the `runtime` for these inputs; None: they agree."""
         return None
+
+    def follows_runtime(self, context: Context) -> bool:
+        """Whether results are those of the `runtime` where it differs from the specification."""
+        return context.semantics is self.runtime
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute an array for each output, from arrays that `infer` accepts.

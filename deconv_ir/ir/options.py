@@ -23,11 +23,11 @@ class Option(enum.Enum):
 
 
 class Semantics(Option):
-    """The rule for cases in which the documents and the OpenVINO runtime differ.
+    """The rule for cases in which the documents and a runtime differ.
 
-    SPEC follows the operation specifications, OPENVINO the runtime.  They differ
-    for transposed convolutions with an `output_shape`, the last window of some AvgPools, and
-    BinaryConvolution.
+    SPEC follows the operation specifications.  OPENVINO follows the OpenVINO runtime in the
+    operations of OpenVINO, ONEDNN the oneDNN library in those of oneDNN Graph; all others follow
+    the specifications.  The README lists the cases.
 
     Examples
     --------
@@ -42,6 +42,7 @@ class Semantics(Option):
 
     SPEC = "spec"
     OPENVINO = "openvino"
+    ONEDNN = "onednn"
 
 
 class Accuracy(Option):

@@ -143,7 +143,11 @@ def _axes(
     yield form.code("\n".join(text), "text")
 
 
-_PROFILES = {Semantics.SPEC: "the specification", Semantics.OPENVINO: "the OpenVINO runtime"}
+_PROFILES = {
+    Semantics.SPEC: "the specification",
+    Semantics.OPENVINO: "the OpenVINO runtime",
+    Semantics.ONEDNN: "the oneDNN library",
+}
 
 
 def _work(formula: str) -> str:

@@ -52,7 +52,7 @@ A dim is neither a number nor a symbol.
 No reader takes it; a character too many makes another number of it.
 
 SE201 profiles-differ info
-The specification and the OpenVINO runtime find different pads for an example.
+The specification and the runtime find different pads for an example.
 An implementation that is compared with the runtime gives other numbers.
 
 SE301 example-untold info

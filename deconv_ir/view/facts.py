@@ -221,14 +221,17 @@ class _Gatherer:
         return list(found)
 
     def _geometry(self, layer: Layer, inputs: list[TensorInfo]) -> dict[str, Any]:
-        """Describe the window of a layer, its pads by both semantics, and its taps."""
+        """Describe the window of a layer, its pads by spec and runtime, and its taps."""
         operation = layer.operation
-        both = [windows_of(operation, inputs, self.context, s) for s in Semantics]
-        if any(windows is None for windows in both):
+        spec, runtime = (
+            windows_of(operation, inputs, self.context, s)
+            for s in (Semantics.SPEC, operation.runtime)
+        )
+        if spec is None or runtime is None:
             return {}
-        spec, openvino = (windows for windows in both if windows is not None)
-        used = spec if self.context.semantics is Semantics.SPEC else openvino
-        found: dict[str, Any] = {"pads": [_pads(spec), _pads(openvino)], "axes": used}
+        used = runtime if operation.follows_runtime(self.context) else spec
+        name = _NAMES[operation.runtime]
+        found: dict[str, Any] = {"pads": [_pads(spec), _pads(runtime), name], "axes": used}
         if is_transposed(operation):
             taps = [taps_of(window) for window in used]
             found["taps"] = [list(t.counts) for t in taps]
@@ -243,6 +246,9 @@ class _Gatherer:
             self.totals["constants"] += 1
             self.totals["constant_bytes"] += constant.size
         return found
+
+
+_NAMES = {Semantics.OPENVINO: "OpenVINO", Semantics.ONEDNN: "oneDNN"}
 
 
 def _elements(layer: Layer) -> int:

@@ -59,7 +59,7 @@ def _geometry(operation: Operation, inputs: Infos, context: Context) -> _Found |
         for step in program.steps:
             if isinstance(step.operation, Pooling | AnyConvolution):
                 infos = [program.infos[i] for i in step.inputs]
-                return _geometry(step.operation, infos, context)
+                return _geometry(step.operation, infos, program.context)
         return None
     shape = static(inputs[0].shape)
     if isinstance(operation, Pooling):

@@ -1,4 +1,4 @@
-"""The probe of the two semantics, run through the command from file to file.
+"""The probe of the semantics, run through the command from file to file.
 
 One axis, data = [1,2,3], filter = [1,10,100,1000], stride 2; the full output
 is 1 10 102 1020 203 2030 300 3000.  Each row was worked out from the

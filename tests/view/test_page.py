@@ -154,7 +154,7 @@ def test_facts_of_a_deconvolution(tmp_path: Path) -> None:
     assert any(
         text.endswith("2*(5 - 1) + ((3 - 1)*1 + 1) - 1 - 1 + 1 = 10") for text in up["formula"]
     )
-    assert up["pads"] == [[[1, 1], [1, 1]]] * 2
+    assert up["pads"] == [[[1, 1], [1, 1]], [[1, 1], [1, 1]], "OpenVINO"]
     assert up["axes"] == [[5, 3, 2, 1, 1, 1, 1, 10]] * 2
     # Input x meets outputs 2x - 1, 2x, 2x + 1.
     taps = [sum(2 * x + k - 1 == y for x in range(5) for k in range(3)) for y in range(10)]

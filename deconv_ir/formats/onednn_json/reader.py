@@ -6,9 +6,7 @@ a Result.  Tensors are named by their ids.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
 from deconv_ir.formats.onednn_json.document import Document, Stated, Tensor
@@ -22,10 +20,8 @@ from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops.base import UnknownOperation, attributes_of, parse_attributes
 from deconv_ir.ops.constants.parameter import Parameter, Result
-from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
+from deconv_ir.ops.convolution.onednn import ConvTranspose
 from deconv_ir.suggestions import nearest
-
-_PADS: Final = re.compile(r"-?[0-9]{1,18}(?:,-?[0-9]{1,18})*")
 
 
 def read_document(
@@ -53,17 +49,6 @@ def read_document(
         error.locate(file=file)
         document.problems.append(error)
     return document
-
-
-def _negative_pads(written: dict[str, str]) -> dict[str, tuple[int, ...]]:
-    """Split off pads with negative elements, which public graphs have and layers of IRs do not."""
-    found = {}
-    for name in ("pads_begin", "pads_end"):
-        text = written.get(name, "")
-        if "-" in text and _PADS.fullmatch(text):
-            found[name] = tuple(map(int, text.split(",")))
-            written[name] = ",".join("0" * len(found[name]))
-    return found
 
 
 class _Reader(Members):
@@ -237,13 +222,14 @@ class _Reader(Members):
                 written["dst_shape"] = text
         if set(written.get("dst_shape", "1").split(",")) <= {"0", ""}:
             del written["dst_shape"]  # a missing attribute may be written as zeros
-        pads = _negative_pads(written) if issubclass(cls, OneDNNDeconvolution) else {}
         made, errors = parse_attributes(cls, written)
         for error in errors:
             self._file(error, node)
         if made is None:
             return visible, UnknownOperation(attributes=visible)
-        return visible, made.replace(**pads) if pads else made
+        if isinstance(made, ConvTranspose) and static and declared:
+            made = made.replace(declared=declared)
+        return visible, made
 
     def _file(self, error: AttributeValueError, node: Node) -> None:
         """Collect the problem of an attribute; `_place` sets its location."""

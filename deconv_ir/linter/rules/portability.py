@@ -202,12 +202,17 @@ def refused_bare_layer(context: LintContext) -> Iterator[Report]:
     takes="profiles-differ",
 )
 def profiles_differ() -> None:
-    """The documents and OpenVINO's CPU plugin compute different pads, divisors or bits.
+    """The documents and a runtime compute different pads, divisors, elements or bits.
 
-    With an output_shape input the documents split the total padding; the plugin keeps the
-    pads attributes, or never uses negative pads.  In an AvgPool whose padding counts, the
-    plugin divides a last window that extends beyond the padding by its whole extent.  Of
-    a BinaryConvolution's filter it reads each byte from the lowest bit on, as converters wrote
-    them, and pads of pad_value 0 count nothing.  The same file gives different results, and the
-    semantics option selects one.
+    With an output_shape input the documents split the total padding; OpenVINO's CPU plugin keeps
+    the pads attributes, or never uses negative pads.  In an AvgPool whose padding counts, the
+    plugin divides a last window that extends beyond the padding by its whole extent.  In a
+    MaxPool, a window of padding alone gives -inf by the documents, and the lowest finite number
+    in the plugin.  Interpolate of nearest elements rounds coordinates to f32 in the plugin, and
+    may take the neighbour of the element of the exact coordinate.  Of a BinaryConvolution's
+    filter it reads each byte from the lowest bit on, as converters wrote them, and pads of
+    pad_value 0 count nothing.  oneDNN's library never pads a total less than 0 for SAME_UPPER and
+    SAME_LOWER, puts an odd element of ConvolutionBackwardData's padding on the other side, and
+    does not count the pads of an AvgPool that rounds up.  The same file gives different results,
+    and the semantics option selects one.
     """

@@ -74,9 +74,8 @@ class BinaryConvolution(Operation):
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         spec, openvino = self._pad(Semantics.SPEC), self._pad(Semantics.OPENVINO)
         return SemanticsDifference(
-            f"the specification pads with {spec} and reads a filter's most significant bits first, "
-            f"the OpenVINO runtime pads with {openvino} and reads the least significant first; "
-            f"this run uses {context.semantics.value}",
+            f"pads with {spec} and reads a filter's most significant bits first",
+            f"pads with {openvino} and reads the least significant first",
             (spec,),
             (openvino,),
         )
@@ -89,7 +88,7 @@ class BinaryConvolution(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, filter_ = inputs
-        if context.semantics is Semantics.OPENVINO:
+        if self.follows_runtime(context):
             filter_ = _from_the_lowest(filter_)
         axes = window_axes(self, 2)
         pads = static_geometry(

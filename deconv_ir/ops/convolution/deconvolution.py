@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, PadMode, bounds, monotone
@@ -14,6 +14,9 @@ from deconv_ir.ops.base import attribute, choice, integers
 from deconv_ir.ops.convolution.base import AnyConvolution
 from deconv_ir.ops.convolution.views import DataView, FilterView
 from deconv_ir.ops.windows import check_length, window_axes
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.expression import SemanticsDifference
 
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
@@ -88,6 +91,27 @@ class Deconvolution(AnyConvolution):
                 return None
             found.append(self.axis_geometry(axis, x, k, y, context.semantics))
         return tuple(found)
+
+    def compare_pads(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
+        """Compare the pads by the specification with those of the runtime."""
+        found = [
+            self.geometry(inputs, context._replace(semantics=semantics))
+            for semantics in (Semantics.SPEC, self.runtime)
+        ]
+        if found[0] is None or found[1] is None:
+            return None
+        pads = [tuple(axis.pad_begin for axis in geometry) for geometry in found if geometry]
+        outputs = [tuple(axis.output for axis in geometry) for geometry in found if geometry]
+        texts = [",".join(map(str, each)) for each in pads]
+        if outputs[0] != outputs[1]:
+            pads = [begin + output for begin, output in zip(pads, outputs, strict=True)]
+            extents = [",".join(map(str, output)) for output in outputs]
+            texts = [f"{t} and extents {e}" for t, e in zip(texts, extents, strict=True)]
+        if pads[0] == pads[1]:
+            return None
+        from deconv_ir.ir.expression import SemanticsDifference
+
+        return SemanticsDifference(f"gives pads_begin {texts[0]}", texts[1], *pads)
 
     def explain_axis(
         self, inputs: Infos, context: Context, data: DataView, filter_: FilterView, index: int

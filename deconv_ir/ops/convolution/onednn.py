@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
@@ -14,11 +15,14 @@ from deconv_ir.ir.geometry import (
     Dim,
     PadMode,
     backward_data_axis,
+    bounds,
     conv_transpose_axis,
+    effective_kernel,
 )
 from deconv_ir.ir.lazy_tensor import Constant, whole
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.base import attribute, choice, choice_of, integer, integers, operation
 from deconv_ir.ops.checks import merged_type, misfit, product
@@ -31,6 +35,9 @@ from deconv_ir.ops.convolution.views import (
     quotient,
 )
 from deconv_ir.ops.numeric import np
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.expression import SemanticsDifference
 
 
 class DataFormat(enum.Enum):
@@ -89,6 +96,8 @@ AUTO_PAD = choice_of(
 class OneDNNDeconvolution(Deconvolution, abc.ABC):
     """Attributes and behaviour of both oneDNN operations."""
 
+    runtime = Semantics.ONEDNN
+
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     groups: int = attribute(integer(1), 1)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
@@ -101,6 +110,11 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
     @abc.abstractmethod
     def spatial_first(self) -> bool:
         """Whether the filter is laid out [spatial..., out/groups, in]."""
+
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
+        """Compare the pads, which can differ only if they are computed from the extents."""
+        same = self.auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER)
+        return self.compare_pads(inputs, context) if same else None
 
     def check_output_padding(self, spatial: int) -> None:
         """Allow more elements: serialised graphs always write 12."""
@@ -168,14 +182,49 @@ class ConvTranspose(OneDNNDeconvolution):
 
     filter_format: FilterFormat = attribute(choice(FilterFormat, fold=False), FilterFormat.XOI)
 
+    declared: tuple[int, ...] | None = field(default=None)
+    """The declared shape of the output."""
+
     @property
     def spatial_first(self) -> bool:
         return self.filter_format is FilterFormat.XOI
 
+    def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
+        found = super().extent(index, axis, data, kernel, semantics)
+        if not isinstance(found, int) or not isinstance(kernel, int):
+            return found
+        return self._accepted(index, axis, kernel, found, semantics)
+
+    def geometry(self, inputs: Infos, context: Context) -> tuple[AxisGeometry, ...] | None:
+        found = super().geometry(inputs, context)
+        if found is None or context.semantics is not Semantics.ONEDNN:
+            return found
+        _, filter_ = self.views(inputs, len(found))
+        rows = enumerate(zip(self.axes(len(found)), filter_.kernel, found, strict=True))
+        return tuple(
+            geo._replace(output=self._accepted(i, axis, bounds(k)[0], geo.output, Semantics.ONEDNN))
+            for i, (axis, k, geo) in rows
+        )
+
+    def _accepted(
+        self, index: int, axis: Axis, kernel: int, extent: int, semantics: Semantics
+    ) -> int:
+        """Return the extent of an axis that the library accepts if it clamps the padding.
+
+        It computes the declared extent if a convolution of that extent gives back the data's.
+        """
+        same = self.auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER)
+        clamped = effective_kernel(kernel, axis.dilation) < axis.stride
+        if semantics is not Semantics.ONEDNN or not same or not clamped or self.declared is None:
+            return extent
+        spatial = self.declared[1:-1] if self.channels_last else self.declared[2:]
+        wanted = spatial[index] if index < len(spatial) else extent
+        return wanted if extent <= wanted < extent + axis.stride else extent
+
     def axis_geometry(
         self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
     ) -> AxisGeometry:
-        return conv_transpose_axis(axis, data, kernel, self.auto_pad)
+        return conv_transpose_axis(axis, data, kernel, self.auto_pad, semantics)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         (result,) = OneDNNDeconvolution.infer(self, inputs, context)
@@ -228,7 +277,7 @@ class ConvolutionBackwardData(OneDNNDeconvolution):
         self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
     ) -> AxisGeometry:
         assert output is not None, "requested_output always returns extents"
-        return backward_data_axis(axis, data, kernel, output, self.auto_pad)
+        return backward_data_axis(axis, data, kernel, output, self.auto_pad, semantics)
 
     def requested_output(self, inputs: Infos, spatial: int) -> Requested:
         """Return dst_shape, from the input or else from the attribute."""

@@ -35,25 +35,7 @@ class OpenVINODeconvolution(Deconvolution):
 
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         """Compare the pads, which can differ only if `output_shape` is given."""
-        if len(inputs) < 3:
-            return None
-        pads = []
-        for semantics in (Semantics.SPEC, Semantics.OPENVINO):
-            geometry = self.geometry(inputs, Context(semantics, context.weights))
-            if geometry is None:
-                return None
-            pads.append(tuple(axis.pad_begin for axis in geometry))
-        spec, openvino = pads
-        if spec == openvino:
-            return None
-        from deconv_ir.ir.expression import SemanticsDifference
-
-        return SemanticsDifference(
-            f"the specification gives pads_begin {','.join(map(str, spec))}, the OpenVINO runtime "
-            f"{','.join(map(str, openvino))}; this run uses {context.semantics.value}",
-            spec,
-            openvino,
-        )
+        return self.compare_pads(inputs, context) if len(inputs) > 2 else None
 
     def check_types(self, inputs: Infos) -> ElementType | None:
         element_type = merged_type(inputs[:2], self.inputs)

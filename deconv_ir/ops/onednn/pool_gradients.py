@@ -27,8 +27,8 @@ class _PoolGradient(Operation, abc.ABC):
     """The gradient of src: for each element, the sum over its windows, tap by tap."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
     kernel: tuple[int, ...] = attribute(integers(1, per_axis=True))
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)

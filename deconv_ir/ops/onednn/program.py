@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import BF16, F16, F32, I64, ElementType
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops import find_operation
@@ -59,6 +60,8 @@ class Program:
     ----------
     inputs : sequence of TensorInfo
     context : Context
+    follows_library : bool
+        Whether the operation follows oneDNN's library where it differs from the specification.
 
     Attributes
     ----------
@@ -67,10 +70,11 @@ class Program:
     steps : list of Step
     """
 
-    def __init__(self, inputs: Infos, context: Context) -> None:
+    def __init__(self, inputs: Infos, context: Context, follows_library: bool = False) -> None:
         self.infos = list(inputs)
         self.count = len(self.infos)
-        self.context = context
+        self.context = context._replace(semantics=Semantics.SPEC)
+        self.follows_library = follows_library
         self.steps: list[Step] = []
 
     def apply(self, operation: Operation, *inputs: Ref) -> Ref:
@@ -172,7 +176,7 @@ class Composite(Operation, abc.ABC):
 
     def build(self, inputs: Infos, context: Context) -> tuple[Program, Sequence[Ref]]:
         """Return the program for some inputs, and its outputs."""
-        program = Program(inputs, context)
+        program = Program(inputs, context, self.follows_runtime(context))
         return program, self.program(program)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -245,6 +249,7 @@ def kind(
 
     def register(cls: _Class) -> _Class:
         cls.type = name
+        cls.runtime = Semantics.ONEDNN
         cls.inputs = inputs
         cls.required_inputs = len(inputs) if required is None else required
         KINDS[name] = cls

@@ -35,6 +35,8 @@ class WeightsGradient(Windowed, abc.ABC):
     large: ClassVar[int]
     """Index of the input that is `large`."""
 
+    pads_begin: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     groups: int = attribute(integer(1), 1)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import PadMode, Rounding
+from deconv_ir.ir.operation import Context, Infos
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integer, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.convolution.onednn import (
@@ -18,6 +23,7 @@ from deconv_ir.ops.convolution.onednn import (
     WeightsFormat,
 )
 from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
+from deconv_ir.ops.pooling.pooling import Pooling
 
 _ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 
@@ -48,29 +54,16 @@ class Windowed(ByChannel):
     """Attributes of operations with a sliding window."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
     def windows(self, program: Program) -> tuple[Ref, dict[str, Any]]:
-        """Return the data, cropped by negative pads, and the positions of windows.
-
-        Operations of opsets do not support negative pads, or not in all runtimes.
-        """
-        data = self.enter(program, 0)
-        begin, end = self.pads_begin or (), self.pads_end or ()
-        explicit = self.auto_pad is PadMode.EXPLICIT
-        if explicit and len(begin) == len(end) and min((*begin, *end), default=0) < 0:
-            axes = range(2, 2 + len(begin))
-            starts = [max(0, -pad) for pad in begin]
-            stops = [pad if pad < 0 else 2**63 - 1 for pad in end]
-            ranges = (starts, stops, [1] * len(begin), axes)
-            data = program.add("Slice", data, *map(program.constant, ranges))
-            begin, end = (tuple(max(0, pad) for pad in pads) for pads in (begin, end))
-        return data, {
+        """Return the data, and the positions of windows."""
+        return self.enter(program, 0), {
             "strides": self.strides,
-            "pads_begin": begin or None,
-            "pads_end": end or None,
+            "pads_begin": self.pads_begin or None,
+            "pads_end": self.pads_end or None,
             "auto_pad": self.auto_pad,
         }
 
@@ -169,6 +162,14 @@ class _Pool(Windowed):
     kernel: tuple[int, ...] = attribute(integers(1, per_axis=True))
     rounding_type: Rounding = attribute(_ROUNDING, Rounding.FLOOR)
 
+    def pool(self, inputs: Infos, context: Context) -> tuple[Pooling, Infos]:
+        """Return the pooling of the program, and its input."""
+        program, _ = self.build(inputs, context)
+        for step in program.steps:
+            if isinstance(step.operation, Pooling):
+                return step.operation, [program.infos[i] for i in step.inputs]
+        raise AssertionError("the program has a pooling")
+
 
 @kind("MaxPool", ("src",))
 class OneDNNMaxPool(_Pool):
@@ -179,6 +180,8 @@ class OneDNNMaxPool(_Pool):
     def program(self, program: Program) -> Sequence[Ref]:
         """Pool; more dilations than spatial axes are ignored."""
         data, windows = self.windows(program)
+        if program.follows_library:  # which combines its windows as the OpenVINO runtime does
+            program.context = program.context._replace(semantics=Semantics.OPENVINO)
         dilations = self.dilations
         spatial = program.rank(data) - 2
         if dilations and len(dilations) > spatial:
@@ -194,6 +197,11 @@ class OneDNNMaxPool(_Pool):
         )
         return (self.leave(program, found),)
 
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
+        """Compare the windows of padding alone."""
+        pool, infos = self.pool(inputs, context)
+        return pool.compare_semantics(infos, context)
+
 
 @kind("AvgPool", ("src",))
 class OneDNNAvgPool(_Pool):
@@ -201,15 +209,34 @@ class OneDNNAvgPool(_Pool):
 
     exclude_pad: bool = attribute(boolean())
 
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
+        """Compare the treatment of pads, which the library never counts if it rounds up."""
+        if self.exclude_pad or self.rounding_type is Rounding.FLOOR:
+            return None
+        pool, infos = self.pool(inputs, context)
+        shape = infos[0].shape
+        if not is_static(shape) or not any(
+            axis.pad_begin or axis.pad_end for axis in pool.geometry(static(shape)[2:])
+        ):
+            return None
+        kernel = math.prod(self.kernel)
+        return SemanticsDifference(
+            f"gives a window with padding the divisor {kernel}",
+            "the number of its elements in the data",
+            (kernel,),
+            ("elements in the data",),
+        )
+
     def program(self, program: Program) -> Sequence[Ref]:
         """Pool."""
         data, windows = self.windows(program)
+        rounds_up = self.rounding_type is Rounding.CEIL
         found = program.add(
             "AvgPool",
             data,
             version="opset1",
             kernel=self.kernel,
-            exclude_pad=self.exclude_pad,
+            exclude_pad=self.exclude_pad or (program.follows_library and rounds_up),
             rounding_type=self.rounding_type,
             **windows,
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
+from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import Rounding
 from deconv_ir.ir.operation import (
     Arrays,
@@ -20,7 +21,7 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.scratchpad import ScratchpadBudget
-from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, integer, integers, operation, result_type
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.numeric import lowest, narrow, np, widen, working_dtype
@@ -34,23 +35,38 @@ class _MaxPool(Pooling):
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return a function that computes the maxima."""
         windows, wide = self.windows(shape[2:]), working_dtype(dtype)
+        fills = self.follows_runtime(context)
         largest, _ = self.sliding(
             slide(np.maximum, lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes),
             shape, dtype, None,
         )  # fmt: skip
-        if not any(along.empty for along in windows) and dtype == wide:
+        if (not any(along.empty for along in windows) or not fills) and dtype == wide:
             return largest
 
         def pool(data: Array, out: Array | None) -> Array:
             result = largest(data, out)
-            self.fill_empty(result, windows)
+            self.fill_empty(result, windows, context)
             return narrow(result, dtype)
 
         return pool
 
-    def fill_empty(self, result: Array, windows: Sequence[Window]) -> None:
-        """Set windows without any element to the lowest finite number, as in OpenVINO."""
-        if result.dtype.kind == "f":
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
+        """Compare the results of windows of padding alone."""
+        shape, element_type = inputs[0].shape, inputs[0].element_type
+        if not is_static(shape) or (element_type is not None and not element_type.is_float):
+            return None
+        if not any(along.empty for along in self.windows(static(shape)[2:])):
+            return None
+        return SemanticsDifference(
+            "gives windows of padding alone -inf",
+            "the lowest finite number",
+            ("-inf",),
+            ("lowest finite number",),
+        )
+
+    def fill_empty(self, result: Array, windows: Sequence[Window], context: Context) -> None:
+        """Set windows without any element to the lowest finite number, as OpenVINO does."""
+        if result.dtype.kind == "f" and self.follows_runtime(context):
             for axis, along in enumerate(windows, 2):
                 for gap in along.empty:
                     result[(slice(None),) * axis + (gap,)] = np.finfo(result.dtype).min
@@ -125,7 +141,7 @@ class _MaxPoolWithIndices(_MaxPool):
             np.copyto(part, found, where=better)
             np.copyto(index[target], positions[source], where=better)
             untouched[target] = False
-        self.fill_empty(result, windows)
+        self.fill_empty(result, windows, context)
         axis = normalize_axis(self.axis, data.ndim)
         span = int(np.prod(data.shape[axis:]))
         if span:

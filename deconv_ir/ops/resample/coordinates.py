@@ -1,8 +1,7 @@
 """Interpolation along axes: the elements and weights of each output element.
 
 Every mode is separable: along each axis, an output element is a weighted sum
-of a few input elements.  Coordinates are computed in f32, as OpenVINO does, so that ties between
-two elements are resolved alike.
+of a few input elements.  The coordinates of weights are computed in f32, as OpenVINO does.
 
 Source: OpenVINO operation specifications, Interpolate-4 and Interpolate-11.
 """
@@ -10,6 +9,7 @@ Source: OpenVINO operation specifications, Interpolate-4 and Interpolate-11.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     """Index and weight of each element, ``[output, taps]`` both."""
 
 
-def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
+def coordinates(mode: str, scale: float, data: int, output: int, count: int | None = None) -> Array:
     """Return the position of each output element in the data, along one axis.
 
-    `scale` is output extent over data extent, or the scale that the model gives instead.
+    `scale` is output extent over data extent, or the scale that the model gives instead; `count`
+    is the number of elements that are wanted, by default all.
     """
-    at = np.arange(output, dtype=np.float32)
+    at = np.arange(output if count is None else count, dtype=np.float32)
     factor, half = np.float32(scale), np.float32(0.5)
     if mode == "asymmetric":
         return at / factor
@@ -35,14 +36,88 @@ def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
     if mode == "align_corners":
         if output == 1:
             return np.zeros(1, np.float32)
-        return at * np.float32(data - 1) / np.float32(output - 1)
+        return at * (np.float32(data - 1) / np.float32(output - 1))
     if mode == "pytorch_half_pixel" and output == 1:
         return np.zeros(1, np.float32)
     return (at + half) / factor - half
 
 
-def nearest(mode: str, at: Array, scale: float, data: int) -> Array:
-    """Return the index of the nearest element, by `nearest_mode`."""
+def first_nearest_difference(
+    coordinate_mode: str, mode: str, scale: float, data: int, output: int
+) -> tuple[int, int, int] | None:
+    """Return an output element, and the two elements of the data that are nearest.
+
+    The first is by exact coordinates, the second by those in f32.  None: they agree, as far as the
+    first million output elements show.
+    """
+    step = (data - 1) / max(1, output - 1) if coordinate_mode == "align_corners" else scale
+    if max(data, output) < 1 << 22 and step and math.frexp(step)[0] == 0.5:
+        return None  # products with powers of two, and quotients, are exact in f32
+    count = min(output, 1 << 20)
+    spec = nearest(coordinate_mode, mode, scale, data, output, count)
+    found = nearest_in_f32(coordinate_mode, mode, scale, data, output, count)
+    differing = np.flatnonzero(spec != found)
+    if not differing.size:
+        return None
+    at = int(differing[0])
+    return at, int(spec[at]), int(found[at])
+
+
+def _ratio(mode: str, scale: Fraction, data: int, output: int) -> tuple[int, int, int]:
+    """Return a, b and c: output element i is at ``(a*i + b) / c`` in the data."""
+    if mode == "align_corners":
+        return (data - 1, 0, output - 1) if output > 1 else (0, 0, 1)
+    if mode == "pytorch_half_pixel" and output == 1:
+        return 0, 0, 1
+    p, q = scale.numerator, scale.denominator
+    if mode == "asymmetric":
+        return q, 0, p
+    # (2*i + 1) / (2 * p / q), less 1/2 except for tf_half_pixel_for_nn
+    return 2 * q, q if mode == "tf_half_pixel_for_nn" else q - p, 2 * p
+
+
+def nearest(
+    coordinate_mode: str,
+    mode: str,
+    scale: float,
+    data: int,
+    output: int,
+    count: int | None = None,
+) -> Array:
+    """Return the index of the nearest element of each output element, along one axis.
+
+    Coordinates are exact: those of given extents are fractions, and a scale that the model gives
+    is the number that it stores.
+    """
+    exact = Fraction(output, data) if scale == output / data else Fraction(scale)
+    a, b, c = _ratio(coordinate_mode, exact, data, output)
+    fits = 2 * (a * output + abs(b) + c) < 1 << 62
+    dtype = np.dtype(np.int64 if fits else object)
+    at = np.arange(output if count is None else count).astype(dtype) * a + b
+    if mode == "round_prefer_floor":
+        index = -((c - 2 * at) // (2 * c))  # ceil(at - 1/2)
+    elif mode == "round_prefer_ceil":
+        index = (2 * at + c) // (2 * c)
+    elif mode == "floor":
+        index = at // c
+    elif mode == "ceil" or scale < 1:
+        index = -(-at // c)
+    else:  # truncated: what is below 0 is clipped
+        index = at // c
+    clipped: Array = np.clip(index, 0, data - 1).astype(np.intp)
+    return clipped
+
+
+def nearest_in_f32(
+    coordinate_mode: str,
+    mode: str,
+    scale: float,
+    data: int,
+    output: int,
+    count: int | None = None,
+) -> Array:
+    """Return what `nearest` returns, with coordinates in f32 as the OpenVINO runtime has them."""
+    at = coordinates(coordinate_mode, scale, data, output, count)
     if mode == "round_prefer_floor":
         index = np.ceil(at - np.float32(0.5))
     elif mode == "round_prefer_ceil":

@@ -11,6 +11,7 @@ from typing import ClassVar
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import NamedTuple, field
@@ -67,6 +68,10 @@ class _Interpolate(Operation, abc.ABC):
     def settings(self, rank: int) -> Settings:
         """Return the settings of the interpolation."""
 
+    def settings_in(self, context: Context, rank: int) -> Settings:
+        """Return the settings under the semantics of a context."""
+        return self.settings(rank)._replace(in_f32=self.follows_runtime(context))
+
     @abc.abstractmethod
     def request(self, inputs: Infos, rank: int | None) -> Request:
         """Check the inputs after the data, and return the extents or scales that they request."""
@@ -114,6 +119,36 @@ class _Interpolate(Operation, abc.ABC):
             return f"floor({shape[axis]} * {request.scales[position]}), with pads"
         return None
 
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
+        """Compare the nearest elements of each axis: the runtime rounds coordinates to f32."""
+        data = inputs[0].shape
+        if not is_static(data) or not _are_known(inputs[1:]):
+            return None
+        how, shape = self.settings(len(static(data))), static(data)
+        if how.mode is not Mode.NEAREST:
+            return None
+        output = self.infer(inputs, context)[0].shape
+        shape = tuple(x + sum(pads) for x, pads in zip(shape, self.pads(len(shape)), strict=True))
+        if not is_static(output) or 0 in (*shape, *static(output)):
+            return None
+        from deconv_ir.ops.resample.coordinates import first_nearest_difference
+
+        for axis, scale in sorted(self._scales(inputs, shape).items()):
+            x, y = shape[axis], static(output)[axis]
+            if scale == 1 and x == y:
+                continue
+            names = how.coordinates.value, how.nearest.value
+            found = first_nearest_difference(*names, scale, x, y)
+            if found is not None:
+                at, spec, runtime = found
+                return SemanticsDifference(
+                    f"gives element {at} of axis {axis} element {spec} of the data, of {x}",
+                    f"element {runtime}",
+                    (spec,),
+                    (runtime,),
+                )
+        return None
+
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write to an array unless the data may be the output."""
         data, result = inputs[0].shape, output.shape
@@ -125,17 +160,22 @@ class _Interpolate(Operation, abc.ABC):
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Compute the weights once, if sizes or scales are known."""
-        if any(known_integers(i) is None and i.reals is None for i in inputs[1:]):
+        if not _are_known(inputs[1:]):
             return super().bind(inputs, outputs, context)
         run = self._function(inputs, context)
         return lambda arrays, out: (run(arrays[0], out),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), shape = boxes, static(inputs[0].shape)
-        unknown = any(known_integers(i) is None and i.reals is None for i in inputs[1:])
-        if box is None or unknown or any(map(any, self.pads(len(shape)))) or 0 in shape:
+        if (
+            box is None
+            or not _are_known(inputs[1:])
+            or any(map(any, self.pads(len(shape))))
+            or 0 in shape
+        ):
             return super().tile(boxes, inputs, outputs, context)
-        how, scales = self.settings(len(shape)), self._scales(inputs, shape)
+        how = self.settings_in(context, len(shape))
+        scales = self._scales(inputs, shape)
         axes = taps_along(how, shape, static(outputs[0].shape), scales)
         spans, taps = list(box), []
         for axis, (index, *weights) in axes.items():
@@ -174,7 +214,7 @@ class _Interpolate(Operation, abc.ABC):
             shown = format_shape(shape)
             message = f"there is nothing to interpolate in {shown}"
             raise ShapeError(message, actual=shown, rule="interpolate")
-        how = self.settings(len(shape))
+        how = self.settings_in(context, len(shape))
         taps = taps_along(how, shape, output, self._scales(infos, shape))
         run = resampler(how, shape, output, taps, context.scratch_bytes)
         return (lambda data, out: run(np.pad(data, pads), out)) if any(map(any, pads)) else run
@@ -209,6 +249,10 @@ class InterpolateTile(Operation):
 
 def _actual(inputs: Arrays) -> Infos:
     return [TensorInfo(inputs[0].shape), *map(actual, inputs[1:])]
+
+
+def _are_known(infos: Infos) -> bool:
+    return all(known_integers(info) is not None or info.reals is not None for info in infos)
 
 
 def _padded(dim: Dim, pads: int) -> Dim:
@@ -345,7 +389,8 @@ class Interpolate1(_Interpolate):
     """Resampling along some axes.
 
     What the document leaves open is as OpenVINO does it, which turns this
-    version into version 4.
+    version into version 4.  Like OpenVINO it takes `axes` as a set: sizes are those of the axes in
+    ascending order.
     """
 
     axes: tuple[int, ...] = attribute(integers(0))
@@ -364,6 +409,6 @@ class Interpolate1(_Interpolate):
         sizes = _sizes_of(inputs[1], "target_spatial_shape")
         if rank is None:
             return Request(None, sizes)
-        axes = normalize_axes(self.axes, rank)
+        axes = tuple(sorted(normalize_axes(self.axes, rank)))
         _check_asked(len(axes), axis_count(inputs[1]), "sizes")
         return Request(axes, sizes)

@@ -60,6 +60,8 @@ class Settings(NamedTuple):
     nearest: Nearest
     antialias: bool
     cube_coeff: float
+    in_f32: bool = False
+    """Whether coordinates of `nearest` are rounded to f32, as the OpenVINO runtime does."""
 
 
 class _Cut(NamedTuple):
@@ -241,8 +243,8 @@ def _taps_of(how: Settings, scale: float, data: int, output: int, shrinks: bool)
     from deconv_ir.ops.resample import coordinates as resampling
 
     if how.mode is Mode.NEAREST:
-        at = resampling.coordinates(how.coordinates.value, scale, data, output)
-        return (resampling.nearest(how.nearest.value, at, scale, data),)
+        find = resampling.nearest_in_f32 if how.in_f32 else resampling.nearest
+        return (find(how.coordinates.value, how.nearest.value, scale, data, output),)
     return _taps(how, scale, scale if shrinks else 1.0, data, output)
 
 

@@ -137,12 +137,12 @@ function formulaPart(facts) {
 
 function padsPart(facts) {
   if (!facts.pads) return null;
-  const [spec, openvino] = facts.pads;
+  const [spec, runtime, name] = facts.pads;
   const shown = ([begin, end]) => html("code", {}, `begin ${begin.join(", ")}; end ${end.join(", ")}`);
-  const same = JSON.stringify(spec) === JSON.stringify(openvino);
-  return section("Pads", table(row("specification", shown(spec)), row("OpenVINO", shown(openvino))),
+  const same = JSON.stringify(spec) === JSON.stringify(runtime);
+  return section("Pads", table(row("specification", shown(spec)), row(name, shown(runtime))),
     same ? null : html("p", { class: "wrong" },
-      `The two semantics differ; this page uses ${data.semantics}.`));
+      `The semantics differ; this page uses ${data.semantics}.`));
 }
 
 function reachPart(layer) {

@@ -245,7 +245,7 @@ def test_an_ir_of_a_graph_computes_the_same(name: str, tmp_path: Path) -> None:
     if name == "gradient":  # oneDNN infers its extents, whatever is declared
         operations[0]["outputs"][0]["shape"] = []
         data = as_bytes(*operations)
-    model = deconv_ir.load(data)
+    model = deconv_ir.load(data, warn=False)  # pads that the library clamps are reported
     to_openvino(data, tmp_path / "model.xml")
     again = deconv_ir.load(tmp_path / "model.xml")
     assert list(again.inputs) == list(model.inputs)

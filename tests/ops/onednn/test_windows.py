@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,7 @@ from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
 from onednn_oracle import close, floats, gather, last, run, scatter
 
 import deconv_ir
-from deconv_ir.formats.conversion import to_openvino
-from deconv_ir.linter.engine import check_bytes, check_file
+from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import choose
 
 
@@ -214,71 +211,100 @@ def test_pooling(layout: str) -> None:
         close(found, result)
 
 
-@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+@pytest.mark.parametrize("attribute", ["pads_begin", "pads_end"])
 @pytest.mark.parametrize(
-    ("begin", "end"), [([1, -2], [-1, 1]), ([0, 0], [-1, -1]), ([-1, 1], [0, 0])]
-)
-@pytest.mark.parametrize("kind", ["Convolution", "MaxPool", "AvgPool"])
-def test_negative_pads_cut_data_off(
-    kind: str, begin: Any, end: Any, layout: str, tmp_path: Path
-) -> None:
-    """Public files contain them; an IR of the graph does not have negative pads."""
-    x, weights = floats(2, 3, 8, 9), floats(4, 3, 3, 2)
-    turn = last if layout == "NXC" else np.asarray
-    kernel, strides = weights.shape[2:], [2, 1]
-    extents = [
-        (n + p + q - k) // s + 1
-        for n, p, q, k, s in zip(x.shape[2:], begin, end, kernel, strides, strict=True)
-    ]
-    padded = np.pad(x.astype(float), [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=np.nan)
-    parts = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))
-    first = [1 - p for p in begin]
-    found_at = tuple(
-        slice(f, f + s * (y - 1) + 1, s) for f, s, y in zip(first, strides, extents, strict=True)
-    )
-    parts = parts[(..., *found_at, slice(None), slice(None))]
-    attributes: dict[str, Any] = windows(strides, begin, end, data_format=layout)
-    inputs = [tensor(0, turn(x).shape)]
-    if kind == "Convolution":
-        wanted = np.einsum("ncyxhw,ochw->noyx", np.nan_to_num(parts), weights)
-        inputs.append(tensor(1, weights.shape))
-        attributes["weights_format"] = "OIX"
-    else:
-        wanted = np.nanmax(parts, (4, 5)) if kind == "MaxPool" else np.nanmean(parts, (4, 5))
-        attributes |= {"kernel": list(kernel)}
-        attributes.pop("groups")
-    if kind == "AvgPool":
-        attributes |= {"exclude_pad": True}
-        attributes.pop("dilations")
-    graph = op(0, kind, inputs, [tensor(2, turn(wanted).shape)], **attributes)
-    arrays = [turn(x), weights][: len(inputs)]
-    (found,) = run(graph, arrays=arrays)
-    close(found, turn(wanted))
-    to_openvino(as_bytes(graph), tmp_path / "model.xml")
-    assert not re.search(r'pads_(begin|end)="[^"]*-', (tmp_path / "model.xml").read_text())
-    (again,) = deconv_ir.load(tmp_path / "model.xml", strict=True).run(arrays).values()
-    close(again, turn(wanted))
+    "kind",
+    [
+        "Convolution", "MaxPool", "AvgPool", "ConvTranspose", "ConvolutionBackwardData",
+        "ConvTransposeBackwardData", "ConvolutionBackwardWeights",
+    ],
+)  # fmt: skip
+def test_negative_pads_are_an_error(kind: str, attribute: str) -> None:
+    """The library refuses them: check_pads in op_def_constraint.cpp of oneDNN."""
+    attributes: dict[str, Any] = windows([1], [0], [0], weights_format="OIX") | {attribute: [-1]}
+    if kind.endswith("Pool"):
+        attributes |= {"kernel": [2], "exclude_pad": True}
+    inputs = [tensor(0, [1, 2, 5]), tensor(1, [2, 2, 2])][: 1 if kind.endswith("Pool") else 2]
+    graph = as_bytes(op(0, kind, inputs, [tensor(2, [1, 2, 5])], **attributes))
+    with pytest.raises(deconv_ir.DeconvError, match=rf"{kind}.*{attribute}.*-1"):
+        deconv_ir.load(graph, warn=False)
+    findings = check_bytes(graph, "g.json", choose()).findings
+    assert any(f.severity.value == "error" and attribute in f.message for f in findings)
 
 
-@pytest.mark.parametrize(("begin", "end"), [([-1], [0]), ([0], [-1]), ([-2], [-3]), ([1], [-2])])
-@pytest.mark.parametrize("kind", ["ConvTranspose", "ConvolutionBackwardData"])
-def test_negative_pads_extend_transposed_convolutions(
-    kind: str, begin: Any, end: Any, tmp_path: Path
+LIBRARY = [
+    # By hand, of x = 1, 2, 3: full = 1 10 22 20 43 30 60 with stride 2 and w = 1, 10, 20.
+    ("ConvolutionBackwardData", "SAME_UPPER", [1, 10, 20], 6, [10, 22, 20, 43, 30, 60],
+     [1, 10, 22, 20, 43, 30]),
+    ("ConvolutionBackwardData", "SAME_LOWER", [1, 10, 20], 6, [1, 10, 22, 20, 43, 30],
+     [10, 22, 20, 43, 30, 60]),
+    # dst is no multiple of the stride: total = 3 - 1.
+    ("ConvolutionBackwardData", "SAME_UPPER", [1, 10, 20], 5, [10, 22, 20, 43, 30],
+     [10, 22, 20, 43, 30]),
+    # A kernel smaller than the stride: the documents' total is -1, the library's 0.
+    ("ConvolutionBackwardData", "SAME_UPPER", [1], 6, [1, 0, 2, 0, 3, 0], [1, 0, 2, 0, 3, 0]),
+    ("ConvolutionBackwardData", "SAME_LOWER", [1], 6, [0, 1, 0, 2, 0, 3], [1, 0, 2, 0, 3, 0]),
+    ("ConvTranspose", "SAME_UPPER", [1, 10, 20], 6, [1, 10, 22, 20, 43, 30],
+     [1, 10, 22, 20, 43, 30]),
+    ("ConvTranspose", "SAME_UPPER", [1], 6, [0, 1, 0, 2, 0, 3], [1, 0, 2, 0, 3, 0]),
+    ("ConvTranspose", "SAME_LOWER", [1], 6, [1, 0, 2, 0, 3, 0], [1, 0, 2, 0, 3, 0]),
+    ("ConvTranspose", "SAME_UPPER", [1], None, [0, 1, 0, 2, 0, 3], [1, 0, 2, 0, 3]),
+    ("ConvTranspose", "VALID", [1], 5, [1, 0, 2, 0, 3], [1, 0, 2, 0, 3]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "pad", "w", "extent", "spec", "library"), LIBRARY)
+def test_pads_of_the_library(
+    kind: str, pad: str, w: list[float], extent: int | None, spec: Any, library: Any
 ) -> None:
-    """The output is extended by zeros, which an IR of the graph states by Pad or output_padding."""
-    x, weights = floats(2, 4, 5), floats(4, 3, 2)
-    extents = [2 * 4 + 2 - begin[0] - end[0]]
-    wanted = scatter(x.astype(float), weights, [2], begin, extents)
-    layout = "IOX" if kind == "ConvTranspose" else "OIX"
-    attributes = windows([2], begin, end, weights_format=layout)
+    """oneDNN 3.2, compiled; infer_auto_pad in shape_infer.cpp.  Each difference is reported."""
+    layout = {"weights_format": "IOX" if kind == "ConvTranspose" else "OIX"}
+    attributes = windows([2], [0], [0], **layout) | {"auto_pad": pad}
+    x, weights = np.array([[[1, 2, 3]]], np.float32), np.array([[w]], np.float32)
+    output = [] if extent is None else [1, 1, extent]
     tensors = [tensor(0, x.shape), tensor(1, weights.shape)]
-    graph = as_bytes(op(0, kind, tensors, [tensor(2, wanted.shape)], **attributes))
-    assert not check_bytes(graph, "g.json", choose()).findings
-    to_openvino(graph, tmp_path / "model.xml")
-    for model in (graph, tmp_path / "model.xml"):
-        (found,) = deconv_ir.load(model, strict=True).run([x, weights]).values()
-        close(found, wanted)
-    assert not check_file(tmp_path / "model.xml", choose()).findings
+    graph = as_bytes(op(0, kind, tensors, [tensor(2, output)], **attributes))
+    for semantics, wanted in (("spec", spec), ("openvino", spec), ("onednn", library)):
+        model = deconv_ir.load(graph, semantics=semantics, warn=False)
+        (found,) = model.run([x, weights]).values()
+        assert found.ravel().tolist() == wanted, semantics
+        reported = [f for f in model.findings if f.rule == "profiles-differ"]
+        assert bool(reported) == (spec != library)
+        used = "onednn" if semantics == "onednn" else "spec"
+        assert all(f"the oneDNN library {p}" in f.message for f in reported for p in ("0", "1")
+                   if f.actual[0] == int(p))  # fmt: skip
+        assert all(f.message.endswith(f"this run uses {used}") for f in reported)
+    findings = check_bytes(graph, "g.json", choose(severity="info")).findings
+    assert [f.rule for f in findings if f.rule == "profiles-differ"] == ["profiles-differ"] * (
+        spec != library
+    )
+
+
+POOLED = [
+    # Two elements of 4 and 8 between pads: the library never counts pads if it rounds up
+    # (create_desc of the pooling in oneDNN's graph backend: `exclude_pad || adj_pad`).
+    ("AvgPool", {"exclude_pad": False, "rounding_type": "ceil"}, [2, 6, 4], [4, 6, 8]),
+    ("AvgPool", {"exclude_pad": False, "rounding_type": "floor"}, [2, 6, 4], [2, 6, 4]),
+    ("AvgPool", {"exclude_pad": True, "rounding_type": "ceil"}, [4, 6, 8], [4, 6, 8]),
+    ("MaxPool", {"rounding_type": "ceil"}, [4, 8, 8], [4, 8, 8]),
+    # Pads of 2 on both sides: the first and the last window see padding alone.
+    ("MaxPool", {"pads_begin": [2], "pads_end": [2]}, [-np.inf, 4, 8, 8, -np.inf],
+     [np.finfo(np.float32).min, 4, 8, 8, np.finfo(np.float32).min]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "attributes", "spec", "library"), POOLED)
+def test_pooling_of_the_library(kind: str, attributes: Any, spec: Any, library: Any) -> None:
+    base = windows([1], [1], [1], kernel=[2]) | attributes
+    for name in ("groups", *(["dilations"] if kind == "AvgPool" else [])):
+        base.pop(name)
+    x = np.array([[[4, 8]]], np.float32)
+    graph = as_bytes(op(0, kind, [tensor(0, x.shape)], [tensor(1, [1, 1, len(spec)])], **base))
+    for semantics, wanted in (("spec", spec), ("openvino", spec), ("onednn", library)):
+        model = deconv_ir.load(graph, semantics=semantics, warn=False)
+        (found,) = model.run([x]).values()
+        assert found.ravel().tolist() == list(map(float, wanted)), semantics
+        assert [f.rule for f in model.findings] == ["profiles-differ"] * (spec != library)
 
 
 @pytest.mark.parametrize("rank", [1, 2])

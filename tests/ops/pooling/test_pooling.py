@@ -7,6 +7,11 @@ import math
 import numpy as np
 import pytest
 import scipy.ndimage
+from operation_forms import make
+
+from deconv_ir import Semantics
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.operation import Context, TensorInfo
 
 RNG = np.random.default_rng(0)
 
@@ -66,3 +71,39 @@ def test_adaptive_pools_of_many_positions_pool_each_window_once(run) -> None:
     greatest, where = run("AdaptiveMaxPool-8", data, [3])
     assert greatest.tolist() == [[[1, 3, 3]]]
     assert where.tolist() == [[[0, 1, 1]]]
+
+
+ALONE = [
+    # Windows of 2 over 5 elements, by hand: what is not data is -inf (MaxPool-1, -8 and -14).
+    ({"pads_begin": "2", "strides": "2"}, [None, 2, 4]),
+    ({"pads_end": "4", "strides": "2"}, [2, 4, 5, None]),
+    # A window that rounding up adds, and that begins behind the data.
+    ({"kernel": "1", "strides": "3", "pads_end": "1", "rounding_type": "ceil"}, [1, 4, None]),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("kind", ["MaxPool-1", "MaxPool-8", "MaxPool-14"])
+@pytest.mark.parametrize(("attributes", "expected"), ALONE)
+def test_a_window_of_padding_alone(kind: str, attributes, expected, dtype) -> None:
+    """-inf by the documents, the lowest finite number in the runtime; the layer is reported."""
+    written = {"kernel": "2", "pads_begin": "0", "pads_end": "0"} | attributes
+    layer = make(kind, **written)
+    data = np.arange(1, 6).astype(dtype).reshape(1, 1, 5)
+    floats = data.dtype.kind == "f"
+    for semantics in Semantics:
+        lowest = np.finfo(dtype).min if floats else np.iinfo(dtype).min
+        if floats and semantics is not Semantics.OPENVINO:
+            lowest = -np.inf
+        found, *where = layer.execute([data], Context(semantics))
+        wanted = [lowest if value is None else value for value in expected]
+        assert found.ravel().tolist() == wanted
+        assert all(index.shape == found.shape for index in where)
+    info = TensorInfo(data.shape, parse_element_type("f32" if floats else "i32"))
+    assert (layer.compare_semantics([info], Context()) is not None) == floats
+
+
+def test_windows_that_all_meet_data_are_not_reported() -> None:
+    layer = make("MaxPool-8", kernel="2", strides="2", pads_begin="1", pads_end="1")
+    info = TensorInfo((1, 1, 5), parse_element_type("f32"))
+    assert layer.compare_semantics([info], Context()) is None
