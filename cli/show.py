@@ -44,6 +44,7 @@ def command(**options: Any) -> int:
     form = request.form or _form_of(output)
     target = output or f"{'model' if model == STREAM else Path(model).stem}.{form}"
     from deconv_ir.errors import utf_8
+    from deconv_ir.formats import other_kind
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
     from deconv_ir.view.linted_file import read_linted_file
@@ -63,6 +64,9 @@ def command(**options: Any) -> int:
     if form != "html" and request.runs:
         raise Mistake(f"--format {form} draws the graph alone (--format html has the tensors)")
     data, name = read_model(model, request.limits)
+    other = other_kind(data, name)
+    if other is not None:
+        raise other
     chosen = choose(severity=request.severity, semantics=request.semantics)
     linted = read_linted_file(data, name, chosen, beside, request.limits)
     extras: dict[str, Any] = {}

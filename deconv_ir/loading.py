@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.formats.openvino_xml import Weights
-from deconv_ir.formats.reading import Readable, is_onednn, open_weights, read_graph
+from deconv_ir.formats.openvino_xml import Weights, version10
+from deconv_ir.formats.reading import Readable, is_onednn, read_graph, with_weights
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.findings import IRWarning
 from deconv_ir.ir.options import Accuracy, Semantics
@@ -88,15 +88,15 @@ def load(
     >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
     """
     chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
-    graph = read_graph(path, limits, overrides)
-    model = Model(
-        graph,
-        open_weights(graph, graph.file, weights),
-        chosen,
-        scratch_bytes,
-        memory_limit,
-        algorithms,
-    )
+    graph, opened = with_weights(read_graph(path, limits, overrides), weights)
+    settings = chosen, scratch_bytes, memory_limit, algorithms
+    model = Model(graph, opened, *settings)
+    if graph.ir_version == version10.VERSION:
+        changed = version10.compare_types(graph, model.inputs, model.outputs)
+        if changed is not None and chosen is Semantics.OPENVINO:
+            model = Model(version10.change_types(graph, model.outputs), opened, *settings)
+        elif changed is not None:
+            model.findings = (*model.findings, changed)
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):
             raise ShapeError(

@@ -15,7 +15,7 @@ from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
-from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
+from deconv_ir.formats.openvino_xml import Weights
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, bounds
@@ -456,7 +456,7 @@ class Model(Tileable):
     def weights_file(self) -> str | None:
         """Path of the weights file; None without weights, and for weights given as bytes."""
         weights = self.context.weights
-        if isinstance(weights, Weights) and not isinstance(weights, WeightsInMemory):
+        if isinstance(weights, Weights) and weights.descriptor is not None:
             return weights.path
         return None
 

@@ -13,6 +13,12 @@ from click.testing import CliRunner, Result
 
 from deconv_ir.ir.dtypes import from_numpy, parse_element_type
 
+LFS_POINTER = (
+    b"version https://git-lfs.github.com/spec/v1\n"
+    b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+)
+"""A file that Git LFS left in place of its content."""
+
 Out = tuple[int, int]
 """Layer id, output port id."""
 

@@ -171,7 +171,7 @@ def test_a_new_version_of_an_operation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "version", "hint"),
-    [("TanH", "opset1", "did you mean 'Tanh'?"), ("Tahn", "opset1", "did you mean 'Tanh'?"),
+    [("Tenh", "opset1", "did you mean 'Tanh'?"), ("Tahn", "opset1", "did you mean 'Tanh'?"),
      ("Convlution", "opset1", "did you mean 'Convolu"),
      ("Tahn", "extension", None), ("Frobnicate", "opset1", None), ("Proposal", "opset4", None)],
 )  # fmt: skip
@@ -208,12 +208,12 @@ def test_an_operation_without_a_rule_or_execution_says_so() -> None:
 def test_several_misspelt_operations(tmp_path: Path) -> None:
     ir = IR()
     x = ir.parameter("x", "2")
-    for kind in ("TanH", "Xyzzy"):
+    for kind in ("Tenh", "Xyzzy"):
         x = ir.layer(kind, [x], outputs=("2",))
     ir.result(x)
     with pytest.raises(deconv_ir.UnsupportedError) as caught:
         deconv_ir.load(ir.save(tmp_path)).run(np.ones(2, np.float32))
-    assert "TanH (version opset1) x1 (did you mean 'Tanh'?): 'layer1'" in str(caught.value)
+    assert "Tenh (version opset1) x1 (did you mean 'Tanh'?): 'layer1'" in str(caught.value)
     assert "Xyzzy (version opset1) x1: 'layer2'" in str(caught.value)
 
 

@@ -32,11 +32,18 @@ _DRAWN_AT_ONCE = 1 << 16
 
 
 def fit(
-    given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: Cast
+    given: ArrayLike,
+    name: str,
+    shape: Shape,
+    element_type: ElementType | None,
+    *,
+    cast: Cast,
+    narrow: bool = False,
 ) -> Array:
     """Return an array in the form of a model's input `name`; see `casting.convert`.
 
-    An `element_type` of None accepts any type.
+    An `element_type` of None accepts any type.  With `narrow`, f32 arrays are accepted for f16,
+    and rounded.
     """
     array = foreign.as_array(given, f"input {name!r}")
     if not compatible(array.shape, shape):
@@ -60,6 +67,8 @@ def fit(
     raw = array.dtype.kind == "V" and array.dtype.names is None and not is_extension(array.dtype)
     if raw and is_extension(wanted) and array.dtype.itemsize == wanted.itemsize:
         return array.view(wanted)  # the stored form of a type that NumPy lacks
+    if narrow and narrows(array.dtype, wanted):
+        return convert(array, element_type, name=name, wrap=True)
     castable = _kind(array.dtype) != "?" and _kind(wanted) != "?"
     if cast and castable:
         return convert(array, element_type, name=name, wrap=cast == "wrap")
@@ -71,6 +80,11 @@ def fit(
         hint="cast=True converts it" if castable else None,
         rule="input-type",
     )
+
+
+def narrows(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether an array of f32 is given for f16."""
+    return found == np.float32 and wanted == np.float16
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

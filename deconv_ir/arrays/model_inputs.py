@@ -80,9 +80,12 @@ class ModelInputs:
             raise InputError(f"no array for input {_listed(missing)}", file=self.graph.file)
         bound = {}
         fit = _fitting().fit
+        narrow = self.graph.ir_version == 10  # OpenVINO takes f32 for f16 there
         for position, (name, port) in enumerate(self.ports.items()):
             try:
-                fitted = fit(given[position], name, port.shape, port.element_type, cast=cast)
+                fitted = fit(
+                    given[position], name, port.shape, port.element_type, cast=cast, narrow=narrow
+                )
             except DeconvError as error:
                 error.locate(file=self.graph.file)
                 raise

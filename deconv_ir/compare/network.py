@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
-from deconv_ir.formats.reading import open_weights, read_model
+from deconv_ir.formats.reading import read_model, with_weights
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers
 from deconv_ir.ir.operation import Context
@@ -166,5 +166,5 @@ def open_network(given: Comparable, semantics: Semantics | str = Semantics.SPEC)
     for problem in (*problems, *(graph.topology.problems if graph else ())):
         raise problem
     assert graph is not None, "no graph without a problem"
-    weights = open_weights(graph, graph.file, None)
+    graph, weights = with_weights(graph, None)
     return Network(graph, Context(Semantics.of(semantics), weights))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import InputError
+from deconv_ir.errors import InputError, IRError
 from deconv_ir.formats.files import is_json
+from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.limits import Limits
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ def read_document(
     InputError
         `overrides` are given, and the format does not support them.
     """
+    other = other_kind(data, file)
+    if other is not None:
+        from deconv_ir.formats.openvino_xml.document import Document
+
+        document = Document(file)
+        document.problems.append(other)
+        return document
     if is_json(data, file):
         from deconv_ir.formats.onednn_json import reader
 
@@ -33,3 +41,18 @@ def read_document(
     from deconv_ir.formats.openvino_xml import entry
 
     return entry.read_document(data, file, limits)
+
+
+def other_kind(data: bytes, file: str | None) -> IRError | None:
+    """Return the error for a file of another kind than a model, such as ONNX; None if it may be."""
+    kind = recognise(data[:START], file)
+    if kind is None or _is_text(data):
+        return None
+    message = f"the file is {kind.what}, not a model"
+    return IRError(message, file=file, line=1, rule="xml", hint=kind.hint_for(file))
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether a file begins like XML or JSON, in any encoding."""
+    start = data[:START].lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").lower()
+    return start[:1] in (b"<", b"{", b"[") and not start.startswith((b"<!doctype html", b"<html"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.files import output_errors, replace_file
-from deconv_ir.formats.reading import Readable, is_onednn, open_weights, read_graph
+from deconv_ir.formats.reading import Readable, is_onednn, read_graph, with_weights
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.operation import Context
@@ -64,8 +64,8 @@ def to_onednn(
     """
     from deconv_ir.formats.onednn_json.to_onednn import express
 
-    graph = _read(model, limits, onednn=False)
-    context = Context(weights=open_weights(graph, graph.file, weights))
+    graph, opened = with_weights(_read(model, limits, onednn=False), weights)
+    context = Context(weights=opened)
     text, constants = express(graph, context)
     path = Path(target)
     written = _beside(path, ".npz", _archive(constants) if constants else b"")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.files import open_regular, output_errors, replace_file
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.formats.recognise import START, recognise
+from deconv_ir.ir.dtypes import BF16, F8E5M2, Array
 from deconv_ir.ir.shapes import element_count, size_problem
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 1 << 20
-_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
+_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 """Version of the format -> size of its header length field in bytes."""
 _MAX_HEADER = 10_000
 """NumPy's own default."""
@@ -79,7 +80,10 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     if not start:
         raise InputError("not a .npy file: it is empty", file=name)
     if start[: len(npy.MAGIC_PREFIX)] != npy.MAGIC_PREFIX or len(start) < npy.MAGIC_LEN:
-        raise InputError("not a .npy file: the magic bytes are missing", file=name)
+        kind = recognise(start + stream.read(START - len(start)), name)
+        if kind is None:
+            raise InputError("not a .npy file: the magic bytes are missing", file=name)
+        raise InputError(f"not a .npy file: it is {kind.what}", file=name, hint=kind.hint_for(name))
     major, minor = start[-2:]
     if (major, minor) not in _LENGTH_BYTES:
         raise InputError(f"version {major}.{minor} of the .npy format is not supported", file=name)
@@ -90,6 +94,8 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
         raise InputError(message, file=name, expected=f"<= {_MAX_HEADER}", actual=size)
     # Python 2 writes long integers with a suffix L.
     text = re.sub(rb"(?<=\d)L\b", b"", _read_exactly(stream, size, name))
+    # ml_dtypes declares this type as a float of one byte, which NumPy writes but does not read.
+    text, small_float = re.subn(rb"('descr': *)'[<|=>]f1'", rb"\1'|V1'", text)
     header = io.BytesIO(len(text).to_bytes(len(length), "little") + text)
     reader = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     try:
@@ -100,7 +106,11 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if b"'float" in text or b"'bfloat" in text:
+                BF16.numpy()  # imports ml_dtypes, whose types NumPy then knows by name
             shape, fortran, dtype = reader(header)
+        if small_float:
+            dtype = F8E5M2.numpy()
     except Exception as error:  # a literal can be wrong in any way
         # NumPy raises ValueErrors for bad files; other errors come from its internals.
         reason = f": {error}".partition("\n")[0][:200] if isinstance(error, ValueError) else ""

@@ -11,6 +11,7 @@ from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.formats import read_document
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.formats.openvino_xml.entry import read_file
+from deconv_ir.formats.openvino_xml.weights import weights_problem
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer, locating
 from deconv_ir.limits import Limits
@@ -76,6 +77,16 @@ def _as_path(name: str, given: object) -> str:
     return path
 
 
+def with_weights(graph: Graph, weights: Readable | None) -> tuple[Graph, Weights | None]:
+    """Open the weights file of a graph; return both, with the layers of a `<pre-process>`."""
+    opened = open_weights(graph, graph.file, weights)
+    if not any(info.tag == "pre-process" for info in graph.extras):
+        return graph, opened
+    from deconv_ir.formats.openvino_xml import pre_process
+
+    return pre_process.apply(graph, opened)
+
+
 def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> Weights | None:
     """Open the weights file, and check that every constant is in it.
 
@@ -106,6 +117,17 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
                 )
             return None
         opened = Weights(beside)
+    filled = [c for c in constants if _bytes_of(c, graph)]
+    problem = weights_problem(opened) if filled else None
+    if problem is not None:
+        raise WeightsError(
+            f"the model has constants, but {opened.name}: {problem}",
+            file=graph.file,
+            line=filled[0].line,
+            layer=filled[0].label,
+            hint="weights names another file" if weights is None else None,
+            rule="weights-missing",
+        )
     for layer in constants:
         operation = layer.operation
         assert isinstance(operation, Const)

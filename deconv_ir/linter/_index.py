@@ -25,6 +25,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR113", "useless-suppression", WARNING, ("suppression",), (), None, False),
     ("IR114", "refused-by-openvino", ERROR, ("openvino-form",), (), "versions_without_opset", False),
     ("IR115", "execution-graph", ERROR, ("execution-graph",), (), None, False),
+    ("IR116", "invalid-pre-process", ERROR, ("pre-process",), (), None, False),
     ("IR201", "duplicate-layer-id", ERROR, ("duplicate-layer-id",), (), None, False),
     ("IR202", "duplicate-layer-name", WARNING, (), (), "has_repeated_names", False),
     ("IR203", "edge-to-missing-layer", ERROR, ("edge-to-missing-layer",), (), None, False),

@@ -37,11 +37,6 @@ MAX_SHOWN = 1000
 """Maximum number of characters of a line that are kept."""
 
 
-LFS = b"version https://git-lfs.github.com/spec/"
-LFS_BYTES = 1024
-"""Prefix and maximum length of a Git LFS pointer in place of a file."""
-
-
 class Result(Record):
     """The result of checking one file."""
 
@@ -291,6 +286,7 @@ def _open_weights(
     """Open the .bin; report an error if constants need it and it cannot be read."""
     filled = next((i for i, layer in enumerate(graph.layers) if _is_filled(layer)), None)
     if path is not None and (filled is not None or os.path.exists(path)):
+        from deconv_ir.formats.openvino_xml.weights import weights_problem
         from deconv_ir.linter.weights import WeightsView
 
         try:
@@ -298,9 +294,10 @@ def _open_weights(
         except WeightsError as error:
             problem = error.message
         else:
-            if len(view) > LFS_BYTES or not bytes(view.read(0, len(view))).startswith(LFS):
+            found = weights_problem(view)
+            if found is None:
                 return view
-            problem = "it is a Git LFS pointer; 'git lfs pull' fetches the content"
+            problem = found
     else:
         problem = "no weights file was given"
     if filled is not None:

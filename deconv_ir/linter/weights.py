@@ -25,6 +25,11 @@ class WeightsView:
         return len(self._weights)
 
     @property
+    def path(self) -> str:
+        """Path of the file."""
+        return self._weights.path
+
+    @property
     def name(self) -> str:
         """Name of the file, without its folder."""
         return self._weights.name

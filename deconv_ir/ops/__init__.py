@@ -6,13 +6,17 @@ files.
 
 from __future__ import annotations
 
+import functools
 import importlib
 
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops._index import MODULES
 from deconv_ir.ops.base import REGISTRY
 
-__all__ = ["all_operations", "find_operation"]
+__all__ = ["all_operations", "find_operation", "standard_type"]
+
+_EXACT = ("Const", "Result")
+"""Types that OpenVINO's reader compares as they are written."""
 
 
 def find_operation(kind: str, version: str | None = None) -> type[Operation] | None:
@@ -54,6 +58,28 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
     wanted = _opset_number(version)
     older = [v for v in versions if 0 <= _opset_number(v) <= wanted]
     return versions[max(older, key=_opset_number)] if older else None
+
+
+def standard_type(kind: str, version: str | None = None) -> str:
+    """Return a layer's type in the case in which it is registered.
+
+    Like OpenVINO's reader, types of opsets are found in any case: Model Optimizer wrote ``Relu``
+    and ``ELU``.
+
+    Examples
+    --------
+    >>> from deconv_ir.ops import standard_type
+    >>> standard_type("relu", "opset1"), standard_type("relu", "extension")
+    ('ReLU', 'relu')
+    """
+    if kind in MODULES or kind in REGISTRY or not (version or "opset").startswith("opset"):
+        return kind
+    return _types_by_lower_case().get(kind.lower(), kind)
+
+
+@functools.cache
+def _types_by_lower_case() -> dict[str, str]:
+    return {kind.lower(): kind for kind in MODULES if kind not in _EXACT}
 
 
 def _opset_number(version: str) -> int:

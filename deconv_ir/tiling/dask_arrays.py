@@ -39,7 +39,7 @@ def map_dask(
     run = model.tiled(shapes, output=output)
     asked = _asked(run, tile)
     for name, one in given.items():
-        if one.dtype != run.dtype_of(name):
+        if one.dtype.newbyteorder("=") != run.dtype_of(name):
             raise InputError(
                 f"input {name!r} takes {run.dtype_of(name).name}, found {one.dtype.name}",
                 file=run.graph.file,

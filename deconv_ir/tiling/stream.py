@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from deconv_ir.arrays.fitting import narrows
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.execute.memory import available_bytes, format_bytes
 from deconv_ir.formats.volumes import Volume
@@ -106,7 +109,12 @@ class FileReader:
 
     def __call__(self, name: str, box: Box) -> Array:
         """Read a box."""
-        return self._inputs[name].read(box).view(self._dtypes[name])
+        data = self._inputs[name].read(box)
+        native = data.astype(data.dtype.newbyteorder("="), copy=False)
+        if narrows(native.dtype, self._dtypes[name]):
+            with np.errstate(over="ignore"):
+                return native.astype(self._dtypes[name])
+        return native.view(self._dtypes[name])
 
 
 class Stream:
@@ -149,10 +157,11 @@ def check_types(run: TiledRun, inputs: Mapping[str, Volume]) -> None:
     if missing:
         names = ", ".join(map(repr, missing))
         raise InputError(f"no array for input {names}", file=run.graph.file)
+    narrow = run.graph.ir_version == 10  # as in `Model.run`
     for name in needed:
-        dtype, found = run.dtype_of(name), inputs[name].dtype
+        dtype, found = run.dtype_of(name), inputs[name].dtype.newbyteorder("=")
         raw = found.kind == "V" and found.itemsize == dtype.itemsize
-        if found != dtype and not raw:
+        if found != dtype and not raw and not (narrow and narrows(found, dtype)):
             raise InputError(
                 f"input {name!r} takes {dtype.name}, found {found.name}",
                 file=inputs[name].path,

@@ -63,7 +63,7 @@ def test_a_misspelt_operation_gets_its_suggestion(
     arguments: tuple[str, ...], code: int, tmp_path: Path
 ) -> None:
     ir = IR()
-    ir.result(ir.layer("TanH", [ir.parameter("x", "2")], outputs=("2",)))
+    ir.result(ir.layer("Tenh", [ir.parameter("x", "2")], outputs=("2",)))
     ir.save(tmp_path)
     done = run(*arguments, "model.xml", cwd=tmp_path)
     assert done.returncode == code

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support import LFS_POINTER
 
 from deconv_ir import DeconvError, InputError, OutputError
 from deconv_ir.formats import npy
@@ -37,7 +40,7 @@ def dictionary(descr: str = "'<f4'", order: str = "False", shape: str = "(2,)") 
     ],
     ids=["plain", "fortran", "big-endian", "scalar", "empty", "bool"],
 )
-@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
 def test_round_trip(array: np.ndarray, version: tuple[int, int], tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     with path.open("wb") as stream:
@@ -50,11 +53,31 @@ def test_round_trip(array: np.ndarray, version: tuple[int, int], tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("descr", "name"),
+    [
+        ("'<f1'", "float8_e5m2"),  # as numpy.save writes it, and numpy.load refuses it
+        ("'<V2'", "void16"),
+        ("'bfloat16'", "bfloat16"),
+        ("'float8_e4m3fn'", "float8_e4m3fn"),
+    ],
+)
+def test_types_of_ml_dtypes(descr: str, name: str, tmp_path: Path) -> None:
+    """NumPy's header of each form, in a process that has not imported ml_dtypes."""
+    path = tmp_path / "a.npy"
+    path.write_bytes(header(dictionary(descr)) + bytes(range(4)))
+    code = f"from deconv_ir.formats import npy; print(npy.read({str(path)!r}).dtype.name)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == name
+
+
+@pytest.mark.parametrize(
     ("data", "words"),
     [
         (b"", "not a .npy file"),
         (b"\x93NUMPY", "not a .npy file"),
-        (b"PK\x03\x04" + bytes(40), "not a .npy file"),
+        (b"PK\x03\x04" + bytes(40), "not a .npy file: it is a zip archive"),
+        (b"\x89PNG\r\n\x1a\n", "not a .npy file: it is a PNG image"),
+        (LFS_POINTER, "it is a Git LFS pointer ('git lfs pull' fetches the content)"),
         (header(dictionary(), (9, 0)), "version 9.0 of the .npy format is not supported"),
         (header("nonsense\n"), "not a .npy file"),
         (header(dictionary(shape="(2,")), "not a .npy file"),

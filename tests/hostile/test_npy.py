@@ -56,7 +56,7 @@ def dictionary(descr: str = "'<f4'", shape: str = "(2,)") -> str:
         (v1("{}" + " " * 9000 + "\1"), "not a literal"),
         (v1("'" + "\\'" * 4990), "not a literal"),
         (v1("-" * 9999), "not a .npy file: "),
-        (MAGIC + b"\3\0" + bytes(40), "version 3.0"),
+        (MAGIC + b"\4\0" + bytes(40), "version 4.0"),
         (MAGIC + b"\1\0" + b"\x11\x27" + bytes(10_001), "its header would have 10001 bytes"),
         (b"", "not a .npy file: it is empty"),
         (MAGIC[:3], "not a .npy file: the magic bytes are missing"),

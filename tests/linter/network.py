@@ -22,7 +22,7 @@ CHILDREN = ("data", "input", "output")
 
 # An element, with the comments before it and those behind it in its line.
 _PIECE = re.compile(
-    r"(?:<!--(?:(?!-->).)*-->\s*)*<(\w+)\b([^<>]*)(?:/>|>(.*?)</\1>)(?:[ \t]*<!--[^\n]*-->)*",
+    r"(?:<!--(?:(?!-->).)*-->\s*)*<([\w-]+)\b([^<>]*)(?:/>|>(.*?)</\1>)(?:[ \t]*<!--[^\n]*-->)*",
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
@@ -61,7 +61,11 @@ def complete(fragment: str) -> str:
     root = re.match(r"(<net[^>]*)/>([ \t]*<!--.*-->)?", fragment)
     if root:
         text = re.sub("<net[^>]*>", f"{root[1]}>{root[2] or ''}", text)
-    elif not pieces or alone or pieces[0][1] not in ("layer", "edges", "edge", *CHILDREN):
+    elif (
+        not pieces
+        or alone
+        or pieces[0][1] not in ("layer", "edges", "edge", "pre-process", *CHILDREN)
+    ):
         return fragment
     own = "".join(f"{piece[0]}\n" for piece in pieces if piece[1] in CHILDREN)
     if own:
@@ -78,6 +82,8 @@ def complete(fragment: str) -> str:
             text = text.replace(
                 f'<layer id="{attributes["id"]}"', f'{comments}<layer id="{attributes["id"]}"'
             )
+        elif piece[1] == "pre-process":
+            text = text.replace("<layers>", f"{piece[0]}\n<layers>", 1)
         elif piece[1] == "layer":
             text = text.replace("</layers>", f"{piece[0]}\n</layers>")
     for piece in pieces:

@@ -36,6 +36,7 @@ IR112 repeated-element error
 IR113 useless-suppression warning
 IR114 refused-by-openvino error
 IR115 execution-graph error
+IR116 invalid-pre-process error
 IR201 duplicate-layer-id error
 IR202 duplicate-layer-name warning
 IR203 edge-to-missing-layer error

@@ -29,7 +29,7 @@ from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
 from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
 from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import Limits
-from deconv_ir.ops import find_operation
+from deconv_ir.ops import find_operation, standard_type
 from deconv_ir.ops.base import UnknownOperation, parse_attributes
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Reader:
         self._pieces: dict[tuple[int, str], Piece] = {}
         self._data: dict[str, tuple[tuple[str, str], ...]] = {}
         self._faults: list[Fault] = []
+        self._pre_process: Element | None = None
 
     # Faults
 
@@ -174,7 +175,23 @@ class Reader:
                 hint="the IR that was compiled is the model",
                 location=root.head,
             )
+        if self._pre_process is not None:
+            self._check_pre_process(graph, self._pre_process)
         return graph
+
+    def _check_pre_process(self, graph: Graph, element: Element) -> None:
+        """Record the mistakes of a `<pre-process>`, and what is ignored in it."""
+        from deconv_ir.formats.openvino_xml import pre_process
+
+        try:
+            pre_process.parse(graph)
+        except IRError as error:
+            self.report(Fault(*element.head, False, error), 0)
+        scale = next((s for c in element.named("channel") for s in c.named("scale")), None)
+        if scale is not None:
+            message = f"<scale> in <{pre_process.TAG}> is ignored, as by OpenVINO's reader"
+            add_fault(self._faults, "unknown-element", message, *scale.head, remark=True)
+            self.flush()
 
     def _bodies(self, operation: Operation, start: int, piece: Piece) -> dict[str, Body]:
         """Read the bodies of a layer; missing bodies are left out."""
@@ -232,6 +249,8 @@ class Reader:
                 at = element.end
                 extras.append(info_of(element))
                 check_child("net", element, self._faults)
+                if head.tag == "pre-process" and root.tag == "net":
+                    self._pre_process = self._pre_process or element
         if "layers" not in sections:
             message = f"<{root.tag}> has no <layers>"
             add_fault(self._faults, "missing-element", message, *root.head)
@@ -337,6 +356,7 @@ class Reader:
             piece = self._pieces[key] = self._piece_reader.read(body, lines_above, data is not None)
         if data is None:
             data = piece.data or ()
+        kind = standard_type(kind, version)
         operation, errors = self._operation(kind, version, data)
         if operation.body_names:
             bodies = self._bodies(operation, start, piece)

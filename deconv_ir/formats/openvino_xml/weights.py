@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from deconv_ir.errors import ResourceError, WeightsError
 from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.recognise import START, recognise_weights
 
 _CHUNK = 1 << 20
 _MOST_AT_ONCE = 1 << 30  # Linux reads at most 2 GiB - 4096 bytes in one call
@@ -132,3 +133,48 @@ class WeightsInMemory(Weights):
         """Return `size` bytes from `offset` on, without a copy."""
         self.check(offset, size)
         return self._data[offset : offset + size]
+
+
+_ALIGNMENT = 64
+
+
+class ExtendedWeights(Weights):
+    """Weights with bytes appended, at a multiple of 64 bytes."""
+
+    __slots__ = ("_appended", "_first")
+
+    def __init__(self, first: Weights, appended: bytes) -> None:
+        self.path = first.path
+        self.descriptor = first.descriptor
+        self._first = first
+        self._appended = bytes(-len(first) % _ALIGNMENT) + appended
+        self._size = len(first) + len(self._appended)
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return `size` bytes from `offset` on."""
+        self.check(offset, size)
+        border = len(self._first)
+        if offset + size <= border:
+            return self._first.read(offset, size)
+        own = memoryview(self._appended)[max(0, offset - border) : offset + size - border]
+        if offset >= border:
+            return own
+        return memoryview(bytes(self._first.read(offset, border - offset)) + bytes(own))
+
+
+class _Readable(Protocol):
+    @property
+    def path(self) -> str: ...
+
+    def __len__(self) -> int: ...
+
+    def read(self, offset: int, size: int) -> memoryview: ...
+
+
+def weights_problem(weights: _Readable) -> str | None:
+    """Return why a file cannot be a weights file, by its first bytes; None if it can be."""
+    kind = recognise_weights(bytes(weights.read(0, min(len(weights), START))))
+    if kind is None:
+        return None
+    hint = kind.hint_for(weights.path)
+    return f"it is {kind.what}{f'; {hint}' if hint else ''}"

@@ -70,6 +70,19 @@ def refused_layers(context: LintContext) -> Iterator[Report]:
         yield from refused_form(index, layer)
 
 
+@rule("IR116", "invalid-pre-process", ERROR, takes="pre-process")
+def invalid_pre_process() -> None:
+    """OpenVINO's reader refuses the section ``<pre-process>``.
+
+    It has a mean for each channel of an input of known dims: a number, or an image in the
+    .bin of the input's element type.
+
+        <pre-process reference-layer-name="x">
+            <channel id="0"><mean value="1"/></channel>
+        </pre-process>
+    """
+
+
 @rule("IR101", "file-unreadable", ERROR, takes="io")
 def file_unreadable() -> None:
     """The file cannot be read.

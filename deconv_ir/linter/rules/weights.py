@@ -219,6 +219,10 @@ def unused_bytes(context: LintContext) -> Iterator[Report]:
     if any(not layer.operation.implemented for layer in context.graph.of_type("Const")):
         return  # a constant whose attributes cannot be read may use them
     used = _spans(context)
+    if any(info.tag == "pre-process" for info in context.graph.extras):
+        from deconv_ir.formats.openvino_xml.pre_process import image_spans
+
+        used = sorted([*used, *((*span, [-1]) for span in image_spans(context.graph))])
     if context.bodies:
         from deconv_ir.linter.bodies import all_contexts
 

@@ -1,0 +1,105 @@
+"""Files of other kinds, recognised by their first bytes, so that an error can name them."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from deconv_ir.ir.record import NamedTuple
+
+START: Final = 64
+"""Bytes of a file that `recognise` looks at."""
+
+_LFS: Final = b"version https://git-lfs.github.com/spec/"
+_CONVERT: Final = "ovc {name} writes an IR (pip install openvino)"
+
+
+class FileKind(NamedTuple):
+    """A kind of file.
+
+    Attributes
+    ----------
+    what : str
+        Its name with an article, such as ``an ONNX model``.
+    hint : str or None
+        What to do with it; `{name}` stands for the file, `{stem}` for its name without suffix.
+    """
+
+    what: str
+    hint: str | None = None
+
+    def hint_for(self, path: str | None) -> str | None:
+        """Return the hint for a file of this name."""
+        if self.hint is None:
+            return None
+        name = os.path.basename(path or "")
+        return self.hint.format(name=name, stem=os.path.splitext(name)[0])
+
+
+_POINTER: Final = FileKind("a Git LFS pointer", "'git lfs pull' fetches the content")
+_ONNX: Final = FileKind("an ONNX model", _CONVERT)
+_TENSORFLOW: Final = FileKind("a TensorFlow model", _CONVERT)
+_TFLITE: Final = FileKind("a TensorFlow Lite model", _CONVERT)
+_TORCH: Final = FileKind(
+    "a PyTorch file", "openvino.convert_model(module, example_input=x) converts the loaded module"
+)
+_NUMPY: Final = FileKind("a .npy array")
+_XML: Final = FileKind("an XML file")
+_HTML: Final = FileKind("an HTML page", "a download may have failed")
+_IMAGE: Final = "samples/upsample/picture.py to-npy converts it"
+
+# Offset and bytes by which a kind is recognised.
+_MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
+    (0, _LFS, _POINTER),
+    (0, b"\x93NUMPY", _NUMPY),
+    (0, b"\x89PNG\r\n", FileKind("a PNG image", _IMAGE)),
+    (0, b"\xff\xd8\xff", FileKind("a JPEG image", _IMAGE)),
+    (0, b"\x89HDF\r\n", FileKind("an HDF5 file")),
+    (0, b"\x1f\x8b", FileKind("a gzip archive")),
+    (0, b"%PDF", FileKind("a PDF document")),
+    (4, b"TFL3", _TFLITE),
+)
+_TEXTS: Final = (
+    (b"<!doctype html", _HTML),
+    (b"<html", _HTML),
+    (b"<?xml", _XML),
+    (b"<net", _XML),
+)
+# Kinds that have no bytes of their own, or share them with others.
+_SUFFIXES: Final = {
+    ".onnx": _ONNX,
+    ".pb": _TENSORFLOW,
+    ".tflite": _TFLITE,
+    ".pth": _TORCH,
+    ".pt": _TORCH,
+    ".ckpt": _TORCH,
+    ".blob": FileKind("a compiled model", "the IR that was compiled is the model"),
+    ".bin": FileKind("a weights file", "give {stem}.xml"),
+    ".npz": FileKind("an .npz archive of arrays"),
+    ".csv": FileKind("a CSV file", "numpy.loadtxt and numpy.save convert it"),
+    ".txt": FileKind("a text file", "numpy.loadtxt and numpy.save convert it"),
+}
+
+
+def recognise(start: bytes, path: str | None = None) -> FileKind | None:
+    """Return the kind of a file by its first `START` bytes, then by its suffix; None if unknown."""
+    for offset, magic, kind in _MAGIC:
+        if start[offset : offset + len(magic)] == magic:
+            return kind
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    for opening, kind in _TEXTS:
+        if text.startswith(opening):
+            return kind
+    suffix = os.path.splitext(path or "")[1].lower()
+    if start.startswith(b"PK\x03\x04"):
+        return _SUFFIXES.get(suffix, FileKind("a zip archive"))
+    return _SUFFIXES.get(suffix)
+
+
+def recognise_weights(start: bytes) -> FileKind | None:
+    """Return the kind of a file that cannot be weights, by its first bytes; None if it can be.
+
+    Weights may begin with any bytes, so only kinds with long prefixes are recognised.
+    """
+    kind = recognise(start)
+    return kind if kind in (_POINTER, _NUMPY, _XML, _HTML) else None

@@ -1,0 +1,91 @@
+"""Old forms that OpenVINO reads: `<pre-process>`, types of version 10, types in any case."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from formats.openvino_xml.test_pre_process import EXCHANGED, IN_BIN, MEANS, channels, save, section
+from support import IR
+
+import deconv_ir
+from deconv_ir.ir.dtypes import ELEMENT_TYPES
+
+from .runtimes import openvino_error, ov
+
+pytestmark = pytest.mark.peers
+
+CORE = ov.Core()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "shape"),
+    [
+        (MEANS, "x", "1,3,2,2"),
+        (MEANS, "", "2,3"),
+        (MEANS, "", "3,2,4"),
+        (MEANS, "x", "1,3,2,2,2"),
+        (MEANS, "x", "3"),
+        (MEANS, "z", "1,3,2,2"),
+        (MEANS, "x", "-1,3,2,2"),
+        (MEANS.replace("/>", '/><scale value="2"/>'), "x", "1,3,2,2"),
+        (IN_BIN, "x", "1,3,2,2"),
+        (EXCHANGED, "x", "1,3,2,2"),
+        (IN_BIN.replace('"16"', '"12"'), "x", "1,3,2,2"),
+        (IN_BIN, "x", "1,3,4,4"),
+        (channels('<mean value="1"/>'), "x", "1,3,2,2"),
+        (channels("<mean/>"), "x", "1,3,2,2"),
+        ('<channel id="3"><mean value="1"/></channel>' * 3, "x", "1,3,2,2"),
+        ("", "x", "1,3,2,2"),
+    ],
+)
+def test_pre_process(content: str, name: str, shape: str, tmp_path: Path) -> None:
+    path = save(
+        tmp_path, section(content, f' reference-layer-name="{name}"' if name else ""), shape
+    )
+    if openvino_error(lambda: CORE.read_model(path)):
+        with pytest.raises(deconv_ir.DeconvError):
+            deconv_ir.load(path)
+        return
+    x = np.random.default_rng(0).standard_normal([int(d) for d in shape.split(",")]).astype("f4")
+    expected = CORE.compile_model(path, "CPU")(x)
+    assert np.array_equal(deconv_ir.load(path).run(x)["y"], expected["y"])
+
+
+@pytest.mark.parametrize("element_type", [t for t in ELEMENT_TYPES if t.name != "string"], ids=str)
+@pytest.mark.parametrize("version", [10, 11])
+def test_element_types(element_type: object, version: int, tmp_path: Path) -> None:
+    ir = IR(version=version)
+    x = ir.parameter("x", "1,3", str(element_type))
+    ir.result(ir.layer("Squeeze", [x], precision=element_type.ir_name, names="y"))  # type: ignore[attr-defined]
+    path = ir.save(tmp_path)
+    theirs = CORE.read_model(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = deconv_ir.load(path, semantics="openvino")
+    ours = (model.inputs["x"].element_type, model.outputs["y"].element_type)
+    expected = (theirs.inputs[0].element_type, theirs.outputs[0].element_type)
+    assert tuple(map(str, ours)) == tuple(t.get_type_name() for t in expected)
+
+
+@pytest.mark.parametrize("kind", ["Relu", "relu", "RELU", "result", "const", "parameter"])
+def test_types_of_layers_in_any_case(kind: str, tmp_path: Path) -> None:
+    ir = IR()
+    y = ir.layer("ReLU", [ir.parameter("x", "1,3")], outputs=("1,3",))
+    ir.result(ir.layer("Add", [y, ir.const(np.ones(3, np.float32))], outputs=("1,3",), names="y"))
+    path = ir.save(tmp_path)
+    exact = {"result": "Result", "const": "Const", "parameter": "Parameter"}.get(kind, "ReLU")
+    path.write_text(path.read_text().replace(f'type="{exact}"', f'type="{kind}"'))
+    x = np.array([[-1, 0, 2]], np.float32)
+    try:
+        expected = CORE.compile_model(path, "CPU")(x)["y"]
+    except (RuntimeError, KeyError):
+        expected = None
+    try:
+        found = deconv_ir.load(path, warn=False).run(x).get("y")
+    except deconv_ir.DeconvError:
+        found = None
+    assert (found is None) == (expected is None)
+    assert found is None or np.array_equal(found, expected)
