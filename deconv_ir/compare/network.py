@@ -19,6 +19,7 @@ from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.tensor_names import input_ports, tensor_name
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.ops.constants.constant import Const
+from deconv_ir.ops.windows import without_void
 
 if TYPE_CHECKING:
     from deconv_ir.model import Model
@@ -114,7 +115,7 @@ class Network:
             return layer.type, layer.version, content
         if not layer.operation.fields:
             return layer.type, layer.version, layer.attributes
-        return layer.type, layer.version, layer.operation
+        return layer.type, layer.version, without_void(layer.operation)
 
     def bodies(self, index: int) -> tuple[Network, ...]:
         """Return the graphs that a layer runs."""

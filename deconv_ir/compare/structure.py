@@ -16,6 +16,7 @@ from deconv_ir.ir.graph import Info, Layer, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ops.windows import without_void
 
 
 class Aspect(enum.Enum):
@@ -191,7 +192,11 @@ class _Comparer:
         if a.version != b.version:
             yield both.differ(Aspect.VERSION, "version", a.version or "", b.version or "")
         left, right = _attributes(a), _attributes(b)
+        effects = without_void(a.operation), without_void(b.operation)
         for name in dict.fromkeys((*left, *right)):
+            known = all(name in operation.fields for operation in effects)
+            if known and getattr(effects[0], name) == getattr(effects[1], name):
+                continue
             # An attribute that one version lacks differs if the other's is not the default.
             one, other = left.get(name), right.get(name)
             if (

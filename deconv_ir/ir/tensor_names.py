@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from deconv_ir.errors import InputError, IRError
-from deconv_ir.ir.graph import Graph, Port, Source
+from deconv_ir.ir.graph import Graph, Layer, Port, Source
 from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.suggestions import nearest
 
@@ -100,8 +100,36 @@ def _outputs(graph: Graph, name: str, index: int) -> dict[str, Source]:
 
 def missing(graph: Graph, what: str, name: str, names: Sequence[str]) -> IRError:
     """Return the error for an unknown name of a layer or tensor; the hint is the nearest name."""
+    for place, inner in _inside(graph):
+        if name in _names_of(inner):
+            return IRError(
+                f"it is inside {'/'.join(place)!r}; only layers and tensors of the network itself "
+                "can be named here",
+                file=graph.file,
+                line=inner.line,
+                layer=inner.label,
+                actual=name,
+                hint=f"the network has the layer {place[0]!r}",
+            )
     hint = nearest(name, names)
     return IRError(f"there is no {what} {name!r}", file=graph.file, actual=name, hint=hint)
+
+
+def _inside(graph: Graph, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Layer]]:
+    """Iterate over the layers of all bodies, with the names of the layers and bodies around."""
+    for layer in graph.layers:
+        for body in layer.operation.bodies:
+            around = (*place, layer.name, body.name)
+            for inner in body.graph.layers:
+                yield around, inner
+            yield from _inside(body.graph, around)
+
+
+def _names_of(layer: Layer) -> Iterator[str]:
+    yield layer.name
+    for output, port in enumerate(layer.outputs):
+        yield from port.names
+        yield f"{layer.name}.{output}"
 
 
 def input_ports(

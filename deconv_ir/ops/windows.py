@@ -36,6 +36,30 @@ class Windowed(Operation):
         return convolution_axis(axis, data, kernel, self.auto_pad)
 
 
+_NEUTRAL = {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0, "output_padding": 0}
+"""Attributes of windows -> the element for which absence stands."""
+
+
+def without_void(operation: Operation) -> Operation:
+    """Return an operation without the attributes of its window that have no effect.
+
+    These are pads next to an `auto_pad` that determines them, and lists that say what their absence
+    says.  Source: OpenVINO operation specifications of convolutions and pooling, `pads_begin` and
+    `pads_end`; oneDNN Graph documents of the same, `auto_pad`.
+    """
+    mode = getattr(operation, "auto_pad", PadMode.EXPLICIT)
+    changes = {}
+    for name, neutral in _NEUTRAL.items():
+        declared = operation.fields.get(name)
+        values = getattr(operation, name, None)
+        if declared is None or declared.default is not None or not isinstance(values, tuple):
+            continue
+        void = mode is not PadMode.EXPLICIT and name.startswith("pads_")
+        if void or all(value == neutral for value in values):
+            changes[name] = None
+    return operation.replace(**changes) if changes else operation
+
+
 AxisRule = Callable[[Axis, int, int], AxisGeometry]
 """A function of an axis's attributes, X and K that returns its geometry."""
 

@@ -187,3 +187,37 @@ def test_pictures_of_a_network_with_bodies(tmp_path: Path) -> None:
     )
     assert (done.exit_code, done.stderr) == (0, "")
     assert re.search(r'"n":"outer".*"pictures":{.*"4:0":', page.read_text())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("cut", "--from", "{}", "--output", "part.xml"),
+        ("cut", "--to", "{}", "--output", "part.xml"),
+        ("run", "--output-layer", "{}", "--random-inputs", 0),
+        ("run", "--until", "{}", "--random-inputs", 0),
+        ("run", "--layer", "{}", "--random-inputs", 0),
+    ],
+)
+@pytest.mark.parametrize("name", ["scaled", "scaled.0"])
+def test_a_layer_of_a_body_is_refused_with_its_place(
+    command: tuple[object, ...], name: str, tmp_path: Path
+) -> None:
+    path = iterator(tmp_path / "a")
+    (line,) = [n for n, x in enumerate(path.read_text().split("\n"), 1) if '"scaled"' in x]
+    done = invoke_script(command[0], path, *(str(x).format(name) for x in command[1:]))
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"error: {path}:{line}: layer 'scaled' (Multiply, id 2): it is inside "
+        "'rows/body/columns/body'; only layers and tensors of the network itself can be named here "
+        "(the network has the layer 'rows')\n"
+    )
+
+
+def test_names_of_the_network_come_before_those_of_bodies(tmp_path: Path) -> None:
+    ir = behind_weights("If")
+    path = ir.save(tmp_path)
+    path.write_text(path.read_text().replace('name="start"', 'name="scaled"'))
+    x = np.ones((4, 32), np.float32)
+    found = deconv_ir.load(path).run([x, np.array(True)], outputs="scaled")["scaled"]
+    np.testing.assert_array_equal(found, x + np.float32(0.5))

@@ -10,6 +10,7 @@ from edited import Edit, build
 from support import invoke_script
 
 import deconv_ir
+from tests.compare.test_void_attributes import KINDS, window
 
 ov = pytest.importorskip(
     "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
@@ -143,3 +144,15 @@ def test_layers_that_share_a_name_are_not_compared(tmp_path: Path) -> None:
     found = deconv_ir.diff(path, None, given, against="openvino")
     assert [tensor.name for tensor in found.tensors] == ["other"]
     assert found.equal
+
+
+@pytest.mark.parametrize("mode", ["explicit", "same_upper", "same_lower", "valid"])
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "DeformableConvolution"])
+def test_windows_saved_again(kind: str, mode: str, tmp_path: Path) -> None:
+    """OpenVINO writes other pads where `auto_pad` makes them void, and absent lists as zeros."""
+    pads = {"pads_begin": "1,1", "pads_end": "1,0"}
+    path = window(
+        tmp_path / "a", kind, {"strides": "2,2", "dilations": "1,1", "auto_pad": mode, **pads}
+    )
+    found = deconv_ir.diff(path, saved(path, tmp_path / "b.xml"), ignore=["rt_info", "shape"])
+    assert [str(difference) for difference in found.differences] == []
