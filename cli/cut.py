@@ -8,8 +8,13 @@ from typing import Any, NoReturn
 
 import click
 
+from deconv_ir.errors import one_line
+
 from .common import EXIT_OK, Mistake, run_model_command
 from .options import CONTEXT, FILE, Options, argument, completer, flag, option, version_option
+
+_LISTED = 5
+"""Maximum number of named constants that were kept."""
 
 EPILOG = """\b
 Examples:
@@ -49,7 +54,8 @@ class CutRequest(Options):
     )
     strip_weights: bool = flag(
         "Replace the weights by noise of the same mean, deviation and range, so that the part "
-        "can be shared."
+        "can be shared. Constants of up to 16 elements, 16-bit and wider integers, and strings are "
+        "kept, and named."
     )
     seed: int = option(
         None, "Seed of the noise.", type=click.IntRange(0), default=0, show_default=True
@@ -81,6 +87,10 @@ def command(**options: Any) -> int:
         f"{path}: {part.layers} layers, {part.weight_bytes} bytes of weights; "
         f"from {', '.join(part.inputs) or 'constants'} to {', '.join(part.outputs)}"
     )
+    if part.kept:
+        shown = ", ".join(one_line(name, 80) for name in part.kept[:_LISTED])
+        more = "" if len(part.kept) <= _LISTED else f" and {len(part.kept) - _LISTED} more"
+        click.echo(f"not replaced, since small or no weights: {shown}{more}")
     click.echo(f"deconv-run {shlex.quote(request.output)} --random-inputs 0")
     return EXIT_OK
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import subprocess
 from collections.abc import Mapping
@@ -43,8 +44,12 @@ class CommandTool:
         Raises
         ------
         Mistake
-            The command cannot be started, fails, or writes no outputs.
+            The command cannot be started, or writes no outputs.
+        ToolError
+            The command fails.
         """
+        from deconv_ir import ToolError
+
         inputs, outputs = model.with_name("inputs.npz"), model.with_name("outputs.npz")
         npz.write(arrays, inputs)
         values = dict(zip(PLACES, map(str, (model, inputs, outputs)), strict=True))
@@ -54,18 +59,31 @@ class CommandTool:
                 word = word.replace(place, value)
             words.append(word)
         try:
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                words, capture_output=True, text=True, errors="replace", check=False
+            )
         except OSError as error:
             raise Mistake(f"--command {self.words[0]}: {error.strerror}") from error
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise Mistake(
-                f"--command {self.words[0]}: exit code {done.returncode}"
+            raise ToolError(
+                f"{self.words[0]} crashes: {_ending(done.returncode)}"
                 + (f": {said[-1]}" if said else "")
             )
         if not outputs.exists():
             raise Mistake(f"--command {self.words[0]}: it wrote no {{outputs}}")
         return {name: npz.read(str(outputs), name) for name in npz.names(str(outputs))}
+
+
+def _ending(code: int) -> str:
+    """Describe the exit code of a process; it is negative after a signal."""
+    import signal
+
+    if code >= 0:
+        return f"exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"signal {signal.Signals(-code).name}"
+    return f"signal {-code}"
 
 
 def run_openvino(model: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:

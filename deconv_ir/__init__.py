@@ -33,7 +33,7 @@ from deconv_ir.version import __version__
 
 if TYPE_CHECKING:
     from deconv_ir.bound import BoundModel
-    from deconv_ir.compare.bisect import bisect
+    from deconv_ir.compare.bisect import ToolError, bisect
     from deconv_ir.compare.culprit import Culprit
     from deconv_ir.compare.cut import Part, cut
     from deconv_ir.compare.diff import ModelDifference, diff
@@ -68,7 +68,7 @@ __all__ += ["conv_transpose"]
 __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 # Comparing
 __all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
-__all__ += ["bisect", "cut", "diff"]
+__all__ += ["ToolError", "bisect", "cut", "diff"]
 # Checking
 __all__ += ["Finding", "Severity", "lint"]
 # Errors
@@ -119,6 +119,7 @@ _LATER = {
     "TensorDifference": "compare.tensors",
     "Tile": "tiling.tiled_run",
     "TiledRun": "tiling.tiled_run",
+    "ToolError": "compare.bisect",
     "Topology": "ir.graph",
     "bisect": "compare.bisect",
     "conv_transpose": "functional",

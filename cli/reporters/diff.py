@@ -144,7 +144,7 @@ def _figures(t: TensorDifference) -> list[str]:
 def _culprit(culprit: Culprit) -> Iterator[str]:
     tensor = culprit.tensor
     line = f", line {tensor.line}" if tensor.line is not None else ""
-    yield f"\nThe error appears first in {one_line(tensor.layer)}{line}: its inputs agree."
+    yield f"\n{one_line(culprit.sentence(line))}"
     if tensor.first is not None:
         at = ",".join(map(str, tensor.first))
         yield f"  first element out of tolerance: [{at}]: {tensor.note}"

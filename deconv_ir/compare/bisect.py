@@ -11,15 +11,33 @@ from deconv_ir.compare.culprit import describe_culprit, infer_run
 from deconv_ir.compare.cut import results_of, write_part
 from deconv_ir.compare.diff import RTOL, ModelDifference
 from deconv_ir.compare.evaluate import Evaluator
-from deconv_ir.compare.extract_part import extract_part
+from deconv_ir.compare.extract_part import extract_part, output_names
 from deconv_ir.compare.network import Comparable, Network, open_network
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors
-from deconv_ir.errors import InputError
+from deconv_ir.errors import DeconvError, InputError
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.graph import Source
+from deconv_ir.ir.graph import Graph, Source
 
 if TYPE_CHECKING:
     from deconv_ir.model import Inputs
+
+
+class ToolError(DeconvError):
+    """Raised by a `Runner` whose tool ends abnormally; the message says how.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> def tool(path, arrays):  # one that crashes on activations
+    ...     if "ReLU" in path.read_text():
+    ...         raise deconv_ir.ToolError("the tool crashes: exit code -11")
+    ...     return deconv_ir.load(path).run(arrays)
+    >>> import numpy as np
+    >>> x = np.ones((1, 8, 16, 16), np.float32)
+    >>> deconv_ir.bisect("samples/block/block.xml", tool, x).culprit.tensor.note
+    'the tool crashes: exit code -11'
+    """
+
 
 Runner = Callable[[Path, Mapping[str, Any]], Mapping[str, Any]]
 """A function from the path of an IR and arrays by input name to arrays by output name."""
@@ -43,7 +61,8 @@ def bisect(
     ----------
     model : Model or path-like
     run : callable
-        Runs an IR (path, arrays by input name), and returns the arrays by output name.
+        Runs an IR (path, arrays by input name), and returns the arrays by output name; a
+        `ToolError` counts as a wrong result.
     inputs : mapping, iterable or array
         As in `Model.run`.
     rtol, atol : float
@@ -59,7 +78,7 @@ def bisect(
     Raises
     ------
     InputError
-        The tool returns no array for an output.
+        The tool returns no array for an output, or crashes with every part, even without layers.
 
     Examples
     --------
@@ -95,6 +114,8 @@ class _Search:
         self.arrays = arrays
         self.tolerances = tolerances
         self.progress = progress
+        self.crashed: ToolError | None = None
+        self.answered = False
         self.infos = infer_run(network, arrays)
         self.results = results_of(network.graph)
         needed = Evaluator(network, arrays, [source[0] for source in self.results]).needed
@@ -119,11 +140,32 @@ class _Search:
                 low = middle
             else:
                 high, decided = middle, found
+        if self.crashed is not None and not self.answered:
+            self._require_working_tool(self.crashed)
         wrong = [(source, tensor) for source, tensor in decided.items() if not tensor.within]
         # Earlier tensors agree, so the one that does not belongs to the last layer.
         source, tensor = max(wrong, key=lambda pair: self.rank.get(pair[0][0], -1))
         culprit = describe_culprit(self.network, self.infos, source[0], tensor)
         return tuple(decided.values()), culprit
+
+    def _require_working_tool(self, crash: ToolError) -> None:
+        """Require that a tool that crashes with every part does not do so without layers."""
+        for index in self.network.inputs.parameters:
+            part = extract_part(self.network.graph, self.infos, (), [(index, 0)])
+            try:
+                self._run_tool(part)
+                return
+            except ToolError:
+                continue
+        raise InputError(f"{crash}, with every part of the model, even an input alone")
+
+    def _run_tool(self, part: Graph) -> Mapping[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "part.xml"
+            write_part(self.network, part, path)
+            names = {x.id: x.outputs[0].names[0] for x in part.layers if x.type == "Parameter"}
+            arrays = {self.network.layer(i).id: array for i, array in self.arrays.items()}
+            return self.tool(path, {name: arrays[own] for own, name in names.items()})
 
     def _live(self, place: int) -> list[Source]:
         """Return the tensors that exist after a layer and are still needed."""
@@ -142,20 +184,19 @@ class _Search:
         if self.progress is not None:
             layer = network.layer(self.order[place])
             self.progress(f"layers up to {layer.label} ({place + 1} of {len(self.order)})")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "part.xml"
-            part = extract_part(network.graph, self.infos, (), live)
-            write_part(network, part, path)
-            used = {layer.id for layer in part.layers}
-            inputs = zip(network.inputs.ports, network.inputs.parameters, strict=True)
-            theirs = self.tool(
-                path, {n: self.arrays[i] for n, i in inputs if network.layer(i).id in used}
-            )
+        part = extract_part(network.graph, self.infos, (), live)
+        try:
+            theirs = self._run_tool(part)
+        except ToolError as crash:
+            self.crashed = crash
+            if self.progress is not None:
+                self.progress(str(crash))
+            return {source: self._crash_at(source, crash) for source in live}
+        self.answered = True
         evaluator = Evaluator(network, self.arrays, list({source[0] for source in live}))
         found: dict[Source, TensorDifference] = {}
         taken: dict[int, Sequence[Array]] = {}
-        for source in live:
-            name = network.tensor_name(source)
+        for source, name in zip(live, output_names(part), strict=True):
             if name not in theirs:
                 raise InputError(f"the tool returns no array for {name!r}", file=network.graph.file)
             if source[0] not in taken:
@@ -170,3 +211,7 @@ class _Search:
                 *self.tolerances,
             )
         return found
+
+    def _crash_at(self, source: Source, crash: ToolError) -> TensorDifference:
+        layer, name = self.network.layer(source[0]), self.network.tensor_name(source)
+        return TensorDifference(name, layer.label, layer.line, False, note=str(crash))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from deconv_ir.compare.agreement import Agreement
 from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
 from deconv_ir.compare.tensors import TensorDifference
@@ -16,7 +17,7 @@ from deconv_ir.ir.record import NamedTuple
 
 
 class Culprit(NamedTuple):
-    """The first layer whose inputs agree and whose output does not.
+    """The first layer whose output differs, in the order of computation.
 
     Attributes
     ----------
@@ -32,6 +33,11 @@ class Culprit(NamedTuple):
         Its pads by specification and runtime; empty if it has no pads.
     differences : tuple of Difference
         Differences of its attributes, inputs or weights between the two models.
+    first : bool
+        Whether its inputs were compared and agree; otherwise the error may come from layers
+        between it and the last tensors that were compared.
+    reason : str
+        The same in words.
 
     Examples
     --------
@@ -52,6 +58,13 @@ class Culprit(NamedTuple):
     formulas: tuple[str, ...]
     pads: str
     differences: tuple[Difference, ...]
+    first: bool = True
+    reason: str = "its inputs agree"
+
+    def sentence(self, place: str = "") -> str:
+        """Return where the error appears, in words; `place` follows the name of the layer."""
+        where = "first in" if self.first else "in or before"
+        return f"The error appears {where} {self.tensor.layer}{place}: {self.reason}."
 
 
 def describe_culprit(
@@ -60,11 +73,13 @@ def describe_culprit(
     index: int,
     tensor: TensorDifference,
     differences: Sequence[Difference] = (),
+    agreement: Agreement | None = None,
 ) -> Culprit:
     """Collect the facts about the layer of the first model in which an error begins.
 
     `infos` has the infos of all outputs of all layers in this run, `tensor` is the output of the
-    layer, and `differences` are the structural ones of the whole models.
+    layer, and `differences` are the structural ones of the whole models.  Without an `agreement`,
+    its inputs agree.
     """
     layer, context = network.layer(index), network.context
     row = [s for s in network.graph.topology.sources[index] if s is not None]
@@ -80,6 +95,7 @@ def describe_culprit(
         tuple(dict.fromkeys(formula for formula in formulas if formula is not None)),
         _pads(layer.operation, semantics, context),
         tuple(d for d in differences if d.layer in labels),
+        *(agreement or Agreement()),
     )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from deconv_ir.compare.extract_part import extract_part
+from deconv_ir.compare.extract_part import extract_part, output_names
 from deconv_ir.compare.network import Network, open_network
 from deconv_ir.errors import InputError
 from deconv_ir.formats.conversion import write_lowered
@@ -42,6 +42,8 @@ class Part(NamedTuple):
         Names of the outputs.
     weight_bytes : int
         Bytes of the weights file.
+    kept : tuple of str
+        With `strip_weights`: names of the constants that were kept, with those of bodies.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Part(NamedTuple):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     weight_bytes: int
+    kept: tuple[str, ...] = ()
 
 
 def cut(
@@ -79,7 +82,7 @@ def cut(
     strip_weights : int, optional
         Seed of noise that replaces the weights, so that the part can be shared: floats
         of the same mean and deviation, 8-bit and smaller integers of the same range.
-        Other integers and constants of up to 16 elements are kept.
+        Other integers, strings and constants of up to 16 elements are kept; the result names them.
 
     Returns
     -------
@@ -151,7 +154,7 @@ def write_part(network: Network, part: Graph, output: Path, seed: int | None = N
                     stream.write(chunk)
         with replace_file(output) as stream:
             stream.write(to_bytes(packed))
-    return _describe(packed, packer.size)
+    return _describe(packed, packer.size)._replace(kept=tuple(packer.kept))
 
 
 def _describe(part: Graph, weight_bytes: int) -> Part:
@@ -161,8 +164,7 @@ def _describe(part: Graph, weight_bytes: int) -> Part:
         f"{TensorInfo(layer.outputs[0].shape, layer.outputs[0].element_type)}"
         for layer in inputs
     )
-    ends = (layer.name.removesuffix("/result") for layer in part.layers if layer.type == "Result")
-    return Part(len(part.layers), tuple(described), tuple(ends), weight_bytes)
+    return Part(len(part.layers), tuple(described), tuple(output_names(part)), weight_bytes)
 
 
 class _Packer:
@@ -174,12 +176,14 @@ class _Packer:
         self.size = 0
         self.placed: dict[tuple[int, int], int] = {}
         self.types: dict[tuple[int, int], ElementType] = {}
+        self.kept: list[str] = []
+        """Names of constants that are not replaced by noise, if others are."""
 
     def place(self, layer: Layer) -> Layer:
         """Give the constants of a layer, and of its bodies, places in the new file."""
         operation = layer.operation
         if isinstance(operation, Const) and operation.element_type is not None:
-            changes = self._changes(operation)
+            changes = self._changes(operation, layer.name)
             return layer._replace(
                 operation=operation.replace(**changes),
                 attributes=_written(layer.attributes, changes),
@@ -191,22 +195,25 @@ class _Packer:
         children = tuple(map(self._place_within, info.children))
         named = dict(info.attributes)
         if info.tag == "layer" and find_operation(named["type"], named.get("version")) is Const:
-            children = tuple(self._place_data(c) if c.tag == "data" else c for c in children)
+            name = named.get("name", "")
+            children = tuple(self._place_data(c, name) if c.tag == "data" else c for c in children)
         return info._replace(children=children)
 
-    def _place_data(self, data: Info) -> Info:
+    def _place_data(self, data: Info, name: str) -> Info:
         constant, errors = parse_attributes(Const, dict(data.attributes))
         for error in errors:
             raise error
         if not isinstance(constant, Const) or constant.element_type is None:
             return data
-        return data._replace(attributes=_written(data.attributes, self._changes(constant)))
+        return data._replace(attributes=_written(data.attributes, self._changes(constant, name)))
 
-    def _changes(self, constant: Const) -> dict[str, int]:
+    def _changes(self, constant: Const, name: str) -> dict[str, int]:
         assert constant.element_type is not None
         size = constant.element_type.size_of(constant.check())
         if not constant.element_type.bits:  # strings have no fixed size
             size = constant.size
+        if self.seed is not None and not _is_weight(constant.element_type, size):
+            self.kept.append(name)
         key = (constant.offset, size)
         if key not in self.placed:
             self.placed[key] = self.size

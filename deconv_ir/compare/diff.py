@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from deconv_ir.compare.agreement import Other, judge_inputs
 from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.folding import find_folded, tensor_pairs
@@ -248,7 +249,9 @@ class _Behaviour:
         wanted = [i for i in candidates if side.has(i)]
         if not wanted:
             raise InputError("the two have no tensor in common", file=a.graph.file)
+        other = Other(self.b, self.pairs, self.differences) if self.b is not None else None
         evaluator = Evaluator(a, self.inputs, wanted)
+        agreeing: set[Source] = set()
         for done, index in enumerate(wanted):
             layer = a.layer(index)
             try:
@@ -264,9 +267,13 @@ class _Behaviour:
                     continue
                 name = a.tensor_name((index, output))
                 found = compare_tensors(name, layer.label, layer.line, x, y, self.rtol, self.atol)
-                # Because of the order of computation, the inputs of the first wrong tensor agree.
-                if self.culprit is None and not found.within:
-                    self.culprit = describe_culprit(a, self.infos, index, found, self.differences)
+                if found.within:
+                    agreeing.add((index, output))
+                elif self.culprit is None:
+                    agreement = judge_inputs(a, index, agreeing, other)
+                    self.culprit = describe_culprit(
+                        a, self.infos, index, found, self.differences, agreement
+                    )
                 yield found
             if progress is not None:
                 progress(done + 1, len(wanted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from deconv_ir.errors import IRError
 from deconv_ir.ir.graph import Edge, Graph, Layer, Port, Source
@@ -22,7 +22,7 @@ def extract_part(
 
     The `starts` become inputs, the `ends` outputs.  An input of the model on a path to the ends
     that does not contain a start stays an input.  `infos` has the infos of all outputs of all
-    layers.
+    layers.  Tensors of inputs and outputs without a name get one, by which other tools find them.
 
     Raises
     ------
@@ -60,6 +60,7 @@ def extract_part(
     for start in given:
         inputs[start] = _parameter(graph, start, infos[start[0]][start[1]], free + len(inputs))
     kept = [graph.layers[i] for i in sorted(needed) if graph.layers[i].type != "Result"]
+    kept = _named(graph, kept, needed, ends, inputs.values())
     edges = []
     for index in sorted(needed):
         layer = graph.layers[index]
@@ -86,6 +87,41 @@ def extract_part(
         ir_version=graph.ir_version or 11,
         file=graph.file,
     )
+
+
+def output_names(part: Graph) -> list[str]:
+    """Return the names of the output tensors of a part."""
+    rows = zip(part.layers, part.topology.sources, strict=True)
+    return [tensor_name(part, r[0]) for layer, r in rows if layer.type == "Result" and r[0]]
+
+
+def _named(
+    graph: Graph,
+    kept: Sequence[Layer],
+    needed: Collection[int],
+    ends: Sequence[Source],
+    inputs: Iterable[Layer],
+) -> list[Layer]:
+    """Name the tensors of inputs and outputs that have no name; names are unique."""
+    taken = {name for layer in (*kept, *inputs) for port in layer.outputs for name in port.names}
+    numbers: dict[str, int] = {}
+    wanted = {(graph.layers[index].id, output) for index, output in ends}
+    wanted |= {(layer.id, 0) for layer in kept if layer.type == "Parameter" and layer.outputs}
+    place = {graph.layers[index].id: index for index in needed}
+    named = []
+    for layer in kept:
+        ports = list(layer.outputs)
+        for output, port in enumerate(ports):
+            if port.names or (layer.id, output) not in wanted:
+                continue
+            base = name = tensor_name(graph, (place[layer.id], output))
+            while name in taken:
+                numbers[base] = numbers.get(base, 1) + 1
+                name = f"{base}.{numbers[base]}"
+            taken.add(name)
+            ports[output] = port._replace(names=(name,))
+        named.append(layer._replace(outputs=tuple(ports)))
+    return named
 
 
 def _parameter(graph: Graph, source: Source, info: TensorInfo, own: int) -> Layer:

@@ -76,12 +76,16 @@ def compare_tensors(
     """Compare two arrays, block by block: no copy is larger than a block.
 
     NaN agrees with NaN, an infinity with itself.  `rtol` is relative to the largest finite
-    magnitude in `a`, `atol` is absolute.
+    magnitude in `a`, `atol` is absolute.  A scalar and a tensor of shape [1] may agree, since tools
+    write one as the other.
     """
     import numpy as np
 
+    shapes = "" if a.shape == b.shape else f"shape {list(a.shape)} in A, {list(b.shape)} in B"
+    if {a.shape, b.shape} == {(), (1,)}:
+        b = b.reshape(a.shape)
     if a.shape != b.shape:
-        note = f"shape {list(a.shape)} in A, {list(b.shape)} in B"
+        note = shapes
         return TensorDifference(
             name, layer, line, False, outside=a.size, elements=a.size, note=note
         )
@@ -130,7 +134,7 @@ def compare_tensors(
         outside,
         x.size,
         at,
-        "" if at is None else f"{a[at]} in A, {b[at]} in B",
+        shapes if at is None else f"{a[at]} in A, {b[at]} in B",
     )
 
 

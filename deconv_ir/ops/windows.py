@@ -48,7 +48,7 @@ def without_void(operation: Operation) -> Operation:
     `pads_end`; oneDNN Graph documents of the same, `auto_pad`.
     """
     mode = getattr(operation, "auto_pad", PadMode.EXPLICIT)
-    changes = {}
+    changes: dict[str, None] = {}
     for name, neutral in _NEUTRAL.items():
         declared = operation.fields.get(name)
         values = getattr(operation, name, None)

@@ -118,5 +118,5 @@ def differences_of(graph: Graph, found: ModelDifference) -> dict[str, Any]:
         "other": found.b,
         "layers": layers,
         "structure": [str(difference) for difference in found.differences[:MAX_LISTED]],
-        "culprit": culprit and f"The error appears first in {culprit.tensor.layer}.",
+        "culprit": culprit and culprit.sentence(),
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edited import Edit, build
+from lxml import etree
 from support import IR, invoke_script
 
 import deconv_ir
@@ -60,6 +61,21 @@ def test_many_alike_are_one_line(original: Path, tmp_path: Path) -> None:
     assert line.endswith("and 1 more layers")
 
 
+def test_many_layers_with_the_same_values_are_one_line(original: Path, tmp_path: Path) -> None:
+    """OpenVINO marks layers that must stay in f32 after it has compressed a model."""
+    edit = Edit(original)
+    for layer in edit.root.iter("layer"):
+        if layer.get("type") != "Const":
+            note = etree.SubElement(etree.SubElement(layer, "rt_info"), "attribute")
+            note.attrib.update({"name": "DisablePrecisionConversion", "version": "0"})
+    done = invoke_script("diff", original, edit.save(tmp_path / "b.xml"))
+    (line,) = (x for x in done.output.splitlines() if x.startswith("rt_info:"))
+    assert "none in A, name=DisablePrecisionConversion version=0 in B" in line
+    assert line.endswith("and 11 more layers")
+    done = invoke_script("diff", original, tmp_path / "b.xml", "-v")
+    assert sum(x.startswith("rt_info:") for x in done.output.splitlines()) == 16
+
+
 def test_json(original: Path, broken: Path) -> None:
     options = ("--random-inputs", 0, "--format", "json")
     done = invoke_script("diff", original, broken, *options)
@@ -88,7 +104,10 @@ def test_dumps(original: Path, tmp_path: Path) -> None:
         np.save(dumps / f"{name.replace('/', '_')}.npy", array + (name != "mid/bn"))
     done = invoke_script("diff", original, "--input", tmp_path / "x.npy", "--against", dumps)
     assert done.exit_code == 1
-    assert "The error appears first in 'up'" in done.output
+    assert (
+        "The error appears in or before 'up' (ConvolutionBackpropData, id 16), line" in done.output
+    )
+    assert ": nothing between 'x', 'mid/bn' and it was compared.\n" in done.output
 
 
 COLLIDING = ("a/b", "a:b", "a_b", "A_b", "a b", ".ab", "ä" * 200, "ä" * 201, "plain")
@@ -233,13 +252,44 @@ def test_bisection_with_a_command(original: Path, tmp_path: Path) -> None:
     assert "The error appears first in 'elu'" in done.output
 
 
+CRASHING = """
+import os, sys, numpy as np, deconv_ir
+model, inputs, outputs = sys.argv[1:]
+if 'type="{type}"' in open(model).read():
+    sys.stderr.buffer.write(b"first\\nbad \\xff\\n")
+    sys.stderr.flush()
+    {end}
+np.savez(outputs, **deconv_ir.load(model, warn=False).run(dict(np.load(inputs))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [("sys.exit(3)", "exit code 3"), ("os.kill(os.getpid(), 11)", "signal SIGSEGV")],
+)
+@pytest.mark.parametrize(("type_", "layer"), [("Elu", "elu"), ("Convolution", "enc")])
+def test_a_tool_that_crashes_on_a_layer(
+    original: Path, tmp_path: Path, end: str, words: str, type_: str, layer: str
+) -> None:
+    """A crash is a result: the first layer with which it happens is found, even the very first."""
+    (tmp_path / "tool.py").write_text(CRASHING.replace("{type}", type_).replace("{end}", end))
+    command = f"{sys.executable} {tmp_path / 'tool.py'} {{model}} {{inputs}} {{outputs}}"
+    options = ("--random-inputs", 0, "--bisect", "--command", command, "--format", "json")
+    done = invoke_script("diff", original, *options)
+    assert done.exit_code == 1, done.output
+    culprit = json.loads(done.stdout)["culprit"]
+    assert culprit["tensor"]["name"] == layer
+    assert culprit["tensor"]["note"] == f"{sys.executable} crashes: {words}: bad \ufffd"
+    assert f"crashes: {words}" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
         ("tool {model} {inputs}", "{outputs} is missing"),
         ("tool 'x {model} {inputs} {outputs}", "quotation"),
         ("no-such-tool {model} {inputs} {outputs}", "No such file"),
-        ("false {model} {inputs} {outputs}", "exit code 1"),
+        ("false {model} {inputs} {outputs}", "false crashes: exit code 1, with every part"),
         ("true {model} {inputs} {outputs}", "wrote no {outputs}"),
     ],
 )

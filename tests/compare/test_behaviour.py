@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,99 @@ def test_other_inputs(original: Path, tmp_path: Path) -> None:
     other = deconvolution_ir().save(tmp_path)
     with pytest.raises(deconv_ir.InputError, match="takes shape"):
         deconv_ir.diff(original, other, X)
+
+
+def dumped(*names: str, wrong: str) -> Callable[[Path, Path], dict[str, Any]]:
+    """Return the arguments of a comparison with dumps of these tensors, one of them wrong."""
+
+    def arguments(original: Path, folder: Path) -> dict[str, Any]:
+        found = deconv_ir.load(original).run(X, outputs=names)
+        return {"b": None, "against": {n: a + (n == wrong) for n, a in found.items()}}
+
+    return arguments
+
+
+def edited(change: Callable[[Edit], object]) -> Callable[[Path, Path], dict[str, Any]]:
+    """Return the arguments of a comparison with a changed model."""
+
+    def arguments(original: Path, folder: Path) -> dict[str, Any]:
+        edit = Edit(original)
+        change(edit)
+        return {"b": edit.save(folder / "b.xml")}
+
+    return arguments
+
+
+def quantize(edit: Edit) -> None:
+    """Store the weights of 'up' as integers, which two layers make others of."""
+    weights = edit.array("up/w")
+    scale = np.abs(weights).max() / 100
+    edit.replace("up/w", np.round(weights / scale).astype(np.int8), "i8")
+    edit.layer("up/w").find("output/port").set("precision", "I8")
+    edit.layer("up/w").set("name", "up/w/integers")
+    edit.insert("Convert", "up/w/floats", "up/w/integers", destination_type="f32")
+    edit.insert("Abs", "up/w", "up/w/floats")
+
+
+def rewire(edit: Edit) -> None:
+    """Make another tensor the data of 'up'."""
+    source = edit.layer("enc/relu")
+    port = source.find("output/port").get("id")
+    edit.into("up").attrib.update({"from-layer": source.get("id"), "from-port": port})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "layer", "first", "reason"),
+    [
+        (dumped("skip", "up", wrong="up"), "up", True, "its inputs agree"),
+        (
+            dumped("skip", "enc/relu", wrong="skip"),
+            "skip",
+            False,
+            "nothing between 'enc/relu' and it",
+        ),
+        (dumped("skip", "enc/relu", "mid/clamp", wrong="skip"), "skip", True, "its inputs agree"),
+        (dumped("soft", wrong="soft"), "soft", False, "nothing between 'x' and it"),
+        (
+            dumped("enc", "mid/bn", "up", wrong="up"),
+            "up",
+            False,
+            "nothing between 'enc', 'mid/bn' and it",
+        ),
+        (dumped("enc", "enc/relu", wrong="enc"), "enc", True, "its inputs agree"),
+        (
+            edited(lambda e: e.insert("Sin", "new", "skip")),
+            "up",
+            False,
+            "nothing between 'skip' and it",
+        ),
+        (
+            edited(lambda e: e.set("up", pads_begin="0,0", pads_end="2,2")),
+            "up",
+            True,
+            "its inputs agree",
+        ),
+        (
+            edited(lambda e: e.array("up/w").fill(3)),
+            "up",
+            True,
+            "its inputs agree, except for constants",
+        ),
+        (edited(quantize), "up", True, "its inputs agree, except for constants"),
+        (edited(rewire), "up", False, "it has other inputs in B"),
+    ],
+)
+def test_what_is_said_about_the_inputs_of_the_first_tensor_that_differs(
+    original: Path,
+    tmp_path: Path,
+    arguments: Callable[[Path, Path], dict[str, Any]],
+    layer: str,
+    first: bool,
+    reason: str,
+) -> None:
+    culprit = deconv_ir.diff(original, inputs=X, **arguments(original, tmp_path)).culprit
+    assert culprit is not None
+    assert culprit.tensor.name == layer
+    assert (culprit.first, culprit.reason.removesuffix(" was compared")) == (first, reason)
+    where = "first in" if first else "in or before"
+    assert culprit.sentence().startswith(f"The error appears {where} '{layer}' (")

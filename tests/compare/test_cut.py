@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edited import Edit, build
+from support import IR, invoke_script
 
 import deconv_ir
 
@@ -61,8 +62,6 @@ def test_a_part_without_weights_has_no_file_for_them(original: Path, tmp_path: P
 
 @pytest.mark.parametrize("element_type", ["f32", "f16", "i8", "u8", "i4", "boolean"])
 def test_weights_are_replaced_by_noise(tmp_path: Path, element_type: str) -> None:
-    from support import IR
-
     ir = IR()
     data = bytes(range(256)) if element_type in ("i8", "u8", "i4") else bytes(256)
     if element_type in ("f32", "f16"):
@@ -76,6 +75,9 @@ def test_weights_are_replaced_by_noise(tmp_path: Path, element_type: str) -> Non
     path = ir.save(tmp_path)
     for seed, name in ((1, "a"), (1, "b"), (2, "c")):
         deconv_ir.cut(path, tmp_path / f"{name}.xml", strip_weights=seed)
+    part = deconv_ir.cut(path, tmp_path / "d.xml", strip_weights=3)
+    assert part.kept == ("order", "axis")
+    assert deconv_ir.cut(path, tmp_path / "e.xml").kept == ()
     stripped = [(tmp_path / f"{name}.bin").read_bytes() for name in "abc"]
     assert stripped[0] == stripped[1]
     own, rest = stripped[0][: len(data)], stripped[0][len(data) :]
@@ -137,3 +139,49 @@ def test_only_graph_files_have_parts_that_are_graph_files(original: Path, tmp_pa
     with pytest.raises(deconv_ir.InputError, match="only a part of a oneDNN Graph file"):
         deconv_ir.cut(original, tmp_path / "part.json", end="pool")
     assert not list(tmp_path.glob("part*"))
+
+
+def test_inputs_and_outputs_have_tensor_names(tmp_path: Path) -> None:
+    """Layers without tensor names, two of them with the same name, and one with two outputs."""
+    ir = IR()
+    x = ir.layer("Parameter", attributes={"shape": "4", "element_type": "f32"}, name="x")
+    same = ir.layer("Abs", [x], name="same")
+    again = ir.layer("Sqrt", [same], name="same")
+    split = ir.layer(
+        "Split",
+        [again, ir.const(np.array(0), "axis")],
+        {"num_splits": "2"},
+        name="split",
+        outputs=("", ""),
+    )
+    for source in (same, again, split, (split[0], split[1] + 1)):
+        ir.result(source, "end")
+    path = ir.save(tmp_path)
+    whole = list(deconv_ir.load(path).run(np.float32([-1, 4, -9, 16])).values())
+    part = deconv_ir.cut(path, tmp_path / "part.xml")
+    names = [
+        port.get("names")
+        for layer in Edit(tmp_path / "part.xml").root.iter("layer")
+        for port in layer.iterfind("output/port")
+        if layer.get("type") != "Const"
+    ]
+    assert names == ["x", "same", "same.2", "split.0", "split.1"]
+    assert list(part.outputs) == names[1:]
+    found = deconv_ir.load(tmp_path / "part.xml").run({"x": np.float32([-1, 4, -9, 16])})
+    assert list(found) == names[1:]
+    for name, expected in zip(names[1:], whole, strict=True):
+        np.testing.assert_array_equal(found[name], expected)
+
+
+def test_the_names_of_kept_constants_are_printed(tmp_path: Path) -> None:
+    ir = IR()
+    at = ir.parameter("x", "2")
+    for number in range(7):
+        at = ir.layer("Add", [at, ir.const(np.ones(2, np.float32), f"c{number}")])
+    at = ir.layer("Multiply", [at, ir.const(np.ones((17, 2), np.float32))])
+    ir.result(at, "y")
+    path = ir.save(tmp_path)
+    done = invoke_script("cut", path, "--output", tmp_path / "part.xml", "--strip-weights")
+    assert "not replaced, since small or no weights: c0, c1, c2, c3, c4 and 2 more\n" in done.output
+    done = invoke_script("cut", path, "--output", tmp_path / "part.xml", "--force")
+    assert "not replaced" not in done.output

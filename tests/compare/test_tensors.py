@@ -67,13 +67,26 @@ def test_elements_around_the_tolerance() -> None:
     assert compare(a, a + np.float64((0, 0.011, 0)), rtol=0).outside == 1
 
 
-@pytest.mark.parametrize(("a", "b"), [((2, 3), (3, 2)), ((4,), (2, 2)), ((), (1,))])
+@pytest.mark.parametrize(("a", "b"), [((2, 3), (3, 2)), ((4,), (2, 2)), ((), (1, 1)), ((), (2,))])
 def test_other_shapes_differ(a, b) -> None:
     found = compare(np.zeros(a), np.zeros(b))
     assert not found.within
     assert found.first is None
     assert str(list(a)) in found.note
     assert str(list(b)) in found.note
+
+
+@pytest.mark.parametrize("shapes", [((), (1,)), ((1,), ())])
+def test_a_scalar_may_have_shape_1(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """ONNX has trip counts and sizes of shape [] where an IR has [1], and the reverse."""
+    a, b = (np.full(shape, 3.0) for shape in shapes)
+    found = compare(a, b)
+    assert found.within
+    assert found.note == f"shape {list(shapes[0])} in A, {list(shapes[1])} in B"
+    wrong = compare(a, b + 1)
+    assert not wrong.within
+    assert wrong.first == (0,) * len(shapes[0])
+    assert wrong.note == "3.0 in A, 4.0 in B"
 
 
 def test_empty_and_zero_tensors_agree() -> None:
