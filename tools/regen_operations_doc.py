@@ -33,14 +33,6 @@ by name. `deconv_ir.operations.register` adds an operation of your own.
 |---|---|---|
 """
 FAMILIES = {
-    "detection, before ROIAlign and NonMaxSuppression-9": (
-        "DeformablePSROIPooling ExperimentalDetectronDetectionOutput "
-        "ExperimentalDetectronGenerateProposalsSingleImage "
-        "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
-        "ExperimentalDetectronTopKROIs GenerateProposals PSROIPooling "
-        "Proposal ROIPooling",
-        "legacy of R-FCN, Faster R-CNN and Detectron",
-    ),
     "graphs and tables": (
         "EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum "
         "EmbeddingSegmentsSum SparseFillEmptyRows",

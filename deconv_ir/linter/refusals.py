@@ -44,6 +44,7 @@ _TOP: Final = dict.fromkeys(("nms_top_k", "keep_top_k", "background_class"), (-1
 RANGES: Final[dict[str, dict[str, tuple[float, float]]]] = {
     "MatrixNms": _TOP,
     "MulticlassNms": {**_TOP, "nms_eta": (0.0, 1.0)},
+    "GenerateProposals": {"nms_eta": (1.0, 1.0)},
     "PSROIPooling": {
         "output_dim": (1.0, math.inf),
         "group_size": (1.0, math.inf),
@@ -183,6 +184,8 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
         return "a list that is not empty"
     least, most = RANGES.get(layer.type, {}).get(name, EVERY)
     if (least, most) != EVERY and not all(least <= n <= most for n in _numbers(value)):
+        if least == most:
+            return f"{least:g}"
         return (
             f"numbers >= {least:g}" if most == math.inf else f"numbers from {least:g} to {most:g}"
         )

@@ -17,10 +17,17 @@ convolution.deformable: DeformableConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
 detection.detection_output: DetectionOutput
+detection.detectron: ExperimentalDetectronDetectionOutput
+    ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor
+    ExperimentalDetectronTopKROIs
+detection.generate_proposals: ExperimentalDetectronGenerateProposalsSingleImage
+    GenerateProposals
 detection.multiclass: MatrixNms MulticlassNms
 detection.nms: NMSRotated NonMaxSuppression
 detection.prior_box: PriorBox PriorBoxClustered
+detection.proposal: Proposal
 detection.roi_align: ROIAlign ROIAlignRotated
+detection.roi_pooling: DeformablePSROIPooling PSROIPooling ROIPooling
 detection.yolo: RegionYolo ReorgYolo
 elementwise.activations: Clamp Elu Gelu HardSigmoid PReLU Selu Swish
 elementwise.arithmetic: Add BitwiseAnd BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor

@@ -40,6 +40,7 @@ OTHERWISE = {
     ("LogicalXor", "opset1"): ("LogicalXor", "opset2"),
     ("PReLU", "opset1"): ("PRelu", "opset1"),
     ("ReLU", "opset1"): ("Relu", "opset1"),
+    ("ROIPooling", "opset1"): ("ROIPooling", "opset2"),
     ("ScatterNDUpdate", "opset3"): ("ScatterNDUpdate", "opset4"),
     ("SoftMax", "opset1"): ("Softmax", "opset1"),
     ("SoftMax", "opset8"): ("Softmax", "opset8"),

@@ -98,15 +98,22 @@ class ROIAlign3(_Regions):
 
     aligned_mode: Alignment = Alignment.ASYMMETRIC
 
-    def one(self, data: Array, roi: Array) -> Array:
+    @property
+    def frame(self) -> tuple[float, float, float]:
+        """Return what is added to corners before and after they are scaled, and a least size."""
         aligned = self.aligned_mode
         before = 0.5 if aligned is Alignment.HALF_PIXEL else 0.0
-        after = 0.0 if aligned is Alignment.ASYMMETRIC else -0.5
+        return (before, 0.0, 1.0) if aligned is Alignment.ASYMMETRIC else (before, -0.5, 0.0)
+
+    def one(self, data: Array, roi: Array) -> Array:
+        before, after, least = self.frame
         x1, y1, x2, y2 = (float(v + before) * self.spatial_scale + after for v in roi)
-        least = 1.0 if aligned is Alignment.ASYMMETRIC else 0.0
         height, width = max(y2 - y1, least), max(x2 - x1, least)
         rows = self._axis(y1, height, self.pooled_h, data.shape[1])
         columns = self._axis(x1, width, self.pooled_w, data.shape[2])
+        rows, first, last = _cropped(*rows)
+        columns, left, right = _cropped(*columns)
+        data = data[:, first:last, left:right]
         if self.mode is Pooling.AVG:
             # Bilinear weights of all samples of a bin, summed: a product of two matrices.
             weights = [
@@ -128,6 +135,13 @@ def _neighbours(places: Array, extent: int) -> tuple[Any, Any, Any]:
     places = np.clip(places, 0, extent - 1)
     low = places.astype(np.int64)
     return low, np.minimum(low + 1, extent - 1), places - low
+
+
+def _cropped(low: Any, high: Any, part: Any) -> tuple[tuple[Any, Any, Any], int, int]:
+    """Count the elements of an axis from the first one that is used; return the range in use."""
+    inside = low >= 0
+    first = int(low[inside].min(initial=high.max()))
+    return (np.where(inside, low - first, -1), high - first, part), first, int(high.max()) + 1
 
 
 def _weights(low: Any, high: Any, part: Any, extent: int) -> Any:
