@@ -55,6 +55,10 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
         return next(reversed(versions.values()))
     if version in versions or "" in versions:
         return versions.get(version) or versions[""]
+    if version in ("extension", "experimental"):
+        from deconv_ir.ops.opsets import OF_OPSET_6
+
+        version = "opset6" if kind in OF_OPSET_6 else version
     wanted = _opset_number(version)
     older = [v for v in versions if 0 <= _opset_number(v) <= wanted]
     return versions[max(older, key=_opset_number)] if older else None

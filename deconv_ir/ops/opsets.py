@@ -47,6 +47,15 @@ EXTENSIONS: Final = frozenset(
 )
 """Versions of layers that belong to no opset."""
 
+OF_OPSET_6: Final = frozenset(
+    """
+    ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage
+    ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor
+    ExperimentalDetectronTopKROIs GRUCell RNNCell Proposal
+    """.split()
+)
+"""Types that OpenVINO's reader takes from opset6 if the version is extension or experimental."""
+
 
 def nearest_operation(kind: str, version: str | None) -> str | None:
     """Return a hint for a type that is in no opset; None: an extension, or no similar name."""

@@ -10,7 +10,7 @@ import pytest
 from operation_forms import make
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.operations import Context
+from deconv_ir.operations import Context, find_operation
 
 
 def iou(a, b, one: float) -> float:
@@ -348,3 +348,20 @@ ONE = {
 def test_inputs_that_do_not_fit(infer, kind: str, inputs, attributes, message: str) -> None:
     with pytest.raises(DeconvError, match=message):
         infer(kind, *inputs, **attributes)
+
+
+@pytest.mark.parametrize("version", ["extension", "experimental"])
+@pytest.mark.parametrize(
+    ("kind", "taken"),
+    [
+        ("Proposal", "opset4"),
+        ("ExperimentalDetectronTopKROIs", "opset6"),
+        ("GRUCell", "opset3"),
+        ("RNNCell", "opset1"),
+        ("GatherND", None),
+    ],
+)
+def test_operations_before_they_were_in_an_opset(kind: str, taken: str | None, version) -> None:
+    """OpenVINO's reader takes eight types from opset6 where files call them extensions."""
+    found = find_operation(kind, version)
+    assert found is (taken and find_operation(kind, taken))
