@@ -20,6 +20,7 @@ from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
+from deconv_ir.kernels.copies import contiguous
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -95,7 +96,11 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
-    """Return results, copied if they share memory with each other, an input or the model."""
+    """Return results in C order and native byte order.
+
+    They are copied if they share memory with each other, an input or the model.
+    """
+    results = [_in_order(result) for result in results]
     if len(results) + len(given) <= _FEW:
         kept: list[Array] = []
         for result in results:
@@ -109,6 +114,13 @@ def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
         result if number in alone and result.flags.writeable else result.copy()
         for number, result in enumerate(results, len(given))
     ]
+
+
+def _in_order(array: Array) -> Array:
+    """Return an array in C order and native byte order."""
+    if not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="), order="C")
+    return array if array.flags.c_contiguous else contiguous(array)
 
 
 def _without_overlap(arrays: Sequence[Array]) -> set[int]:

@@ -129,9 +129,11 @@ def _do_nothing() -> None:
 
 
 def _out(step: Step, values: list[Any]) -> Any:
-    """Return the array outside of the arena that a step may write to."""
+    """Return the array outside of the arena that a step may write to; it is contiguous."""
     if step.overwrites is not None and is_alone(values, step.overwrites):
-        return values[step.overwrites]
+        found = values[step.overwrites]
+        if found.flags.c_contiguous:
+            return found
     assert step.allocate is not None, "or the layer makes its own"
     return step.allocate()
 

@@ -222,6 +222,7 @@ def interpolations():
             f"interpolate11-{mode}",
             lambda x, s, a, m=mode: o[11].interpolate(x, s, m, "sizes", axes=a),
             (f32(*data), i64(9, 5), axes),
+            semantics="openvino",
         )
         yield Case(
             f"interpolate11-{mode}-pads",
@@ -256,6 +257,7 @@ def interpolations():
                     x, s, {"axes": [2, 3], "mode": m, "align_corners": k}
                 ),
                 (f32(*data), i64(*sizes)),
+                semantics="openvino",
             )
 
 
@@ -270,7 +272,8 @@ def interpolation4(data, sizes, scales, axes, mode, by, where, near="floor", *, 
     key = f"{mode}-{by}-{where}-{near}-{sizes}-{scales}"
     fault = "antialiases otherwise than the document" if anti else ""
     inputs = (f32(*data), i64(*sizes), c(scales), axes)
-    return Case(f"interpolate4-{key}", build, inputs, fault)
+    # The runtime rounds the coordinates of nearest elements to f32.
+    return Case(f"interpolate4-{key}", build, inputs, fault, semantics="openvino")
 
 
 def recurrent():
