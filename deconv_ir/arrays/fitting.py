@@ -17,6 +17,7 @@ from deconv_ir.arrays import foreign
 from deconv_ir.arrays.casting import Cast, convert
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
+from deconv_ir.ir.folding import VALUE_LIMIT
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
@@ -25,7 +26,6 @@ from deconv_ir.kernels.copies import contiguous
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-VALUE_LIMIT = 64
 # Up to this number of arrays, comparing all pairs is faster than sorting their spans.
 _FEW = 8
 _DRAWN_AT_ONCE = 1 << 16

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.folding import fold
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
@@ -55,10 +56,14 @@ def infer(
     # unless they have findings.
     pool: dict[TensorInfo, TensorInfo] = {}
     worked_out: dict[tuple[int, ...], tuple[TensorInfo, ...]] = {}
+    # Layers whose elements are those of arrays of a run: they are left to the run.
+    varying: set[int] = set()
     for index in topology.order:
         layer = layers[index]
         if given is not None and index in given:
             info = given[index]
+            if info.value is not None or info.reals is not None:
+                varying.add(index)
             known[index] = (pool.setdefault(info, info),)
             continue
         inputs = []
@@ -68,10 +73,15 @@ def infer(
             else:
                 info = declared(port)
                 inputs.append(pool.setdefault(info, info))
-        key = (id(layer.operation), id(layer.outputs), *map(id, inputs))
+        folds = not varying or not any(s and s[0] in varying for s in topology.sources[index])
+        if not folds:
+            varying.add(index)
+        key = (id(layer.operation), id(layer.outputs), folds, *map(id, inputs))
         outputs = worked_out.get(key) if inputs else None
         if outputs is None:
-            outputs, clean = _work_out(graph, index, inputs, context, findings, errors, collect)
+            outputs, clean = _work_out(
+                graph, index, inputs, context, findings, errors, collect=collect, folds=folds
+            )
             if not clean and resume is not None:
                 outputs = resume(index, outputs)
             outputs = tuple([pool.setdefault(info, info) for info in outputs])
@@ -91,7 +101,9 @@ def _work_out(
     context: Context,
     findings: list[Finding],
     errors: list[DeconvError],
+    *,
     collect: bool,
+    folds: bool,
 ) -> tuple[tuple[TensorInfo, ...], bool]:
     """Infer one layer and compare; also return whether it has no findings."""
     layer = graph.layers[index]
@@ -101,7 +113,7 @@ def _work_out(
     if layer.operation.bodies:
         context = context._replace(body_findings=within)
     try:
-        outputs = infer_layer(layer, inputs, context)
+        outputs = infer_layer(layer, inputs, context, folds=folds)
         found = compare(graph, index, inputs, outputs, context)
     except DeconvError as error:
         error.locate(file=graph.file, line=layer.line, layer=layer.label)
@@ -123,8 +135,10 @@ def declared(port: Port) -> TensorInfo:
     return TensorInfo(port.shape, port.element_type)
 
 
-def infer_layer(layer: Layer, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-    """Infer a layer's outputs."""
+def infer_layer(
+    layer: Layer, inputs: Infos, context: Context, *, folds: bool = True
+) -> tuple[TensorInfo, ...]:
+    """Infer a layer's outputs, with the elements of small ones if `folds`; see `fold`."""
     operation = layer.operation
     least, most = operation.required_inputs, len(operation.inputs)
     if least is not None and not least <= len(inputs) <= most:
@@ -136,6 +150,8 @@ def infer_layer(layer: Layer, inputs: Infos, context: Context) -> tuple[TensorIn
         )
         raise ShapeError(message, expected=wanted, actual=len(inputs), rule="input-count")
     outputs = operation.infer(inputs, context)
+    if folds:
+        outputs = fold(operation, inputs, outputs, context)
     if len(outputs) < len(layer.outputs):
         raise ShapeError(
             f"{layer.type} has {len(outputs)} output{'' if len(outputs) == 1 else 's'}, "

@@ -342,6 +342,11 @@ class Operation(Record):
         return True
 
     @property
+    def moves(self) -> tuple[int, ...]:
+        """Inputs whose elements the outputs consist of, unchanged and without any others."""
+        return ()
+
+    @property
     def is_sum(self) -> bool:
         """Whether the operation adds two tensors, broadcast by NumPy's rule."""
         return False

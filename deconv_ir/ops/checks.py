@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array, ElementType
+from deconv_ir.ir.folding import VALUE_LIMIT as VALUE_LIMIT
 from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
 from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS
-
-VALUE_LIMIT = 64
-"""Maximum number of elements of a tensor whose value inference tracks."""
 
 _FAMILIES = {
     "float": "a floating-point type",

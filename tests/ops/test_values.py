@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from operation_forms import make
+from support import IR
 
+import deconv_ir
 from deconv_ir.ir.dtypes import F32, I32, I64
 from deconv_ir.ir.geometry import Interval
+from deconv_ir.ir.graph import Layer
+from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops import values
 
 DIM = Interval(2, 8)
@@ -135,3 +141,91 @@ def test_scales_travel() -> None:
     (floored,) = make("Floor").infer([scaled], Context())
     assert floored.reals == (15.0, 3.0)
     assert value("Convert", floored, destination_type="i64") == (15, 3)
+
+
+def folded(kind: str, *inputs: TensorInfo, **attributes: str) -> tuple[TensorInfo, ...]:
+    """Infer a layer as a graph does."""
+    operation = make(kind, **attributes)
+    return infer_layer(Layer(0, "layer", operation, operation.type), inputs, Context())
+
+
+def reals(*elements: float) -> TensorInfo:
+    return TensorInfo((len(elements),), F32, None, elements)
+
+
+MATRIX = TensorInfo((2, 2), I64, (1, 2, 3, 4))
+FOLDED = [
+    # Constants, in any operation; values by hand.
+    ("ScatterUpdate-3", (listed(0, 0, 0), listed(1, 2), listed(2, 8), SCALAR), {}, (0, 2, 8)),
+    ("ScatterNDUpdate-3", (listed(1, 2, 3), TensorInfo((1, 1), I64, (2,)), listed(9)), {},
+     (1, 2, 9)),
+    ("ScatterElementsUpdate-12", (listed(1, 2), listed(0, 0), listed(5, 6), SCALAR),
+     {"reduction": "sum"}, (12, 2)),
+    ("CumSum-3", (listed(1, 2, 3), SCALAR), {}, (1, 3, 6)),
+    ("Transpose", (MATRIX, listed(1, 0)), {}, (1, 3, 2, 4)),
+    ("NonZero-3", (listed(0, 7, 5),), {"output_type": "i64"}, (1, 2)),
+    ("OneHot", (listed(1), *(TensorInfo((), I64, (v,)) for v in (3, 1, 0))), {"axis": "-1"},
+     (0, 1, 0)),
+    ("Einsum-7", (listed(2, 3), listed(4, 5)), {"equation": "i,i->"}, (23,)),
+    ("TopK-11", (listed(3, 9, 5), TensorInfo((), I64, (2,))),
+     {"axis": "0", "mode": "max", "sort": "value", "index_element_type": "i64"}, (9, 5)),
+    ("Ceiling", (reals(1.5, 2.0),), {}, (2.0, 2.0)),
+    ("MatMul", (reals(2.0, 3.0), reals(4.0, 0.5)), {}, (9.5,)),
+    # Elements that are only moved may be unknown.
+    ("ScatterUpdate-3", (listed(1, DIM, UNBOUNDED), listed(0), listed(7), SCALAR), {},
+     (7, DIM, UNBOUNDED)),
+    ("ScatterUpdate-3", (listed(1, 2, 3), listed(-1), listed(DIM), SCALAR), {}, (1, 2, DIM)),
+    ("ScatterElementsUpdate-3", (listed(DIM, 2), listed(1), listed(4), SCALAR), {}, (DIM, 4)),
+    ("SliceScatter-15", (listed(1, DIM, 3), listed(8), listed(0), listed(1), listed(1)), {},
+     (8, DIM, 3)),
+    ("GatherND-8", (listed(1, DIM), TensorInfo((1, 1), I64, (1,))), {}, (DIM,)),
+    ("GatherElements-6", (listed(DIM, 2), listed(1, 0)), {"axis": "0"}, (2, DIM)),
+    ("Roll-7", (listed(1, DIM, 3), listed(1), listed(0)), {}, (3, 1, DIM)),
+    # Combined elements, and an index that does not exist, are left unknown.
+    ("ScatterElementsUpdate-12", (listed(DIM, 2), listed(1), listed(4), SCALAR),
+     {"reduction": "sum"}, None),
+    ("ScatterUpdate-3", (listed(1, 2), listed(9), listed(4), SCALAR), {}, None),
+    ("ScatterUpdate-3", (listed(1, 2), listed(DIM), listed(4), SCALAR), {}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "inputs", "attributes", "expected"), FOLDED)
+def test_small_constants_are_folded(kind: str, inputs, attributes, expected) -> None:
+    info = folded(kind, *inputs, **attributes)[0]
+    assert (info.value if info.reals is None else info.reals) == expected
+    if expected is not None:
+        assert is_static(info.shape)
+        assert element_count(static(info.shape)) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "attributes"),
+    [
+        ("CumSum-3", (listed(*range(65)), SCALAR), {}),
+        ("Sigmoid", (reals(*[0.5] * 17),), {}),
+        # Pads of 2^40 elements, with a stride that leaves one.
+        ("MaxPool", (TensorInfo((1, 1, 1), F32, None, (1.0,)),),
+         {"kernel": "1", "strides": f"{1 << 41}", "pads_begin": f"{1 << 40}", "pads_end": "0"}),
+        ("RandomUniform-8", (listed(2), reals(0.0), reals(1.0)),
+         {"output_type": "f32", "global_seed": "0", "op_seed": "0"}),
+    ],
+)  # fmt: skip
+def test_folding_is_bounded_and_repeatable(kind: str, inputs, attributes) -> None:
+    info = folded(kind, *inputs, **attributes)[0]
+    assert (info.value, info.reals) == (None, None)
+
+
+def test_a_slice_ends_where_a_scatter_update_says(tmp_path) -> None:
+    """The detector's export: the end of a StridedSlice is a ScatterUpdate of constants."""
+    ir = IR()
+    x = ir.parameter("x", "1,4,8")
+    update = [ir.const(np.array(v, np.int64)) for v in ([0, 0, 0], [1], [2], 0)]
+    end = ir.layer("ScatterUpdate", update, version="opset3", precision="I64")
+    begin, step = (ir.const(np.array(v, np.int64)) for v in ([0, 0, 0], [1, 1, 1]))
+    masks = {"begin_mask": "0,0,0", "end_mask": "1,0,1"}
+    part = ir.layer("StridedSlice", [x, begin, end, step], masks, outputs=["1,3,8"])
+    ir.result(part)
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    assert model.infer_shapes() == {"layer8": (1, 2, 8)}
+    (finding,) = model.findings
+    assert (finding.rule, finding.expected, finding.actual) == ("declared-dims", 2, 3)

@@ -33,6 +33,11 @@ class GatherElements(Operation):
 
     axis: int = attribute(integer())
 
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """The data."""
+        return (0,)
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices = inputs
         check_type(indices, "indices", "integer")
@@ -78,6 +83,11 @@ class GatherND8(Operation):
     """Whether the batch axes are merged in the output."""
 
     batch_dims: int = attribute(integer(0), 0)
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """The data."""
+        return (0,)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices = inputs

@@ -78,6 +78,11 @@ class _Scatter(Operation):
 
     formula = "the shape of data, {shape[data]}"
 
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """Data and updates, unless they are combined."""
+        return (0, 2) if getattr(self, "reduction", Reduction.NONE) is Reduction.NONE else ()
+
 
 def _misfit(updates: Shape, wanted: Shape) -> ShapeError:
     shown = format_shape(wanted)
@@ -265,6 +270,11 @@ class SliceScatter(Operation):
     """The data with a slice replaced by updates; default `axes`: the first ones."""
 
     formula = "the shape of data, {shape[data]}"
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """Data and updates."""
+        return 0, 1
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, updates, *lists = inputs

@@ -61,6 +61,11 @@ class Reverse(_SameShape):
 
     mode: ReverseMode = attribute(choice(ReverseMode))
 
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """The data."""
+        return (0,)
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
         by_index = self.mode is ReverseMode.INDEX
@@ -107,6 +112,11 @@ class ReverseSequence(_SameShape):
     batch_axis: int = attribute(integer(), 0)
     seq_axis: int = attribute(integer(), 1)
 
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """The data."""
+        return (0,)
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, lengths = inputs
         check_type(lengths, "seq_lengths", "numeric")
@@ -147,6 +157,11 @@ class ReverseSequence(_SameShape):
 @operation("Roll-7(data, shift, axes)", "f32[2,5], i64[2]{1,-2}, i64[2]{0,-1} -> f32[2,5]")
 class Roll(_SameShape):
     """Elements shifted cyclically along axes."""
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """The data."""
+        return (0,)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
@@ -290,6 +305,11 @@ class Transpose(OfLists):
     """Axes of an array permuted; an empty `input_order` reverses them."""
 
     sharing = Sharing.PART
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """The data."""
+        return (0,)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, order_info = inputs

@@ -90,7 +90,7 @@ def test_runtime(pad_value: float, pad: int | None) -> None:
     inputs = (TensorInfo((1, 8, 3, 4), F32), TensorInfo((2, 8, 3, 3), parse_element_type("u1")))
     difference = operation.compare_semantics(inputs, OPENVINO)
     assert difference is not None
-    assert difference.openvino == ({None: 0, 0: -1, 1: 1}[pad],)
+    assert difference.runtime == ({None: 0, 0: -1, 1: 1}[pad],)
 
 
 def test_what_is_refused() -> None:
