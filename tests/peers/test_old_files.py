@@ -13,7 +13,7 @@ from support import IR
 import deconv_ir
 from deconv_ir.ir.dtypes import ELEMENT_TYPES
 
-from .runtimes import openvino_error, ov
+from .runtimes import openvino_error, ops, ov
 
 pytestmark = pytest.mark.peers
 
@@ -89,3 +89,32 @@ def test_types_of_layers_in_any_case(kind: str, tmp_path: Path) -> None:
         found = None
     assert (found is None) == (expected is None)
     assert found is None or np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("levels", ["u8", "i8", "u4", "i4"])
+def test_weights_decompressed_in_f16(levels: str, tmp_path: Path) -> None:
+    """As NNCF stores them; `semantics="openvino"` is a hundred times closer than `spec`."""
+    rng = np.random.default_rng(3)
+    low, high = {"u8": (0, 256), "i8": (-128, 128), "u4": (0, 16), "i4": (-8, 8)}[levels]
+    stored = ops.constant(rng.integers(low, high, (32, 64)), getattr(ov.Type, levels))
+    x = ops.parameter([4, 64], np.float32, name="x")
+    weights = ops.convert(stored, "f16")
+    if low == 0:
+        zero = ops.constant(np.full((32, 1), high // 2), getattr(ov.Type, levels))
+        weights = ops.subtract(weights, ops.convert(zero, "f16"))
+    weights = ops.multiply(weights, ops.constant(rng.random((32, 1)).astype(np.float16)))
+    y = ops.matmul(x, ops.convert(weights, "f32"), transpose_a=False, transpose_b=True)
+    y.output(0).set_names({"y"})
+    path = tmp_path / "compressed.xml"
+    ov.save_model(ov.Model([y], [x]), path, compress_to_fp16=False)
+    data = rng.standard_normal((4, 64)).astype(np.float32)
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
+    expected = CORE.compile_model(path, "CPU", exact)(data)["y"]
+    error = {
+        semantics: np.abs(
+            deconv_ir.load(path, semantics=semantics, warn=False).run(data)["y"] - expected
+        ).max()
+        for semantics in ("spec", "openvino")
+    }
+    assert error["openvino"] < 1e-6 * np.abs(expected).max()
+    assert error["spec"] > 20 * error["openvino"]
