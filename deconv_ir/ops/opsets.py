@@ -47,13 +47,12 @@ EXTENSIONS: Final = frozenset(
 )
 """Versions of layers that belong to no opset."""
 
-OF_OPSET_6: Final = frozenset(
-    """
-    ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage
-    ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor
-    ExperimentalDetectronTopKROIs GRUCell RNNCell Proposal
-    """.split()
-)
+_OF_OPSET_6 = """
+ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage
+ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor
+ExperimentalDetectronTopKROIs GRUCell RNNCell Proposal
+"""
+OF_OPSET_6: Final = frozenset(_OF_OPSET_6.split())
 """Types that OpenVINO's reader takes from opset6 if the version is extension or experimental."""
 
 
