@@ -52,7 +52,7 @@ def test_damaged_graphs(document: dict[str, Any], words: str, tmp_path: Path) ->
         done = invoke_script("diff", path, *more, *inputs)
         assert done.exit_code == 2, more
         assert words.split(": ")[-1] in done.stderr
-        assert "state the shapes of inputs, with --shape, to run it anyway" in done.stderr
+        assert "(--shape, which states the shapes of inputs, runs it anyway)" in done.stderr
         assert done.stderr.count("\n") == 1
     page = tmp_path / "page.html"
     for more in ((), ("--profile",)):
