@@ -61,8 +61,7 @@ class DiffRequest(Options):
     )
     random_inputs: int | None = random_inputs()
     shapes: tuple[str, ...] = input_shapes(
-        "Shape of an input with dynamic dims, for --random-inputs; of any input, if its declared "
-        "size is much for a small network. Repeatable."
+        "Shape of an input with dynamic dims, for --random-inputs. Repeatable."
     )
     against: str | None = option(
         "RUNTIME|DIR",
@@ -115,11 +114,6 @@ class DiffRequest(Options):
         """Whether the models run."""
         return bool(self.inputs) or self.random_inputs is not None
 
-    @property
-    def modest(self) -> bool:
-        """Whether sizes come from the files alone, so that the work is bounded."""
-        return self.random_inputs is not None and not self.shapes
-
 
 @click.command("deconv-diff", epilog=EPILOG, context_settings=CONTEXT)
 @DiffRequest.add_to
@@ -150,9 +144,7 @@ def _arrays(model: Model, request: DiffRequest) -> dict[str, Array]:
     from .shapes import input_shapes
 
     shapes = input_shapes(model, request.shapes)
-    return gather_inputs(
-        model, request.inputs, request.random_inputs, shapes, modest=request.modest
-    )
+    return gather_inputs(model, request.inputs, request.random_inputs, shapes)
 
 
 def _load(request: DiffRequest) -> Model:
@@ -189,7 +181,6 @@ def _diff(request: DiffRequest) -> ModelDifference:
         atol=request.atol,
         semantics=request.semantics,
         other_semantics=request.other_semantics,
-        modest=request.modest,
     )
 
 
@@ -209,8 +200,7 @@ def _bisect(request: DiffRequest) -> ModelDifference:
 
     run = CommandTool(request.tool) if request.tool else run_openvino
     arrays = _arrays(model, request)
-    tolerances = {"rtol": request.rtol, "atol": request.atol}
-    return bisect(model, run, arrays, **tolerances, progress=note, modest=request.modest)
+    return bisect(model, run, arrays, rtol=request.rtol, atol=request.atol, progress=note)
 
 
 class Dumps(Mapping[str, Any]):

@@ -264,6 +264,9 @@ def _to_run(options: Options, context: LintContext) -> Iterable[str]:
     """Iterate over the rules that may have something to report."""
     types = None if context.inference is None else context.by_type.keys()
     present = frozenset(context.library_findings)
+    if "ir-version" in present:
+        # Other versions give other meanings to what follows.
+        present, types = frozenset({"ir-version"}), None
     unclaimed = not all(map(is_claimed, present))
     # This runs over all rules for each file, so the loop has no calls.
     for code, _, _, library_rules, concerned, when, _ in options.asked:

@@ -20,6 +20,12 @@ from deconv_ir.ops.base import AttributeSpec, attributes_of
 NO_OPSET: Final = (None, "", "extension", "experimental")
 """Versions that do not name an opset."""
 
+OF_EXTENSIONS: Final = frozenset({"Identity", "StringTensorPack", "StringTensorUnpack"})
+"""Types of opsets that extension libraries of OpenVINO had before, and still have.
+
+openvino_tokenizers writes its own StringTensorUnpack, and the guide to extensions an Identity.
+"""
+
 REQUIRED: Final = {
     "DepthToSpace": ("block_size",),
     "SpaceToDepth": ("block_size",),
@@ -50,13 +56,17 @@ RANGES: Final[dict[str, dict[str, tuple[float, float]]]] = {
         "group_size": (1.0, math.inf),
         "spatial_scale": (math.ulp(0.0), math.inf),
     },
-    "BinaryConvolution": {
-        **dict.fromkeys(("strides", "dilations"), (1.0, math.inf)),
-        **dict.fromkeys(("pads_begin", "pads_end"), (0.0, math.inf)),
-    },
-    "ExtractImagePatches": dict.fromkeys(("sizes", "strides", "rates"), (1.0, math.inf)),
 }
 """Type -> attribute -> the smallest and the largest number that the reader accepts."""
+NOT_CHECKED: Final = {
+    ("Interpolate", "opset1", "mode"),
+    ("DeformablePSROIPooling", "opset1", "mode"),
+    ("Proposal", "opset1", "framework"),
+    ("Proposal", "opset4", "framework"),
+    *((f"{cell}Sequence", "opset5", "activations") for cell in ("RNN", "GRU", "LSTM")),
+}
+"""Attributes that are text for the reader: the device that runs the model reads them."""
+BOOLEAN: Final = "true, false"
 EVERY: Final = (-math.inf, math.inf)
 EQUALLY_LONG: Final = {
     "StridedSlice": tuple(
@@ -101,7 +111,7 @@ spatial_bins_x spatial_bins_y top_k
 """
 _REALS: Final = """
 bias box_coordinate_scale box_size_scale confidence_threshold gaussian_sigma iou_threshold
-max_delta_log_wh nms_eta nms_thresh nms_threshold offset part_size pad_value post_threshold
+max_delta_log_wh nms_eta nms_thresh nms_threshold offset part_size post_threshold
 score_threshold spatial_scale step step_h step_heights step_w step_widths trans_std
 """
 _INTEGER_LISTS: Final = """
@@ -133,8 +143,12 @@ FORMS: Final = {
 
 def refused_form(index: int, layer: Layer) -> Iterator[Report]:
     """Check the version: an extension may have any, an operation of an opset may not."""
-    from deconv_ir.ops.opsets import OPERATIONS
+    from deconv_ir.ops.opsets import OF_OPSET_6, OPERATIONS
 
+    if layer.version == "extension" and layer.type in OF_EXTENSIONS:
+        return
+    if layer.version in ("extension", "experimental") and layer.type in OF_OPSET_6:
+        return
     if layer.version in NO_OPSET and layer.type in OPERATIONS:
         yield Report(
             f"OpenVINO's reader refuses {layer.type} "
@@ -153,8 +167,10 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
     for name, value in written.items():
         allowed = _refused_value(layer, name, value, known.get(name))
         if allowed:
+            # A word that is neither true nor false leaves the default as it is.
+            verb = "ignores" if allowed == BOOLEAN else "refuses"
             yield Report(
-                f"OpenVINO's reader refuses {name}={value!r} of {layer.type}; it reads {allowed}",
+                f"OpenVINO's reader {verb} {name}={value!r} of {layer.type}; it reads {allowed}",
                 GraphLocation(layer=index, attribute=name),
                 expected=allowed,
                 actual=value,
@@ -178,6 +194,12 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
 
 def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | None) -> str:
     """Return the accepted spelling of a value; empty if the value is accepted."""
+    if spec is not None and spec.kind.allowed == "true or false":
+        return BOOLEAN if value != value.strip() else ""
+    if spec is None and find_operation(layer.type, layer.version) is not None:
+        return ""  # no attribute of it, or one that cannot be read: other rules report both
+    if (layer.type, layer.version, name) in NOT_CHECKED:
+        return ""
     if value and not value.strip():
         return "nothing, or a value"
     if not value and name in NOT_EMPTY.get(layer.type, ()):
@@ -195,14 +217,14 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
         return ""  # auto-pad-refused
     allowed = spec.kind.allowed
     if layer.type == "Const" and name in ("offset", "size"):
-        return "" if value.isdigit() else "an unsigned integer without spaces"
-    if allowed == "true or false":
-        return "" if value == value.strip() else "true, false"
+        is_read = value.lstrip().isdigit() or dict(layer.attributes).get("element_type") == "string"
+        return "" if is_read else "an unsigned integer without spaces after it"
     if allowed.startswith(("an element type", "one of ")):
         meant = spec.kind.format(spec.kind.parse(value))
-        as_types = allowed.startswith("an element type")
-        same = value in (meant, "undefined") if as_types else value.lower() == meant.lower()
-        return "" if same else meant
+        is_type = allowed.startswith("an element type")
+        as_written = layer.type == "Const" and value in ("F16", "F32", "F64", "BOOLEAN")
+        same = value.lower() in ((meant, "undefined") if is_type else (meant.lower(),))
+        return "" if same and not as_written else meant
     return ""
 
 
@@ -230,8 +252,6 @@ def _refused_by_form(layer: Layer, name: str, value: str) -> str:
 
     if layer.type not in OPERATIONS or layer.operation.implemented:
         return ""
-    if find_operation(layer.type, layer.version) is not None:
-        return ""  # its attributes cannot be read, which other rules report
     words = WORDS.get(layer.type, {}).get(name)
     form, shown = (words, words.replace("|", ", ")) if words else FORMS.get(name, ("", ""))
     exact = layer.type == "ROIPooling"

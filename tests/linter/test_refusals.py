@@ -9,6 +9,9 @@ import pytest
 from support import IR
 
 import deconv_ir
+from deconv_ir.linter.engine import check_bytes
+from deconv_ir.linter.options import choose
+from deconv_ir.ops.opsets import OF_OPSET_6
 
 CONVOLUTION = {
     "strides": "1,1",
@@ -67,7 +70,8 @@ def found(kind: str, attributes: dict[str, str], folder: Path, version: str) -> 
             "opset1",
         ),
         ("Convert", {"destination_type": "f32"}, {"destination_type": "fp32"}, "opset1"),
-        ("ShapeOf", {"output_type": "i64"}, {"output_type": "I64"}, "opset3"),
+        ("ShapeOf", {"output_type": "i64"}, {"output_type": "INT64"}, "opset3"),
+        ("Reshape", {"special_zero": "true"}, {"special_zero": " true"}, "opset1"),
         ("SoftMax", {"axis": "1"}, {"axis": "x"}, "opset8"),
         ("RandomUniform", RANDOM, {"alignment": "-1"}, "opset8"),
         ("Gelu", {"approximation_mode": "ERF"}, {"approximation_mode": " ERF"}, "opset7"),
@@ -92,6 +96,7 @@ def test_values(
         (' version="opset1"', ""),
         (' version="opset1"', ' version=""'),
         (' version="opset1"', ' version="extension"'),
+        (' version="opset1"', ' version="experimental"'),
         (' name="layer1"', ""),
     ],
 )
@@ -103,6 +108,36 @@ def test_forms(old: str, new: str, tmp_path: Path) -> None:
     head, tail = path.read_text().split('<layer id="1"')
     path.write_text(f'{head}<layer id="1"{tail.replace(old, new, 1)}')
     assert "IR114" in {f.code for f in deconv_ir.lint(path)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "precision"),
+    [
+        *((kind, "experimental", "FP32") for kind in sorted(OF_OPSET_6)),
+        ("Proposal", "extension", "FP32"),
+        ("StringTensorUnpack", "extension", "U8"),
+        ("VocabEncoder", "extension", "I32"),
+        ("Identity", "extension", "FP32"),
+        ("Identity", "opset16", "U1"),
+        ("Identity", "opset16", "bin"),
+    ],
+)
+def test_forms_that_are_read(kind: str, version: str, precision: str, tmp_path: Path) -> None:
+    """Compared with OpenVINO in tests/peers/test_refusals.py."""
+    ir = IR()
+    source = ir.parameter("x", "1,4")
+    ir.result(ir.layer(kind, [source], version=version, precision=precision))
+    assert not {"IR110", "IR114", "IR214"} & {f.code for f in deconv_ir.lint(ir.save(tmp_path))}
+
+
+def test_an_empty_value_that_nothing_reads() -> None:
+    """Model Optimizer writes it to each DetectionOutput; the document has no pad_value."""
+    text = """<net name="n" version="10"><layers>
+        <layer id="0" name="d" type="DetectionOutput" version="opset1">
+        <data num_classes="2" nms_threshold="0.5" keep_top_k="2" pad_value=""/></layer>
+        </layers></net>"""
+    findings = check_bytes(text.encode(), "m.xml", choose()).findings
+    assert not {"IR107", "IR312"} & {f.code for f in findings}
 
 
 def test_question_mark_is_refused(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ class Fault(NamedTuple):
 _PRECISIONS: Final[dict[str, ElementType | None]] = {
     **{known.ir_name: known for known in ELEMENT_TYPES},
     **{known.name: known for known in ELEMENT_TYPES},
+    **dict.fromkeys(("U1", "bin"), parse_element_type("u1")),
     **dict.fromkeys(("UNSPECIFIED", "undefined", "dynamic")),
 }
 # Sections and ports in the form in which OpenVINO writes them.

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
 
 IR_VERSIONS: Final = (10, 11)
+LAST_READERS: Final = dict.fromkeys(
+    range(2, 8),
+    "OpenVINO 2020.4 is the last release that reads it; convert the original model again",
+)
+"""Older version of the IR -> hint.  Source: OpenVINO pull request 1438, release notes of 2021.1."""
 MAX_DEPTH: Final = 32
 """Maximum nesting depth of bodies."""
 OPENVINO_FORM_OF_BARE: Final = f"{OPENVINO_FORM}-of-bare-layer"
@@ -159,7 +164,14 @@ class Reader:
             _, start, end = root.attribute_spans()["version"]
             message = f"IR version {version} is not supported; 10 and 11 are"
             add_fault(
-                self._faults, "ir-version", message, start, end, expected="10 or 11", actual=version
+                self._faults,
+                "ir-version",
+                message,
+                start,
+                end,
+                expected="10 or 11",
+                actual=version,
+                hint=LAST_READERS.get(version),
             )
         self.flush()
         graph = self._graph(root, attributes.get("name", ""), version)

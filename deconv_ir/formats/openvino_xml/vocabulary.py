@@ -12,7 +12,8 @@ _SUBGRAPH: Final = frozenset(
 )
 
 CHILDREN: Final = {
-    "net": frozenset({"layers", "edges", "rt_info", "meta_data", "statistics", "pre-process"}),
+    "net": frozenset({"layers", "edges", "rt_info", "meta_data", "statistics", "pre-process"})
+    | {"quantization_parameters", "framework_meta", "runtime_options"},
     "layers": frozenset({"layer"}),
     "layer": frozenset({"data", "input", "output", "rt_info", "weights", "biases", "blobs"})
     | _SUBGRAPH,

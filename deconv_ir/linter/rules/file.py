@@ -17,7 +17,8 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
     """An attribute has no meaning where it is.
 
     Readers ignore it and use the default of the attribute that was meant: ``stride`` in
-    place of ``strides`` gives strides of 1.
+    place of ``strides`` gives strides of 1.  Attributes that OpenVINO's tools wrote without
+    need, such as ``output_padding="0,0"`` of a Convolution, are not reported.
 
         <data stride="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
@@ -34,10 +35,13 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
         known = {spec.name for spec in attributes_of(operation)}
         if kind is not None:
             known &= set(kind.attributes(operation).values())
-        for name, _ in layer.attributes:
+        for name, value in layer.attributes:
             if name not in known:
+                from deconv_ir.linter.leftovers import is_leftover
                 from deconv_ir.suggestions import nearest
 
+                if kind is None and is_leftover(layer.type, name, value):
+                    continue
                 yield Report(
                     f"{layer.type} has no attribute {name!r}",
                     GraphLocation(layer=index, attribute=name),
@@ -121,8 +125,9 @@ def wrong_root() -> None:
 def unsupported_ir_version() -> None:
     """The IR version is not 10 or 11.
 
-    Older IRs give other meanings to the same attributes, and OpenVINO refuses them too.
-    Convert the original model again.
+    Older IRs give other meanings to the same attributes, so nothing else in the file is
+    checked.  The hint names the OpenVINO releases that read it.  Convert the original
+    model again.
 
         <net name="example" version="9"><layers/></net>
     """
