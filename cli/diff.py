@@ -80,6 +80,13 @@ class DiffRequest(Options):
         "--command",
     )
     semantics: str = semantics()
+    accuracy: str = option(
+        None,
+        "direct: the first model sums convolutions directly, without Winograd (docs/numerics.md).",
+        type=click.Choice(["fast", "direct"]),
+        default="fast",
+        show_default=True,
+    )
     other_semantics: str | None = option(
         None,
         "The same for the second model. Default: those of the first.",
@@ -150,7 +157,7 @@ def _arrays(model: Model, request: DiffRequest) -> dict[str, Array]:
 def _load(request: DiffRequest) -> Model:
     from deconv_ir import load
 
-    return load(request.first, semantics=request.semantics, warn=False)
+    return load(request.first, semantics=request.semantics, warn=False, accuracy=request.accuracy)
 
 
 def _diff(request: DiffRequest) -> ModelDifference:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.formats.openvino_xml import Weights, version10
 from deconv_ir.formats.reading import Readable, is_onednn, read_graph, with_weights
 from deconv_ir.ir.body import walk_graphs
-from deconv_ir.ir.findings import Finding, IRWarning
+from deconv_ir.ir.findings import IRWarning
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.model import Model
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.ops.f16_arithmetic import compare_rounding, in_f32
+from deconv_ir.ops.f16_arithmetic import compare_rounding
 
 if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.overrides import Overrides
@@ -90,13 +89,11 @@ def load(
     >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
     """
     chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
-    graph, opened = with_weights(read_graph(path, limits, overrides), weights)
-    settings = chosen, scratch_bytes, memory_limit, algorithms
-    model = Model(graph, opened, *settings)
-    if graph.ir_version is not None:
-        model = _as_openvino(model, settings) if chosen is Semantics.OPENVINO else model
-        if chosen is Semantics.SPEC:
-            model.findings += tuple(_differences(model))
+    graph, opened = with_weights(read_graph(path, limits, overrides), weights, chosen)
+    model = Model(graph, opened, chosen, scratch_bytes, memory_limit, algorithms)
+    if chosen is Semantics.SPEC and graph.ir_version is not None:
+        whole = (version10.compare_types(graph), compare_rounding(graph))
+        model.findings += tuple(finding for finding in whole if finding is not None)
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):
             raise ShapeError(
@@ -111,24 +108,6 @@ def load(
         if warn:
             warnings.warn(str(finding), IRWarning, stacklevel=2)
     return model
-
-
-def _differences(model: Model) -> Iterator[Finding]:
-    """Report the differences to the OpenVINO runtime that concern the network as a whole."""
-    types = version10.compare_types(model.graph, model.inputs, model.outputs)
-    for finding in (types, compare_rounding(model.graph)):
-        if finding is not None:
-            yield finding
-
-
-def _as_openvino(model: Model, settings: tuple[Any, ...]) -> Model:
-    """Return a model with the element types that OpenVINO computes in."""
-    graph = model.graph
-    if version10.compare_types(graph, model.inputs, model.outputs) is not None:
-        graph = version10.change_types(graph, model.outputs)
-    if compare_rounding(graph) is not None:
-        graph = in_f32(graph)
-    return model if graph is model.graph else Model(graph, model.context.weights, *settings)
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:

@@ -150,6 +150,8 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
         yield f"  first element out of tolerance: [{at}]: {tensor.note}"
     elif tensor.note:
         yield f"  {tensor.note}"
+    if culprit.hint:
+        yield f"  {culprit.hint}"
     for given in culprit.inputs:
         yield f"  input {one_line(given)}"
     for name, value in culprit.attributes.items():

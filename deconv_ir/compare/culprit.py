@@ -38,6 +38,8 @@ class Culprit(NamedTuple):
         between it and the last tensors that were compared.
     reason : str
         The same in words.
+    hint : str
+        The option with which the layer agrees; empty if none is known.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Culprit(NamedTuple):
     differences: tuple[Difference, ...]
     first: bool = True
     reason: str = "its inputs agree"
+    hint: str = ""
 
     def sentence(self, place: str = "") -> str:
         """Return where the error appears, in words; `place` follows the name of the layer."""

@@ -21,7 +21,7 @@ from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.model import Model
 
@@ -32,6 +32,9 @@ Against = str | Mapping[str, Any]
 
 RTOL = 1e-4
 """Default tolerance of tensors, relative to their largest magnitude."""
+
+_CONVOLUTIONS = ("Convolution", "GroupConvolution", "ConvTranspose")
+"""Beginnings of the types of layers that Winograd may compute."""
 
 
 class ModelDifference(NamedTuple):
@@ -273,10 +276,24 @@ class _Behaviour:
                     agreement = judge_inputs(a, index, agreeing, other)
                     self.culprit = describe_culprit(
                         a, self.infos, index, found, self.differences, agreement
-                    )
+                    )._replace(hint=self._accuracy_hint(index, output, y))
                 yield found
             if progress is not None:
                 progress(done + 1, len(wanted))
+
+    def _accuracy_hint(self, index: int, output: int, expected: Array) -> str:
+        """Return the option with which a convolution of the first model agrees; empty if none."""
+        a, layer = self.a, self.a.layer(index)
+        if a.context.accuracy is Accuracy.DIRECT or not layer.type.startswith(_CONVOLUTIONS):
+            return ""
+        direct = Network(a.graph, a.context._replace(accuracy=Accuracy.DIRECT))
+        again = Evaluator(direct, self.inputs, [index]).take(index)[output]
+        found = compare_tensors("", layer.label, None, again, expected, self.rtol, self.atol)
+        return (
+            "accuracy='direct' agrees: the differences are those of Winograd"
+            if found.within
+            else ""
+        )
 
     def _side(
         self,

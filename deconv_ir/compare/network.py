@@ -167,5 +167,5 @@ def open_network(given: Comparable, semantics: Semantics | str = Semantics.SPEC)
     for problem in (*problems, *(graph.topology.problems if graph else ())):
         raise problem
     assert graph is not None, "no graph without a problem"
-    graph, weights = with_weights(graph, None)
+    graph, weights = with_weights(graph, None, Semantics.of(semantics))
     return Network(graph, Context(Semantics.of(semantics), weights))

@@ -14,6 +14,7 @@ from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.weights import weights_problem
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer, locating
+from deconv_ir.ir.options import Semantics
 from deconv_ir.limits import Limits
 from deconv_ir.ops.constants.constant import Const
 
@@ -77,14 +78,26 @@ def _as_path(name: str, given: object) -> str:
     return path
 
 
-def with_weights(graph: Graph, weights: Readable | None) -> tuple[Graph, Weights | None]:
-    """Open the weights file of a graph; return both, with the layers of a `<pre-process>`."""
-    opened = open_weights(graph, graph.file, weights)
-    if not any(info.tag == "pre-process" for info in graph.extras):
-        return graph, opened
-    from deconv_ir.formats.openvino_xml import pre_process
+def with_weights(
+    graph: Graph, weights: Readable | None, semantics: Semantics = Semantics.SPEC
+) -> tuple[Graph, Weights | None]:
+    """Open the weights file of a graph; return both, as they are computed.
 
-    return pre_process.apply(graph, opened)
+    The layers of a `<pre-process>` are added; with the semantics of OpenVINO, element types of
+    version 10 and of f16 are those of its runtime.
+    """
+    opened = open_weights(graph, graph.file, weights)
+    if any(info.tag == "pre-process" for info in graph.extras):
+        from deconv_ir.formats.openvino_xml import pre_process
+
+        graph, opened = pre_process.apply(graph, opened)
+    if semantics is Semantics.OPENVINO and graph.ir_version is not None:
+        from deconv_ir.formats.openvino_xml import version10
+        from deconv_ir.ops.f16_arithmetic import compare_rounding, in_f32
+
+        graph = version10.change_types(graph)
+        graph = graph if compare_rounding(graph) is None else in_f32(graph)
+    return graph, opened
 
 
 def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> Weights | None:

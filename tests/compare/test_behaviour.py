@@ -58,6 +58,38 @@ def test_an_error_is_the_fault_of_a_layer_behind_which_dumps_are_missing(
     assert any("= 24" in formula for formula in found.culprit.formulas)
 
 
+def test_an_error_of_winograd_is_named(tmp_path: Path) -> None:
+    """Sparse data, and a tolerance that direct sums keep; the oracle sums taps in f64."""
+    rng = np.random.default_rng(1)
+    ir = IR()
+    x = ir.parameter("x", "1,64,32,32")
+    w = rng.standard_normal((64, 64, 3, 3)).astype(np.float32)
+    window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer("Convolution", [x, ir.const(w)], window, name="y"))
+    path = ir.save(tmp_path)
+    shape = (1, 64, 32, 32)
+    data = np.where(rng.random(shape) < 0.001, rng.standard_normal(shape), 0).astype(np.float32)
+    padded = np.pad(data.astype(float), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    exact = np.zeros(shape)
+    for i, j in np.ndindex(3, 3):
+        seen = padded[:, :, i : i + 32, j : j + 32]
+        exact += np.einsum("ncyx,oc->noyx", seen, w[:, :, i, j].astype(float))
+    errors = {}
+    for accuracy in ("fast", "direct"):
+        model = deconv_ir.load(path, accuracy=accuracy)
+        (tensor,) = deconv_ir.diff(model, None, data, against={"y": exact}).tensors
+        errors[accuracy] = tensor.relative
+    if errors["direct"] >= errors["fast"]:
+        pytest.skip("Winograd is not used here, or happens to be as accurate")
+    rtol = (errors["direct"] + errors["fast"]) / 2
+    found = deconv_ir.diff(path, None, data, against={"y": exact}, rtol=rtol)
+    assert found.culprit is not None
+    assert found.culprit.hint == "accuracy='direct' agrees: the differences are those of Winograd"
+    direct = deconv_ir.load(path, accuracy="direct")
+    assert deconv_ir.diff(direct, None, data, against={"y": exact}, rtol=rtol).equal
+    assert deconv_ir.diff(path, None, data, against={"y": exact + 1}, rtol=rtol).culprit.hint == ""  # type: ignore[union-attr]
+
+
 def test_nothing_in_common(original: Path) -> None:
     with pytest.raises(deconv_ir.InputError, match="no tensor in common"):
         deconv_ir.diff(original, None, X, against={"z": X})

@@ -8,12 +8,13 @@ Source: OpenVINO 2026.4, src/frontends/ir: `read_model` of a file of version 10.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from deconv_ir.ir.dtypes import F16, F32, I32, ElementType
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.graph import Graph, Port
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.tensor_names import tensor_name
 from deconv_ir.ops.conversions import Conversions
 
 VERSION: Final = 10
@@ -31,19 +32,15 @@ def output_type(computed: ElementType | None) -> ElementType | None:
     return I32 if computed.is_integer and computed.bits >= 32 else F32
 
 
-def compare_types(
-    graph: Graph, inputs: Mapping[str, Port], outputs: Mapping[str, Port]
-) -> Finding | None:
-    """Report the inputs and outputs of a model whose types OpenVINO changes; None: it has none."""
+def compare_types(graph: Graph) -> Finding | None:
+    """Report the inputs and outputs whose declared types OpenVINO changes; None: it has none."""
     if graph.ir_version != VERSION:
         return None
-    ports = [
-        (name, port.element_type, input_type(port.element_type)) for name, port in inputs.items()
+    changed = [
+        (name, old, new)
+        for _, name, old, new in (*_inputs(graph), *_outputs(graph))
+        if old is not new
     ]
-    ports += [
-        (name, port.element_type, output_type(port.element_type)) for name, port in outputs.items()
-    ]
-    changed = [(name, old, new) for name, old, new in ports if old is not new]
     if not changed:
         return None
     name, old, new = changed[0]
@@ -60,17 +57,41 @@ def compare_types(
     )
 
 
-def change_types(graph: Graph, outputs: Mapping[str, Port]) -> Graph:
-    """Return a graph with the element types of OpenVINO; `outputs` are those of the model."""
+def change_types(graph: Graph) -> Graph:
+    """Return a graph with the element types of OpenVINO."""
+    if graph.ir_version != VERSION:
+        return graph
     changed = Conversions(graph)
-    results = [i for i, layer in enumerate(graph.layers) if layer.type == "Result"]
-    for index, layer in enumerate(graph.layers):
-        if layer.type == "Parameter" and getattr(layer.operation, "element_type", None) is F16:
-            changed.set_operation(index, layer.operation.replace(element_type=F32))
-            changed.set_types(index, F16, F32)
-            changed.convert_output(index, 0, F16)
-    for index, port in zip(results, outputs.values(), strict=True):
-        wanted = output_type(port.element_type)
-        if wanted is not None and wanted is not port.element_type:
-            changed.convert_input(index, wanted)
+    for index, _, old, new in _inputs(graph):
+        if old is F16 and new is not None:
+            changed.set_operation(index, graph.layers[index].operation.replace(element_type=new))
+            changed.set_types(index, old, new)
+            changed.convert_output(index, 0, old)
+    for index, _, old, new in _outputs(graph):
+        if new is not None and new is not old:
+            changed.convert_input(index, new)
     return changed.graph()
+
+
+_Types = tuple[int, str, ElementType | None, ElementType | None]
+"""Index of a layer, name of its tensor, declared type, OpenVINO's type."""
+
+
+def _inputs(graph: Graph) -> Iterator[_Types]:
+    for index, layer in enumerate(graph.layers):
+        if layer.type == "Parameter":
+            declared = getattr(layer.operation, "element_type", None)
+            yield index, layer.name, declared, input_type(declared)
+
+
+def _outputs(graph: Graph) -> Iterator[_Types]:
+    """Iterate over the Results; a tensor of a changed Parameter has its new type."""
+    for index, layer in enumerate(graph.layers):
+        source = graph.topology.sources[index][0] if layer.type == "Result" else None
+        if source is None:
+            continue
+        producer = graph.layers[source[0]]
+        declared = producer.outputs[source[1]].element_type
+        if producer.type == "Parameter":
+            declared = input_type(declared)
+        yield index, tensor_name(graph, source), declared, output_type(declared)
