@@ -219,15 +219,17 @@ class Changes:
             and layer.operation.qtype is QuantizationType.PER_CHANNEL
         ]
         for index, layer, operation in found:  # shapes do not depend on the parameters
-            plain = operation.replace(qtype=QuantizationType.PER_TENSOR, scales=(1.0,), zps=())
-            layers[index] = layer._replace(operation=plain)
+            plain = QuantizationType.PER_TENSOR
+            fitting = operation.replace(qtype=plain, scales=(1.0,), zps=(), grouped=None)
+            layers[index] = layer._replace(operation=fitting)
         known = infer(graph.replace(layers=tuple(layers)), Context(), collect=True).outputs
         for index, layer, operation in found:
             shape = known[index][0].shape
             rank = 0 if shape is None else len(shape)
             extent = shape[operation.axis] if shape and -rank <= operation.axis < rank else None
-            if isinstance(extent, int) and extent <= _CHANNELS:
-                operation = operation.fitted(extent)
+            groups = 1 if operation.grouped is None else operation.grouped.groups
+            if isinstance(extent, int) and extent * groups <= _CHANNELS:
+                operation = operation.fitted(extent * groups)
             layers[index] = layer._replace(operation=operation)
         return graph.replace(layers=tuple(layers))
 

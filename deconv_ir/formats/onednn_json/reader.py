@@ -96,13 +96,19 @@ class _Reader(Members):
         ports = {name: self.ports(root, name) for name in ("input_ports", "output_ports")}
         self.connect(stated, ports["input_ports"], ports["output_ports"], ended)
         self._place()
-        self.document.graph = Graph(
+        graph = Graph(
             name=self._name(),
             layers=tuple(self.layers),
             edges=tuple(self.edges),
             extras=tuple(self.settings(root)),
             file=self.document.file,
         )
+        quantizes = any(layer.type == "Dequantize" for layer in self.layers)
+        if quantizes and not self.document.problems:
+            from deconv_ir.ops.onednn.integer import with_grouped_scales
+
+            graph = with_grouped_scales(graph)
+        self.document.graph = graph
         if self.overrides is not None and not self.document.problems:
             self.document.graph = self.overrides.fit_channels(self.document.graph)
 

@@ -222,6 +222,12 @@ def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref, Re
     data = program.cast(0, F32)
     if len(sizes) > len(shape):
         data = program.reshape(data, sizes)
+    if isinstance(operation, Quantize | Dequantize) and operation.grouped is not None:
+        spread, zeros = operation.parameters(shape)
+        scales = program.constant(spread.ravel().tolist(), F32, spread.shape)
+        if isinstance(zeros, int) or not zeros.any():
+            return data, scales, None
+        return data, scales, program.constant(zeros.ravel().tolist(), F32, zeros.shape)
     if isinstance(operation, Quantize | Dequantize):
         scales = program.constant(operation.scales, F32, counts)
         if not any(operation.zps):

@@ -6,13 +6,16 @@ sums of ``(src - zp) * (weights - zp)`` are exact, and scaled afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deconv_ir.ir.dtypes import F32, ElementType
 from deconv_ir.ir.graph import Edge, Graph
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
-from deconv_ir.ops.onednn.quantization import Dequantize, QuantizationType
+from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
+from deconv_ir.ops.onednn.quantization import Dequantize, GroupedWeights, QuantizationType
 
 _OUTPUT_LETTERS = {
     "Convolution": "O",
@@ -120,6 +123,34 @@ def _output_axis(operation: Operation, rank: int) -> int:
     return -1
 
 
+def with_grouped_scales(graph: Graph) -> Graph:
+    """Return a graph whose weights in groups may have a scale for each output channel.
+
+    The axis of the output channels of a ConvTranspose's weights has those of one group; oneDNN's
+    library takes the scales of all groups there, in the order of the output's channels.
+    """
+    layers = list(graph.layers)
+    for index, layer in enumerate(graph.layers):
+        operation = layer.operation
+        if not isinstance(operation, OneDNNDeconvolution) or operation.groups < 2:
+            continue
+        feeder = _dequantize_before(graph, graph.topology.sources[index][1:2])
+        shape = None if feeder is None else graph.layers[feeder].inputs[0].shape
+        if feeder is None or shape is None or len(shape) < 3:
+            continue
+        weights = layers[feeder].operation
+        assert isinstance(weights, Dequantize), "_dequantize_before requires it"
+        at = _output_axis(operation, len(shape))
+        per_channel = weights.qtype is QuantizationType.PER_CHANNEL
+        if not per_channel or weights.axis % len(shape) != at or not isinstance(shape[at], int):
+            continue
+        inputs = len(shape) - 1 if operation.spatial_first else 0
+        if len(weights.scales) == operation.groups * shape[at] != shape[at]:
+            grouped = GroupedWeights(operation.groups, inputs)
+            layers[feeder] = layers[feeder]._replace(operation=weights.replace(grouped=grouped))
+    return graph.replace(layers=tuple(layers)) if layers != list(graph.layers) else graph
+
+
 def on_integers(graph: Graph) -> Graph:
     """Return a graph whose operations on dequantized tensors read the quantized ones.
 
@@ -153,7 +184,8 @@ def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | Non
     operation = layer.operation
     if operation.type not in _OUTPUT_LETTERS and operation.type != _PRODUCT:
         return None
-    feeders = [_dequantize_before(graph, source) for source in graph.topology.sources[index][:2]]
+    sources = graph.topology.sources[index]
+    feeders = [_dequantize_before(graph, sources[i : i + 1]) for i in (0, 1)]
     found = [i for i in feeders if i is not None]
     types = {port.element_type for port in layer.inputs[:2]}
     if len(found) < 2 or len(types) > 1:
@@ -175,9 +207,10 @@ def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | Non
     return made, found
 
 
-def _dequantize_before(graph: Graph, source: tuple[int, int] | None) -> int | None:
-    """Return the Dequantize to f32 that produces a tensor, possibly through a TypeCast."""
+def _dequantize_before(graph: Graph, found: Sequence[tuple[int, int] | None]) -> int | None:
+    """Return the Dequantize to f32 that produces an input, possibly through a TypeCast."""
     sources = graph.topology.sources
+    source = found[0] if found else None
     if source is not None and graph.layers[source[0]].type == "TypeCast":
         source = sources[source[0]][0] if sources[source[0]] else None
     if source is None or sources[source[0]][:1] in ((), (None,)):

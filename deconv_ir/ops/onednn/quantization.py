@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.record import NamedTuple, field
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, element_type, integer, integers, numbers
 from deconv_ir.ops.checks import check_type, normalize_axis
@@ -164,11 +165,36 @@ def dequantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -
     return found if to.name == "f32" else found.astype(to.numpy())
 
 
+class GroupedWeights(NamedTuple):
+    """The groups of a transposed convolution, and the axis of its weights that has all of them."""
+
+    groups: int
+    axis: int
+
+
 class StaticQuantization(Quantization):
     """The base of Quantize and Dequantize: scales and zero points are attributes."""
 
     scales: tuple[float, ...] = attribute(numbers())
     zps: tuple[int, ...] = attribute(integers(), ())
+
+    grouped: GroupedWeights | None = field(default=None)
+    """Set for weights whose channels of all groups have scales of their own."""
+
+    def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        found = super().parameter_shape(shape)
+        if self.grouped is None:
+            return found
+        at = self.grouped.axis % len(shape)
+        return tuple(self.grouped.groups if i == at else n for i, n in enumerate(found))
+
+    def spread(self, values: Array, shape: tuple[int, ...]) -> Array:
+        if self.grouped is None:
+            return super().spread(values, shape)
+        groups, at = self.grouped.groups, self.grouped.axis % len(shape)
+        by_group = values.reshape(groups, -1)  # channels follow each other, group by group
+        ordered = by_group if at < self.axis % len(shape) else by_group.T
+        return super().spread(ordered, shape).repeat(shape[at] // groups, axis=at)
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the numbers of scales and zero points must fit it."""

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
 from onednn_oracle import RNG, close, floats, run, scatter
 
 import deconv_ir
+from deconv_ir.formats.conversion import to_openvino
 
 
 def quantized_graph(
@@ -343,3 +345,83 @@ def test_types_that_an_operation_does_not_make(kind: str, source: str, to: str) 
     graph = op(0, kind, [tensor(0, [2], source)], [tensor(1, [2], to)], scales=[1.0])
     with pytest.raises(deconv_ir.ShapeError, match="the output must have"):
         deconv_ir.load(as_bytes(graph))
+
+
+BY_CHANNEL = [2, 1, 1, 2, 0.25, 4, 0.125, 8, 0.0625, 16, 0.03125, 32, 0.25, 0.25, 16, 0.125]
+"""Powers of two for 16 channels; rounded as int8, half to even, those below 0.5 are 0."""
+
+
+@pytest.mark.parametrize("layout", ["IOX", "XOI"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_scales_of_all_groups_of_a_transposed_convolution(layout: str, alone: bool) -> None:
+    """As the public file int8_convtranspose_post_ops_add_fusion, which oneDNN 3.2 runs.
+
+    Weights [16, 1, 3, 3] in 16 groups have one output channel in each, and 16 scales along it.
+    """
+    weights = np.zeros((16, 1, 3, 3), np.int8)
+    weights[:, :, 1, 1] = 1
+    axis = 1
+    if layout == "XOI":
+        weights, axis = np.moveaxis(weights, (0, 1), (3, 2)), 2
+    shape, data = [1, 16, 5, 5], np.ones((1, 16, 5, 5), np.int8)
+    scale: Any = {"qtype": "per_tensor", "scales": [1.0], "zps": [0], "axis": 0}
+    channels = {"qtype": "per_channel", "scales": BY_CHANNEL, "zps": [0] * 16, "axis": axis}
+    up = deconvolution(
+        shape, weights.shape, shape, groups=16, weights_format=layout,
+        pads_begin=[1, 1], pads_end=[1, 1],
+    )  # fmt: skip
+    up |= {"id": 2, "inputs": [tensor(10, shape), tensor(11, weights.shape)]}
+    up["outputs"] = [tensor(12, shape)]
+    nodes = [
+        op(0, "Dequantize", [tensor(0, shape, "s8")], [tensor(10, shape)], **scale),
+        op(
+            1,
+            "Dequantize",
+            [tensor(1, weights.shape, "s8")],
+            [tensor(11, weights.shape)],
+            **channels,
+        ),
+        up,
+        op(3, "Quantize", [tensor(12, shape)], [tensor(13, shape, "s8")], **scale),
+    ]
+    if alone:  # the weights are dequantized by themselves
+        nodes, data = [nodes[1], up], data.astype(np.float32)
+        up["inputs"][0]["id"] = 0
+    (found,) = run(*nodes, arrays=[data, weights] if not alone else [weights, data])
+    centre = found[0, :, 2, 2].tolist()
+    if alone:
+        assert centre == BY_CHANNEL
+    else:
+        assert centre == [2, 1, 1, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 0, 16, 0]
+
+
+@pytest.mark.parametrize("zps", [[0] * 6, [0, 0, 1, 0, 0, 0]])
+def test_scales_of_groups_with_several_channels(zps: list[int], tmp_path: Path) -> None:
+    """4 -> 6 channels in 2 groups: scale g * 3 + o of output channel o of group g."""
+    weights = np.ones((4, 3, 1), np.int8)
+    scales = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    channels = {"qtype": "per_channel", "scales": scales, "zps": zps, "axis": 1}
+    up = deconvolution([1, 4, 2], [4, 3, 1], [1, 6, 2], groups=2)
+    up |= {"id": 1, "inputs": [tensor(0, [1, 4, 2]), tensor(11, [4, 3, 1])]}
+    up["outputs"] = [tensor(12, [1, 6, 2])]
+    nodes = [
+        op(0, "Dequantize", [tensor(1, [4, 3, 1], "s8")], [tensor(11, [4, 3, 1])], **channels),
+        up,
+    ]
+    arrays = [weights, np.ones((1, 4, 2), np.float32)]
+    (found,) = run(*nodes, arrays=arrays)
+    wanted = [2 * (1 - zp) * scale for zp, scale in zip(zps, scales, strict=True)]
+    assert found[0, :, 0].tolist() == wanted
+    to_openvino(as_bytes(*nodes), tmp_path / "model.xml")
+    (again,) = deconv_ir.load(tmp_path / "model.xml").run(arrays).values()
+    np.testing.assert_array_equal(again, found)
+    wider = deconv_ir.Overrides(in_shapes="0:1x4x7")
+    model = deconv_ir.load(as_bytes(*nodes), overrides=wider)
+    arrays[1] = np.ones((1, 4, 7), np.float32)
+    assert next(iter(model.run(arrays).values()))[0, :, 6].tolist() == wanted
+    channels |= {"scales": scales[:5]}
+    nodes[0] = op(
+        0, "Dequantize", [tensor(1, [4, 3, 1], "s8")], [tensor(11, [4, 3, 1])], **channels
+    )
+    with pytest.raises(deconv_ir.ShapeError, match="scales must have 3 elements"):
+        deconv_ir.load(as_bytes(*nodes))
