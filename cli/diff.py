@@ -61,7 +61,8 @@ class DiffRequest(Options):
     )
     random_inputs: int | None = random_inputs()
     shapes: tuple[str, ...] = input_shapes(
-        "Shape of an input with dynamic dims, for --random-inputs. Repeatable."
+        "Shape of an input with dynamic dims, for --random-inputs; of any input, if its declared "
+        "size is much for a small network. Repeatable."
     )
     against: str | None = option(
         "RUNTIME|DIR",
@@ -121,6 +122,11 @@ class DiffRequest(Options):
         """Whether the models run."""
         return bool(self.inputs) or self.random_inputs is not None
 
+    @property
+    def modest(self) -> bool:
+        """Whether sizes come from the files alone, so that the work is bounded."""
+        return self.random_inputs is not None and not self.shapes
+
 
 @click.command("deconv-diff", epilog=EPILOG, context_settings=CONTEXT)
 @DiffRequest.add_to
@@ -151,7 +157,9 @@ def _arrays(model: Model, request: DiffRequest) -> dict[str, Array]:
     from .shapes import input_shapes
 
     shapes = input_shapes(model, request.shapes)
-    return gather_inputs(model, request.inputs, request.random_inputs, shapes)
+    return gather_inputs(
+        model, request.inputs, request.random_inputs, shapes, modest=request.modest
+    )
 
 
 def _load(request: DiffRequest) -> Model:
@@ -188,6 +196,7 @@ def _diff(request: DiffRequest) -> ModelDifference:
         atol=request.atol,
         semantics=request.semantics,
         other_semantics=request.other_semantics,
+        modest=request.modest,
     )
 
 
@@ -207,7 +216,8 @@ def _bisect(request: DiffRequest) -> ModelDifference:
 
     run = CommandTool(request.tool) if request.tool else run_openvino
     arrays = _arrays(model, request)
-    return bisect(model, run, arrays, rtol=request.rtol, atol=request.atol, progress=note)
+    tolerances = {"rtol": request.rtol, "atol": request.atol}
+    return bisect(model, run, arrays, **tolerances, progress=note, modest=request.modest)
 
 
 class Dumps(Mapping[str, Any]):

@@ -40,10 +40,13 @@ def gather_inputs(
     seed: int | None,
     shapes: Mapping[str, Shape],
     besides: Container[str] = (),
+    *,
+    modest: bool = False,
 ) -> dict[str, Array]:
     """Read the arrays of --input, `given`, and make those requested by --random-inputs.
 
     `shapes` is the result of `shapes.input_shapes`; inputs in `besides` are given otherwise.
+    `modest`: few elements are drawn.
     """
     names = [name for name in model.inputs if name not in besides]
     paths = pair("--input", given, names)
@@ -61,6 +64,10 @@ def gather_inputs(
     drawn = {name: drawn_shape(name, shapes[name]) for name in missing}
     if drawn:
         model.require_memory(drawn)
+        if modest:
+            from deconv_ir.execute.effort import require_modest_inputs
+
+            require_modest_inputs(list(drawn.values()), file=model.graph.file)
     arrays: dict[str, Array] = {}
     for index, (name, port) in enumerate(model.inputs.items()):
         if name in paths:

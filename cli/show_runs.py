@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, ResourceError
+from deconv_ir.execute.effort import require_modest_run
 
 from .common import Mistake, as_line, warn
 
@@ -39,11 +40,17 @@ def run_model(
     shapes = input_shapes(model, request.shapes)
     if not request.runs:
         return linted.at_shapes(shapes), {}
-    arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes)
+    modest = request.random_inputs is not None and not request.shapes
+    try:
+        arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes, modest=modest)
+    except ResourceError as error:
+        return linted, _without(error)
     others = _other_arrays(model, arrays, request.other_inputs)
     linted = linted.at_shapes({name: array.shape for name, array in arrays.items()})
     try:
-        return linted, _results(model, arrays, others, request)
+        if modest and linted.inference is not None:
+            require_modest_run(model.graph, linted.inference.outputs)
+        return linted, _results(model, arrays, others, request, modest)
     except DeconvError as error:
         return linted, _without(error)
 
@@ -80,6 +87,7 @@ def _results(
     arrays: dict[str, Array],
     others: dict[str, Array] | None,
     request: ShowRequest,
+    modest: bool,
 ) -> dict[str, Any]:
     from deconv_ir.view.runs import differences_of, draw_tensors, profile
 
@@ -96,5 +104,6 @@ def _results(
 
         runtime = against == "openvino"
         second, by = (None, against) if runtime else (against, None)
-        found["differences"] = differences_of(model.graph, diff(model, second, arrays, against=by))
+        compared = diff(model, second, arrays, against=by, modest=modest)
+        found["differences"] = differences_of(model.graph, compared)
     return found

@@ -19,7 +19,9 @@ from deconv_ir.formats.volumes import (
     create_volume,
     is_array,
     open_volume,
+    remove_fragments,
     remove_volume,
+    replace_volume,
 )
 from deconv_ir.ir.boxes import Box, box_shape
 from deconv_ir.ir.shapes import element_count
@@ -51,7 +53,7 @@ from .cluster import (
 from .common import EXIT_OK, Mistake, print_json
 from .guard import guard_run
 from .inputs import pair
-from .manifest import Stamp, describe_run
+from .manifest import Manifest, Stamp, describe_run
 from .resources import hand_back, limit_threads
 
 if TYPE_CHECKING:
@@ -79,6 +81,9 @@ def run_tiled(model: Model, request: Request) -> int:
     names = request.wanted or []
     if len(names) > 1:
         raise Mistake("--tile computes one output, --output-layer names several")
+    record = _Record(model, request, inputs, target)
+    if record.is_complete():
+        return record.report()
     shapes = {name: volume.shape for name, volume in inputs.items()}
     run = model.tiled(shapes, output=names[0] if names else None)
     with limit_threads(request.threads):
@@ -97,7 +102,7 @@ def run_tiled(model: Model, request: Request) -> int:
             if request.two_pass:
                 run, results = precompute(run, tile, place.measure, passes.choose)
             grid = Grid(run.shape, tile or _recorded(earlier.get("tile"), run, budget))
-            job = _Job(model, request, run, grid, inputs, target, passes.tiles)
+            job = _Job(request, run, grid, inputs, record, passes.tiles)
             return job.run(place, results)
 
 
@@ -119,7 +124,7 @@ def _target(request: Request) -> Path:
             f"--output {target}: tiles of several machines go to a .zarr array, whose chunks are "
             "files of their own"
         )
-    if target.exists() and not request.force:
+    if target.exists() and not (request.force or request.resume):
         raise Mistake(f"{target} already exists (use --force to overwrite)")
     if target.is_dir() and (target.suffix != ".zarr" or not is_array(target)):
         raise Mistake(f"{target} is a folder, not an array: --force does not replace it")
@@ -260,32 +265,77 @@ class _OnCluster:
         return submit(self._client, tuple, results)
 
 
+class _Record:
+    """The record of complete results in the folder of the result, which --resume keeps."""
+
+    def __init__(
+        self, model: Model, request: Request, inputs: Mapping[str, Volume], target: Path
+    ) -> None:
+        self.request, self.target = request, target
+        self.partial = _beside(target, ".partial")
+        self.run = describe_run(model, request, {})
+        self.inputs = {name: _stamped(Path(volume.path)) for name, volume in inputs.items()}
+        self._manifest = Manifest(target.parent, self.run)
+
+    def is_complete(self) -> bool:
+        """Whether the result exists, and is to be kept.
+
+        Raises
+        ------
+        Mistake
+            Another result exists.
+        """
+        exists, request = self.target.exists(), self.request
+        if not (request.resume and exists) or (request.force and self.partial.exists()):
+            return False
+        reason = self._manifest.why_stale(self.inputs, {"": _metadata(self.target)})
+        if reason is not None and not request.force:
+            raise Mistake(f"{self.target} already exists, and {reason} (use --force to overwrite)")
+        return reason is None
+
+    def add(self) -> None:
+        """Record the result, which has its final name next."""
+        stamp = Stamp.of(_metadata(self.partial))
+        assert stamp is not None, "it was written"
+        self._manifest.add(self.inputs, _metadata(self.partial, self.target), stamp)
+        self._manifest.save()
+
+    def report(self) -> int:
+        """Report a result that an earlier run has completed."""
+        if not self.partial.exists():  # a killed run may have left its journal
+            Journal(_beside(self.target, ".partial.tiles"), {}).remove()
+            remove_volume(_beside(self.target, ".partial.old"))
+        if self.request.as_json:
+            shape = list(open_volume(str(self.target)).shape)
+            document = {"output": str(self.target), "shape": shape, "tile": None, "tiles": 0}
+            print_json(document | {"skipped": 0, "seconds": 0.0})
+        elif not self.request.quiet:
+            click.echo(f"{self.target}: complete since an earlier run")
+        return EXIT_OK
+
+
 class _Job:
     """A partial result next to its final path, and the journal of its tiles."""
 
     def __init__(
         self,
-        model: Model,
         request: Request,
         run: TiledRun,
         grid: Grid,
         inputs: dict[str, Volume],
-        target: Path,
+        record: _Record,
         passes: Sequence[tuple[int, ...]],
     ) -> None:
-        self.model, self.request, self.run_, self.grid, self.target = (
-            model,
-            request,
-            run,
-            grid,
-            target,
-        )
+        self.request, self.run_, self.grid = request, run, grid
+        self.record, self.target, self.partial = record, record.target, record.partial
         self.inputs = inputs
-        self.partial = _beside(target, ".partial")
-        header: dict[str, Any] = describe_run(model, request, {})
-        header["inputs"] = {name: _stamp(volume.path) for name, volume in inputs.items()}
+        header: dict[str, Any] = dict(record.run)
+        header["inputs"] = {
+            name: [os.path.realpath(inputs[name].path), stamp]
+            for name, (_, stamp) in record.inputs.items()
+        }
         header |= {"shape": grid.shape, "tile": grid.tile, "passes": passes}
-        self.journal = Journal(_beside(target, ".partial.tiles"), header)
+        self.journal = Journal(_beside(self.target, ".partial.tiles"), header)
 
     def run(self, place: _Here | _OnCluster, results: Sequence[Precomputed]) -> int:
         """Compute the missing tiles."""
@@ -310,6 +360,7 @@ class _Job:
             header, done = earlier
             done &= set(range(len(self.grid)))
             if header == self.journal.header:
+                remove_fragments(self.partial)
                 self.journal.start(done, len(self.grid))
                 return done
             changed = [
@@ -319,16 +370,17 @@ class _Job:
                 f"{self.partial} cannot be resumed: {', '.join(changed)} changed "
                 "(use --force to start again)"
             )
+        # A journal next to a new array would say that its tiles are complete.
+        self.journal.remove()
         dtype = self.run_.dtype
         create_volume(self.partial, self.grid.shape, dtype, self.grid.tile)
         self.journal.start((), len(self.grid))
         return set()
 
     def _finish(self) -> None:
-        if self.target.exists():
-            remove_volume(self.target)
-        self.partial.rename(self.target)
-        self.journal.path.unlink(missing_ok=True)
+        self.record.add()
+        replace_volume(self.partial, self.target)
+        self.journal.remove()
 
     def _report(self, skipped: int, seconds: float, elements: int) -> None:
         if self.request.as_json:
@@ -352,12 +404,18 @@ class _Job:
             )
 
 
-def _stamp(path: str) -> list[Any]:
-    """Return the stamp of a version of an array; for a store, that of its metadata."""
-    file = Path(path)
-    if file.is_dir():
-        file = next((file / n for n in ("zarr.json", ".zarray") if (file / n).exists()), file)
-    return [os.path.realpath(path), Stamp.of(file)]
+def _metadata(path: Path, named: Path | None = None) -> Path:
+    """Return the file that changes with an array: itself, or the metadata of a store.
+
+    With `named`, the path is that of the array under this name.
+    """
+    name = next((n for n in ("zarr.json", ".zarray") if (path / n).exists()), "")
+    return (named or path) / name
+
+
+def _stamped(path: Path) -> tuple[Path, Stamp | None]:
+    """Return an array of which a version is recorded."""
+    return path, Stamp.of(_metadata(path))
 
 
 @contextlib.contextmanager

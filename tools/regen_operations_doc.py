@@ -33,15 +33,7 @@ by name. `deconv_ir.operations.register` adds an operation of your own.
 |---|---|---|
 """
 FAMILIES = {
-    "graphs and tables": (
-        "EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum "
-        "EmbeddingSegmentsSum SparseFillEmptyRows",
-        "sums of rows of tables, as recommendation systems have them",
-    ),
-    "language models": (
-        "GatherTree RMSNorm StringTensorPack StringTensorUnpack",
-        "beam search, text; RMSNorm is an operation of oneDNN Graph files here",
-    ),
+    "text": ("StringTensorPack StringTensorUnpack", "arrays of strings"),
 }
 """Reasons why operations of OpenVINO are missing; `missing_rows` keeps the list complete."""
 

@@ -15,6 +15,7 @@ from deconv_ir.compare.extract_part import extract_part, output_names
 from deconv_ir.compare.network import Comparable, Network, open_network
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors
 from deconv_ir.errors import DeconvError, InputError
+from deconv_ir.execute.effort import require_modest_run
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
 
@@ -51,6 +52,7 @@ def bisect(
     rtol: float = RTOL,
     atol: float = 0.0,
     progress: Callable[[str], None] | None = None,
+    modest: bool = False,
 ) -> ModelDifference:
     """Find the first layer whose output another tool computes differently.
 
@@ -69,6 +71,8 @@ def bisect(
         As in `diff`.
     progress : callable, optional
         Called with one line per run.
+    modest : bool
+        As in `diff`.
 
     Returns
     -------
@@ -94,6 +98,8 @@ def bisect(
     network = open_network(model)
     arrays = network.inputs.bind(inputs, cast=False)
     search = _Search(network, run, arrays, (rtol, atol), progress)
+    if modest:
+        require_modest_run(network.graph, search.infos)
     tensors, culprit = search.run()
     name = network.graph.file or network.graph.name
     nodes = len(list(network.nodes))

@@ -17,6 +17,7 @@ from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSid
 from deconv_ir.compare.structure import Aspect, Difference, compare_structure
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors
 from deconv_ir.errors import DeconvError, InputError, SettingError
+from deconv_ir.execute.effort import require_modest_run
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
@@ -97,6 +98,7 @@ def diff(
     semantics: Semantics | str = Semantics.SPEC,
     other_semantics: Semantics | str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    modest: bool = False,
 ) -> ModelDifference:
     """Compare two models.
 
@@ -124,6 +126,9 @@ def diff(
         Semantics of `b`, if it differs.
     progress : callable, optional
         Called with the number of compared layers and the total.
+    modest : bool
+        Refuse runs whose work is out of proportion to the number of layers, as damaged files
+        cause them.
 
     Returns
     -------
@@ -135,6 +140,8 @@ def diff(
         The arguments contradict each other.
     UnsupportedError
         A runtime is not installed, or a layer cannot be run.
+    ResourceError
+        A run does not fit into memory, or is not `modest`.
     DeconvError
         As in `load` and `Model.run`.
 
@@ -183,6 +190,8 @@ def diff(
         unmatched: Mapping[str, str] = {}
     else:
         behaviour = _Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
+        if modest:
+            behaviour.require_modest_runs()
         tensors = tuple(behaviour.run(b, against, progress))
         culprit, stopped = behaviour.culprit, behaviour.stopped
         unmatched = behaviour.unmatched
@@ -235,6 +244,13 @@ class _Behaviour:
         self.stopped = ""
         self.unmatched: Mapping[str, str] = {}
         self.infos = infer_run(a, inputs)
+
+    def require_modest_runs(self) -> None:
+        """Require that the work of both runs is in proportion to the networks."""
+        require_modest_run(self.a.graph, self.infos)
+        if self.b is not None and self.b is not self.a:
+            given = self._inputs_of_b()
+            require_modest_run(self.b.graph, infer_run(self.b, given))
 
     def run(
         self,

@@ -38,6 +38,13 @@ def format_bytes(count: int) -> str:
     return f"{count / 1024**power:.4g} {unit}"
 
 
+def format_count(count: int) -> str:
+    """Format a number of elements or operations: exactly, or as a power of two if it is huge."""
+    if count.bit_length() <= 60:
+        return f"{count:,}"
+    return f"more than 2^{count.bit_length() - 1}"
+
+
 def require_memory(
     needed: int,
     limit: int | None = None,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from deconv_ir.errors import InputError, UnsupportedError, extra_hint
-from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.files import open_regular, replace_file
 from deconv_ir.formats.npy import read_layout
 from deconv_ir.ir.boxes import Box, as_slices
 from deconv_ir.ir.dtypes import Array
@@ -225,6 +225,26 @@ def remove_volume(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_fragments(path: Path) -> None:
+    """Remove the files that killed writers have left in a Zarr store."""
+    if path.is_dir():
+        for fragment in path.rglob("*.partial"):
+            fragment.unlink(missing_ok=True)
+
+
+def replace_volume(path: Path, target: Path) -> None:
+    """Give an array its final name; an array of that name is removed.
+
+    If the process is killed, one of the two has the name, or only `path` is left.
+    """
+    aside = target.with_name(f"{target.name}.partial.old")
+    if target.is_dir() and not target.is_symlink():
+        remove_volume(aside)
+        target.rename(aside)
+    path.replace(target)
+    remove_volume(aside)  # also one that a killed process has left
+
+
 class Journal:
     """The complete tiles of a partial result: a header, then one character per tile.
 
@@ -259,7 +279,12 @@ class Journal:
         marks = bytearray(_MISSING * count)
         for number in done:
             marks[number] = _DONE[0]
-        self.path.write_bytes(self._line + marks + b"\n")
+        with _named(self.path), replace_file(self.path, durable=False) as stream:
+            stream.write(self._line + marks + b"\n")
+
+    def remove(self) -> None:
+        """Remove the record."""
+        self.path.unlink(missing_ok=True)
 
     def has(self, number: int) -> bool:
         """Whether a tile is complete.

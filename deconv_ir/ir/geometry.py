@@ -118,6 +118,8 @@ class AxisGeometry(NamedTuple):
     output: int
     template: str
     numbers: tuple[int, ...]
+    partial: bool = False
+    """Whether the window may be larger than the padded data."""
 
     @property
     def formula(self) -> str:
@@ -430,6 +432,7 @@ def pooling_axis(
         f"Y = {rule}((X + pad_begin + pad_end - ((K - 1)*dilation + 1)) / stride) + 1"
         f" = {rule}(({{0}} + {{1}} + {{2}} - (({{3}} - 1)*{{4}} + 1)) / {{5}}) + 1 = {{6}}{note}",
         (data, begin, end, kernel, axis.dilation, axis.stride, output),
+        rounding is Rounding.CEIL_TORCH,
     )
 
 

@@ -59,6 +59,10 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
         from deconv_ir.ops.opsets import OF_OPSET_6
 
         version = "opset6" if kind in OF_OPSET_6 else version
+    if version == "opset1":
+        from deconv_ir.ops.opsets import OF_OPSET_2
+
+        version = "opset2" if kind in OF_OPSET_2 else version
     wanted = _opset_number(version)
     older = [v for v in versions if 0 <= _opset_number(v) <= wanted]
     return versions[max(older, key=_opset_number)] if older else None

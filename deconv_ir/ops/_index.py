@@ -39,17 +39,22 @@ elementwise.select: Select
 elementwise.unary: Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceiling Cos Cosh Erf Exp
     Floor HSigmoid HSwish IsFinite IsInf IsNaN Log LogicalNot Mish Negative ReLU Round Sigmoid
     Sign Sin Sinh SoftPlus SoftSign Sqrt Tan Tanh
+gather_scatter.embedding: EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked
+    EmbeddingBagPackedSum EmbeddingSegmentsSum
 gather_scatter.gather: Gather
 gather_scatter.gather_elements: GatherElements GatherND
+gather_scatter.gather_tree: GatherTree
 gather_scatter.scatter: ScatterElementsUpdate ScatterNDUpdate ScatterUpdate SliceScatter
 gather_scatter.searching: Bucketize SearchSorted Unique
 gather_scatter.segment_max: SegmentMax
 gather_scatter.sorting: NonZero TopK
+gather_scatter.sparse: SparseFillEmptyRows
 linear_algebra.attention: Einsum ScaledDotProductAttention
 linear_algebra.fourier: DFT IDFT IRDFT RDFT
 linear_algebra.matmul: Inverse MatMul
 linear_algebra.stft: ISTFT STFT
 normalization.normalization: BatchNormInference GRN GroupNormalization LRN MVN NormalizeL2
+normalization.rms_norm: RMSNorm
 normalization.softmax: LogSoftmax SoftMax
 pooling.adaptive: AdaptiveAvgPool AdaptiveMaxPool
 pooling.avg_pool: AvgPool

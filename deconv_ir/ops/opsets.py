@@ -47,6 +47,9 @@ EXTENSIONS: Final = frozenset(
 )
 """Versions of layers that belong to no opset."""
 
+OF_OPSET_2: Final = frozenset({"MVN", "ROIPooling", "ReorgYolo"})
+"""Types that OpenVINO's reader takes from opset2 if the version is opset1, as early files say."""
+
 _OF_OPSET_6 = """
 ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage
 ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor

@@ -97,6 +97,8 @@ def window_extent(
     if isinstance(data, int) and isinstance(kernel, int):
         geometry = rule(axis, data, kernel)
         padded = data + geometry.pad_begin + geometry.pad_end
+        if geometry.partial and geometry.output > 0 and data > 0:
+            return geometry.output
         if padded < effective_kernel(kernel, axis.dilation):
             raise ShapeError(
                 f"the window does not fit the padded data on spatial axis {index}: "

@@ -82,7 +82,9 @@ class _Gatherer:
             for error in inference.errors
             if isinstance(error.location, GraphLocation)
         }
-        self.reaches = reaches_of(self.graph, self.outputs, sketch.flow.hidden, context)
+        self.reaches = reaches_of(
+            self.graph, self.outputs, sketch.flow.hidden, context, self.misfits
+        )
         # Layers that keep positions share the object of their input.
         self.shared_reaches: dict[int, int] = {}
         self.known: dict[tuple[int, ...], dict[str, Any]] = {}

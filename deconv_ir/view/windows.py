@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from deconv_ir.drawing.captions import family_of
@@ -156,17 +156,22 @@ _ACROSS = frozenset(("SoftMax", "LogSoftmax", "Softmax", "CumSum"))
 
 
 def reaches_of(
-    graph: Graph, outputs: Sequence[Outputs], hidden: dict[int, int], context: Context
+    graph: Graph,
+    outputs: Sequence[Outputs],
+    hidden: Collection[int],
+    context: Context,
+    misfits: Collection[int | None] = (),
 ) -> dict[int, tuple[Reach, ...]]:
     """Find the receptive field of each layer's first output, axis by axis, in its input.
 
     Layers after a layer that mixes positions other than by windows are left out, and so are layers
-    that depend on two inputs of the network at different scales.
+    that depend on two inputs of the network at different scales, those `hidden` as constants, and
+    `misfits`, whose inputs do not fit.
     """
     found: dict[int, tuple[Reach, ...]] = {}
     for index in graph.topology.order:
         layer = graph.layers[index]
-        if index in hidden:
+        if index in hidden or index in misfits:
             continue
         if layer.type == "Parameter":
             shape = outputs[index][0].shape if outputs[index] else None

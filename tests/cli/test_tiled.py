@@ -53,7 +53,8 @@ def test_the_result_is_that_of_a_run(network: Path, tile: str) -> None:
     code, text = run(network, "--tile", tile)
     assert code == 0, text
     assert is_exact(np.load(network / "y.npy"), expected(network))
-    assert sorted(p.name for p in network.iterdir()) == ["model.bin", "model.xml", "x.npy", "y.npy"]
+    names = [".deconv-run.json", "model.bin", "model.xml", "x.npy", "y.npy"]
+    assert sorted(p.name for p in network.iterdir()) == names
 
 
 def test_the_summary_as_json(network: Path) -> None:

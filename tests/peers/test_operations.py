@@ -15,7 +15,10 @@ from .operations.harness import Case, compare_outputs, compare_shapes
 
 pytestmark = pytest.mark.peers
 
-TABLES = (*("detection", "elementwise", "movement", "networks", "indexing", "others", "vision"),)
+TABLES = (
+    *("detection", "elementwise", "movement", "networks", "indexing", "others", "tables"),
+    "vision",
+)
 CASES = list(
     itertools.chain.from_iterable(
         importlib.import_module(f"{__package__}.operations.{table}").cases() for table in TABLES

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from deconv_ir.errors import UnsupportedError
+from deconv_ir.formats.onednn_json.emulations import EMULATIONS
+from deconv_ir.formats.onednn_json.given import Feed, Given, Rule
 from deconv_ir.ir.geometry import PadMode
-from deconv_ir.ir.graph import Layer
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
+from deconv_ir.ir.operation import Operation, TensorInfo
 from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ops.checks import known_integers
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
@@ -24,67 +23,6 @@ _AUTO_PAD: Final = {
     PadMode.SAME_LOWER: "SAME_LOWER",
     PadMode.VALID: "VALID",
 }
-
-
-class Feed(NamedTuple):
-    """An input of an operation.
-
-    Attributes
-    ----------
-    reference : int
-        Id of the tensor; for a constant that is not used yet, -1 - its layer.
-    info : TensorInfo
-    shape : tuple of int, or None
-        The shape with which a constant is written; None: its own.
-    """
-
-    reference: int
-    info: TensorInfo
-    shape: tuple[int, ...] | None = None
-
-
-Write = Callable[[str, str, Sequence[Feed], TensorInfo, Mapping[str, Any]], int]
-
-
-class Given(NamedTuple):
-    """A layer to be written.
-
-    Attributes
-    ----------
-    layer : Layer
-    feeds : sequence of Feed
-    result : TensorInfo
-        Of its output.
-    context : Context
-    write : callable
-        Writes an operation from name, kind, inputs, output and attributes; returns the id of the
-        output.
-    """
-
-    layer: Layer
-    feeds: Sequence[Feed]
-    result: TensorInfo
-    context: Context
-    write: Write
-
-    @property
-    def operation(self) -> Any:
-        """The layer's operation."""
-        return self.layer.operation
-
-    def emit(
-        self, kind: str, attributes: Mapping[str, Any], feeds: Sequence[Feed] | None = None
-    ) -> None:
-        """Write the operation that makes the layer's output."""
-        inputs = self.feeds if feeds is None else feeds
-        self.write(self.layer.name, kind, inputs, self.result, attributes)
-
-    def refuse(self, what: str) -> UnsupportedError:
-        """Return the error for a form that oneDNN Graph does not support."""
-        return UnsupportedError(f"{self.layer.type} {what} has no counterpart")
-
-
-Rule = Callable[[Given], None]
 
 
 def _plain(kind: str, *names: str, **others: Any) -> Rule:
@@ -205,7 +143,7 @@ def _deconvolution(given: Given) -> None:
 def _pool(given: Given) -> None:
     operation = given.operation
     rounding = operation.rounding_type.value
-    if rounding == "ceil_torch" or len(given.layer.outputs) > 1:
+    if rounding == "ceil_torch" or given.is_read(1):
         raise given.refuse(f"with {rounding} or indices")
     attributes = _window(operation, len(operation.kernel)) | {
         "kernel": operation.kernel,
@@ -223,13 +161,6 @@ def _normalization(given: Given) -> None:
     feeds = [given.feeds[given.operation.inputs.index(name)] for name in names]
     attributes = {"epsilon": given.operation.epsilon, "data_format": "NCX"}
     given.emit("BatchNormInference", attributes, feeds)
-
-
-def _typecast(given: Given) -> None:
-    for info in (given.feeds[0].info, given.result):
-        if info.element_type is None or not info.element_type.is_float:
-            raise given.refuse(f"of {info.element_type}")
-    given.emit("TypeCast", {})
 
 
 def _round(given: Given) -> None:
@@ -286,12 +217,12 @@ def _interpolate(given: Given) -> None:
 
 
 RULES: Final[dict[str, Rule]] = {
+    **EMULATIONS,
     "AvgPool": _pool,
     "BatchNormInference": _normalization,
     "Clamp": _plain("Clamp", "min", "max"),
     "Concat": _plain("Concat", "axis"),
     "ConvTranspose": _deconvolution,
-    "Convert": _typecast,
     "Convolution": _convolution,
     "ConvolutionBackpropData": _deconvolution,
     "ConvolutionBackwardData": _deconvolution,

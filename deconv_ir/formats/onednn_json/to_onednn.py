@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.formats.onednn_json.expressions import RULES, Feed, Given
+from deconv_ir.formats.onednn_json.expressions import RULES
+from deconv_ir.formats.onednn_json.given import Feed, Given
 from deconv_ir.formats.onednn_json.kinds import DTYPES
 from deconv_ir.formats.onednn_json.layout import dense_strides
 from deconv_ir.formats.onednn_json.missing import Missing
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.shapes import is_static, static
+from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _SPELLINGS: Final = {ours: theirs for theirs, ours in DTYPES.items()}
 _MAX_RANK: Final = 12
+_MAX_FOLDED: Final = 1 << 24
+"""Elements of a layer on constants that is computed instead of written."""
 
 
 def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
@@ -35,7 +39,7 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
         Some operations have no counterpart (all are named), or shapes are not static.
     """
     inference = infer(graph, context)
-    writer = _Writer(context)
+    writer = _Writer(context, graph)
     missing = Missing("the model cannot be written as a oneDNN Graph file")
     sources = graph.topology.sources
     needed = {source[0] for row in sources for source in row if source is not None}
@@ -44,7 +48,14 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
         feeds = [source for source in sources[index] if source is not None]
         if isinstance(layer.operation, Const):
             if index in needed:
-                writer.known[(index, 0)] = layer
+                writer.known[(index, 0)] = functools.partial(_elements, layer, context)
+            continue
+        if (
+            feeds
+            and all(source in writer.known for source in feeds)
+            and _folds(layer, inference.outputs[index])
+        ):
+            writer.fold(index, layer, feeds)
             continue
         try:
             inputs = [
@@ -61,16 +72,43 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
     return writer.text(), writer.constants
 
 
+def _same(array: Array) -> Array:
+    return array
+
+
+def _elements(layer: Layer, context: Context) -> Array:
+    return layer.operation.execute((), context)[0]
+
+
+def _folds(layer: Layer, results: Sequence[TensorInfo]) -> bool:
+    """Whether a layer on constants is computed here: it has static results of a bounded size."""
+    if (
+        layer.type == "Result"
+        or len(results) != 1
+        or not layer.operation.implemented
+        or layer.operation.bodies
+    ):
+        return False
+    if not layer.operation.is_repeatable:
+        return False
+    return all(
+        is_static(info.shape) and element_count(static(info.shape)) <= _MAX_FOLDED
+        for info in results
+    )
+
+
 class _Writer:
     """Collects operations; constants become inputs that are declared constant."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, graph: Graph) -> None:
         self.context = context
+        self.graph = graph
         self.operations: list[dict[str, Any]] = []
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self.constants: dict[str, Array] = {}
-        self.known: dict[tuple[int, int], Layer] = {}
+        self.known: dict[tuple[int, int], Callable[[], Array]] = {}
+        """Constants that are not written yet; those that rules make have negative layers."""
         self.tensors: dict[tuple[int, int], int] = {}
         self.numbers = itertools.count()
 
@@ -87,7 +125,7 @@ class _Writer:
         return json.dumps(members, indent=2) + "\n"
 
     def reference(self, source: tuple[int, int]) -> int:
-        """Return the reference of a tensor; -1 - its layer for a constant that is not used yet."""
+        """Return the reference of a tensor; negative for a constant that is not used yet."""
         return -1 - source[0] if source in self.known else self.tensors[source]
 
     def constant(self, reference: int, shape: Sequence[int] | None = None) -> int:
@@ -97,13 +135,26 @@ class _Writer:
         source = (-1 - reference, 0)
         if source in self.tensors and shape is None:
             return self.tensors[source]
-        (array,) = self.known[source].operation.execute((), self.context)
+        array = self.known[source]()
         number = next(self.numbers)
         self.constants[str(number)] = array if shape is None else array.reshape(shape)
         self.inputs.append(number)
         if shape is None:
             self.tensors[source] = number
         return number
+
+    def fill(self, shape: tuple[int, ...], value: float) -> int:
+        """Make a constant of one number, and return its reference."""
+        import numpy as np
+
+        made = len(self.graph.layers) + len(self.known)
+        self.known[(made, 0)] = functools.partial(np.full, shape, np.float32(value))
+        return -1 - made
+
+    def fold(self, index: int, layer: Layer, feeds: Sequence[tuple[int, int]]) -> None:
+        """Compute a layer on constants."""
+        (array,) = layer.operation.execute([self.known[source]() for source in feeds], self.context)
+        self.known[(index, 0)] = functools.partial(_same, array)
 
     def tensor(self, number: int, info: TensorInfo, shape: Sequence[int] | None) -> dict[str, Any]:
         """Return the declaration of a tensor."""
@@ -143,7 +194,7 @@ class _Writer:
         rule = RULES.get(layer.type)
         if rule is None or not layer.operation.implemented:
             raise UnsupportedError(f"{layer.type} has no counterpart")
-        rule(Given(layer, feeds, results[0], self.context, self.write))
+        rule(Given(layer, feeds, results[0], self.context, self.write, self.fill, self.graph))
         self.tensors[(index, 0)] = self.operations[-1]["outputs"][0]["id"]
 
     def write(
@@ -185,4 +236,5 @@ def _attribute(value: Any) -> dict[str, Any]:
         if not math.isfinite(value):
             raise UnsupportedError(f"attribute value {value} has no counterpart")
         return {"type": "f32", "value": value}
-    return {"type": "s64[]", "value": list(value)}
+    kind = "f32[]" if any(isinstance(v, float) for v in value) else "s64[]"
+    return {"type": kind, "value": list(value)}

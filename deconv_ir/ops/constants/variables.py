@@ -5,7 +5,7 @@ A run without a `deconv_ir.State`, which keeps values, reads the initial values.
 
 from __future__ import annotations
 
-from deconv_ir.errors import ShapeError
+from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
@@ -43,10 +43,13 @@ class ReadValue(_Variable):
     "f32[1,2] -> f32[1,2] | variable_id=memory variable_type=f32 variable_shape=1,2",
 )
 class ReadValue6(_Variable):
-    """Value of a variable; `init_value` or zeros before it is assigned."""
+    """Value of a variable; `init_value` or zeros before it is assigned.
 
-    variable_type: ElementType | None = attribute(element_type())
-    variable_shape: Shape = attribute(shape())
+    Without its shape or type, those of `init_value` are used.
+    """
+
+    variable_type: ElementType | None = attribute(element_type(), None, required=True)
+    variable_shape: Shape = attribute(shape(), None, required=True)
 
     @property
     def read_variable(self) -> str:
@@ -78,11 +81,21 @@ class ReadValue6(_Variable):
                     actual=info.element_type,
                     rule="element-type",
                 )
-        return (self.variable_info,)
+        found = self.variable_info
+        if inputs and found.shape is None:
+            found = found._replace(shape=inputs[0].shape)
+        if inputs and found.element_type is None:
+            found = found._replace(element_type=inputs[0].element_type)
+        return (found,)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         if inputs:
             return (inputs[0],)
+        if self.variable_shape is None:
+            raise UnsupportedError(
+                f"variable {self.variable_id!r} has no value before it is assigned: there is no "
+                "init_value, and no variable_shape"
+            )
         least = tuple(dim if isinstance(dim, int) else dim.min for dim in self.variable_shape or ())
         return (
             np.zeros(least, None if self.variable_type is None else self.variable_type.numpy()),

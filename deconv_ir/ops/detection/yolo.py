@@ -24,16 +24,14 @@ class ReorgYolo(Operation):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         batch, channels, *space = check_shape(inputs[0], "data", (UNKNOWN,) * 4) or (UNKNOWN,) * 4
         stride = self.stride
-        for name, dim, divisor in (
-            ("H", space[0], stride),
-            ("W", space[1], stride),
-            ("C", channels, stride * stride),
-        ):
-            if isinstance(dim, int) and dim % divisor:
-                must = f"be divisible by {divisor}"
-                raise misfit(
-                    "input-shape", f"{name} of data", must, dim, f"a multiple of {divisor}"
-                )
+        for name, dim in zip("HW", space, strict=True):
+            if isinstance(dim, int) and dim % stride:
+                must = f"be divisible by {stride}"
+                raise misfit("input-shape", f"{name} of data", must, dim, f"a multiple of {stride}")
+        most = bounds(channels)[1]
+        if most is not None and most < stride * stride:
+            must, wanted = f"be at least {stride * stride}", f">= {stride * stride}"
+            raise misfit("input-shape", "C of data", must, channels, wanted)
         # Extents are multiples of the stride.
         extents = [
             interval(-(-low // stride), None if high is None else high // stride)
@@ -46,10 +44,27 @@ class ReorgYolo(Operation):
         """Interpret the data as [N, C / s^2, H, s, W, s], as Darknet does for any shape."""
         data, s = inputs[0], self.stride
         n, c, h, w = data.shape
+        if c % (s * s):
+            return (self._of_any_channels(data),)
         blocks = data.reshape(n, c // (s * s), h, s, w, s)
         # Channel (y * s + x) * C / s^2 + k has the elements at (y, x) of each block of channel k.
         moved = blocks.transpose(0, 3, 5, 1, 2, 4)
         return (np.ascontiguousarray(moved).reshape(n, c * s * s, h // s, w // s),)
+
+    def _of_any_channels(self, data: Array) -> Array:
+        """Rearrange channels that s^2 does not divide, by Darknet's index, as OpenVINO does.
+
+        The index is that of an array with s^2 * floor(C / s^2) channels, in memory with more.
+        """
+        s = self.stride
+        n, c, h, w = data.shape
+        planes = c // (s * s)
+        batch, channel, y, x = np.ogrid[:n, :c, :h, :w]
+        offset, plane = np.divmod(channel, planes)
+        row, column = y * s + offset // s, x * s + offset % s
+        index = ((batch * planes + plane) * (h * s) + row) * (w * s) + column
+        found: Array = data.reshape(-1).take(index.reshape(-1))
+        return found.reshape(n, c * s * s, h // s, w // s)
 
 
 @operation(

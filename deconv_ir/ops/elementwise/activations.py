@@ -13,7 +13,7 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, number, operation
-from deconv_ir.ops.checks import merged_type, misfit, only
+from deconv_ir.ops.checks import check_type, merged_type, misfit, only
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.elementwise.broadcasting import broadcasts_to, not_broadcast
 from deconv_ir.ops.elementwise.elementwise import Elementwise, Unary
@@ -213,13 +213,18 @@ def prelu(data: Any, slope: Any, out: Any) -> None:
     "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
 )
 class PReLU(Elementwise):
-    """x, or slope * x where x is negative; slopes: one, one per channel, or broadcast."""
+    """x, or slope * x where x is negative; slopes: one, one per channel, or broadcast.
+
+    The slope may be of another floating-point type than the data, as in files that Model Optimizer
+    compressed to f16.
+    """
 
     formula = "the shape of the input, {shape[data]}"
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, slope = inputs
-        element_type = merged_type(inputs, self.inputs, "float")
+        element_type = check_type(data, "data", "float")
+        check_type(slope, "slope", "float")
         if data.shape is not None and slope.shape is not None:
             spread = spread_slope(data.shape, slope.shape)
             if spread is None or not broadcasts_to(spread, data.shape):

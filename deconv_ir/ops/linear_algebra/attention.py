@@ -122,12 +122,17 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
 
 
 @operation(
-    "ScaledDotProductAttention-13(query, key, value, attention_mask?, scale?)",
+    "ScaledDotProductAttention-13(query, key, value, attention_mask?, scale?, sink?)",
     "f32[2,4,5,8], f32[2,4,6,8], f32[2,4,6,7] -> f32[2,4,5,7] | causal=true",
     "f32[2,5,8], f32[2,6,8], f32[2,6,7], f32[5,6], f32[] -> f32[2,5,7] | causal=false",
+    "f32[1,2,5,8], f32[1,2,6,8], f32[1,2,6,7], f32[5,6], f32[], f32[1,2,1,1] -> f32[1,2,5,7]"
+    " | causal=false",
 )
 class ScaledDotProductAttention(TakesOut):
-    """softmax(query key^T * scale + mask) value; default `scale`: 1 / sqrt(last extent)."""
+    """softmax(query key^T * scale + mask) value; default `scale`: 1 / sqrt(last extent).
+
+    `sink` is the score of one more key, whose value is 0.
+    """
 
     formula = "query {shape[query]}, key {shape[key]}, value {shape[value]}"
 
@@ -157,6 +162,10 @@ class ScaledDotProductAttention(TakesOut):
         if mask is not None and not broadcasts_to(mask, scores):
             must = f"does not fit the scores of {query[-2]} queries and {key[-2]} keys,"
             raise shape_misfit("sdpa", "attention_mask", mask, must, scores)
+        sink = inputs[5].shape if len(inputs) > 5 else None
+        if sink is not None and not broadcasts_to(sink, (*stack, query[-2], 1)):
+            must = "does not fit the scores of one more key,"
+            raise shape_misfit("sdpa", "sink", sink, must, (*stack, query[-2], 1))
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
@@ -173,7 +182,7 @@ class ScaledDotProductAttention(TakesOut):
             # Converters write a zero for an absent mask.
             mask = None if mask.size == 1 and not mask.any() else widen(mask)
         with np.errstate(all="ignore"):
-            if not self.causal:
+            if not self.causal and len(inputs) < 6:
                 compiled = attend(query, key, value, scale, mask, out)
                 if compiled is not None:
                     return narrow(compiled, inputs[0].dtype)
@@ -184,5 +193,9 @@ class ScaledDotProductAttention(TakesOut):
                 weights = np.where(mask, weights, -np.inf)
             elif mask is not None:
                 weights = weights + mask
+            if len(inputs) > 5:
+                sink = np.broadcast_to(widen(inputs[5]), (*weights.shape[:-1], 1))
+                weights = np.concatenate([weights, sink], -1)
             (weights,) = Softmax8(axis=-1).execute([weights], context)
+            weights = weights[..., : value.shape[-2]]
             return narrow(matmul(weights, value), inputs[0].dtype)

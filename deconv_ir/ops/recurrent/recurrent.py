@@ -240,7 +240,7 @@ class RNNSequence(_RNN):
 
     sequence = True
 
-    direction: Direction = attribute(_DIRECTION)
+    direction: Direction = attribute(_DIRECTION, Direction.FORWARD, required=True)
 
 
 @operation(
@@ -263,7 +263,7 @@ class GRUSequence(_GRU):
 
     sequence = True
 
-    direction: Direction = attribute(_DIRECTION)
+    direction: Direction = attribute(_DIRECTION, Direction.FORWARD, required=True)
 
 
 class _LSTM1(_LSTM):
@@ -314,7 +314,7 @@ class LSTMSequence1(_LSTM1):
 
     sequence = True
 
-    direction: Direction = attribute(_DIRECTION)
+    direction: Direction = attribute(_DIRECTION, Direction.FORWARD, required=True)
 
 
 @operation(
@@ -327,4 +327,4 @@ class LSTMSequence5(_LSTM):
 
     sequence = True
 
-    direction: Direction = attribute(_DIRECTION)
+    direction: Direction = attribute(_DIRECTION, Direction.FORWARD, required=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onednn_forms import ZEROS, as_bytes, attention, deconvolution, op, tensor, windows
+from onednn_kinds import EVERY_KIND, graph_of
 from support import IR
 
 import deconv_ir
@@ -16,6 +18,7 @@ from deconv_ir.formats.conversion import to_onednn, to_openvino
 from deconv_ir.linter.engine import check_bytes, check_file
 from deconv_ir.linter.options import choose
 
+MVN = {"normalize_variance": "true", "eps": "0.01", "eps_mode": "inside_sqrt"}
 RNG = np.random.default_rng(24)
 
 
@@ -259,6 +262,104 @@ def test_an_ir_of_a_graph_computes_the_same(name: str, tmp_path: Path) -> None:
         )
 
 
+# What oneDNN Graph has no operations for, after it was written as layers.
+NOT_BACK = {
+    "gradients": "Erf has no counterpart",
+    "weights in groups": "Slice has no counterpart",
+    "softmax": "a constant as output has no counterpart",
+    "GenIndex": "a constant as output has no counterpart",
+    "attention": "Convert of i32 to f32 has no counterpart",
+    "DynamicQuantize": "Convert of i32 to f32 has no counterpart",
+}
+NO_IR = {"AvgPoolBackward", "Dropout", "InterpolateBackward", "MaxPoolBackward"}
+
+
+@pytest.mark.parametrize("name", [*LOWERED, *sorted(set(EVERY_KIND) - NO_IR)])
+def test_an_ir_of_a_graph_comes_back(name: str, tmp_path: Path) -> None:
+    """The graph that is written from the IR computes what the IR does."""
+    data = as_bytes(*LOWERED[name]) if name in LOWERED else json.dumps(graph_of(name)).encode()
+    to_openvino(data, tmp_path / "model.xml")
+    if name in NOT_BACK:
+        with pytest.raises(UnsupportedError, match=NOT_BACK[name]):
+            to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+        assert not (tmp_path / "graph.json").exists()
+        return
+    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    model = deconv_ir.load(tmp_path / "model.xml", warn=False)
+    again = deconv_ir.load(tmp_path / "graph.json", warn=False)
+    beside = tmp_path / "graph.npz"
+    constants = dict(np.load(beside)) if beside.exists() else {}
+    given = arrays_for(model)
+    names = [name_ for name_ in again.inputs if name_ not in constants]
+    read = {source[0] for row in model.graph.topology.sources for source in row if source}
+    wanted_inputs = [
+        layer.name
+        for i, layer in enumerate(model.graph.layers)
+        if i in read and layer.name in given
+    ]
+    arrays = constants | dict(zip(names, (given[n] for n in wanted_inputs), strict=True))
+    found, wanted = again.run(arrays).values(), model.run(given).values()
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a.astype(float), b.astype(float), 1e-5, 1e-5)
+
+
+SPECIAL = np.array([0, 1, -1, np.nan, np.inf, -np.inf, 2.5, -2.5], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        *((kind, {}) for kind in ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less")),
+        ("LessEqual", {}),
+    ],
+)
+def test_comparisons_there_and_back(kind: str, attributes: dict[str, str], tmp_path: Path) -> None:
+    """All pairs of special numbers, by NumPy's comparison; logic on the results."""
+    ir = IR()
+    x, y = ir.parameter("x", "8,1"), ir.parameter("y", "1,8")
+    first = ir.layer(kind, [x, y], attributes, precision="BOOL")
+    second = ir.layer(
+        "GreaterEqual", [ir.layer("Add", [x, y]), ir.const(np.float32([[0]]))], precision="BOOL"
+    )
+    for logic in ("LogicalAnd", "LogicalOr", "LogicalXor"):
+        ir.result(ir.layer(logic, [first, second], precision="BOOL"))
+    ir.result(ir.layer("LogicalNot", [first], precision="BOOL"))
+    ir.save(tmp_path)
+    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    model = deconv_ir.load(tmp_path / "graph.json")
+    constants = dict(np.load(tmp_path / "graph.npz"))
+    names = [name for name in model.inputs if name not in constants]
+    arrays = constants | dict(zip(names, (SPECIAL[:, None], SPECIAL[None]), strict=True))
+    compare = {"Equal": np.equal, "NotEqual": np.not_equal, "Greater": np.greater}
+    compare |= {"GreaterEqual": np.greater_equal, "Less": np.less, "LessEqual": np.less_equal}
+    with np.errstate(invalid="ignore"):
+        a, b = compare[kind](SPECIAL[:, None], SPECIAL), SPECIAL[:, None] + SPECIAL >= 0
+    for found, wanted in zip(model.run(arrays).values(), (a & b, a | b, a ^ b, ~a), strict=True):
+        assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "constants", "attributes", "words"),
+    [
+        ("Convert", "opset1", [], {"destination_type": "i8"}, "Convert of f32 to i8"),
+        ("MVN", "opset6", [np.int64([1])], MVN, "MVN over other axes than the last ones"),
+        ("MVN", "opset6", [np.int64([2, 3])], MVN | {"eps_mode": "outside_sqrt"}, "outside"),
+        ("Power", "opset1", [np.float32([1, 2, 3, 1, 2, 3])], {}, "not one constant number"),
+        ("Pad", "opset1", [np.int64([0, 0, 1, 0])] * 2, {"pad_mode": "reflect"}, "in this mode"),
+    ],
+)
+def test_forms_that_a_graph_cannot_express(
+    kind: str, version: str, constants: Any, attributes: Any, words: str, tmp_path: Path
+) -> None:
+    ir = IR()
+    inputs = [ir.parameter("x", "1,4,6,6"), *map(ir.const, constants)]
+    ir.result(ir.layer(kind, inputs, attributes, version=version, precision="UNSPECIFIED"))
+    ir.save(tmp_path)
+    with pytest.raises(UnsupportedError, match=words):
+        to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+
+
 def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
     """Public graphs repeat names; only ids distinguish operations of graph files."""
     operations = attention()
@@ -349,6 +450,17 @@ def test_a_graph_of_an_ir_computes_the_same(tmp_path: Path) -> None:
 
 LAYERS: list[tuple[str, str, list[Any], dict[str, str]]] = [
     ("SoftPlus", "opset4", [], {}),
+    ("MVN", "opset6", [np.int64([-1, 2])], MVN),
+    ("MVN", "opset2", [], {"across_channels": "true", "eps": "0.01"}),
+    ("Power", "opset1", [np.float32(3)], {}),
+    ("Sign", "opset1", [], {}),
+    (
+        "Pad",
+        "opset1",
+        [np.int64([0, 1, 0, 2]), np.int64([0, 0, 3, 1]), np.float32(7)],
+        {"pad_mode": "constant"},
+    ),
+    ("Broadcast", "opset3", [np.int64([2, 4, 6, 6])], {"mode": "numpy"}),
     ("HardSigmoid", "opset1", [np.float32(0.3), np.float32(0.4)], {}),
     (
         "GroupNormalization",
