@@ -72,6 +72,8 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
         )
     if actual.size == 0:
         return Comparison(name, True, 0.0, 0.0, None, 0, 0, "empty")
+    if {actual.dtype.kind, expected.dtype.kind} & set("OSTU"):
+        return _compare_texts(name, actual, expected)
     largest, relative, position, outside, start = -1.0, 0.0, 0, 0, 0
     # Blocks in the order of the elements, for any layout, without copies of the arrays.
     blocks = np.nditer(
@@ -103,6 +105,19 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
         actual.size,
         f" ({actual[where]}, the reference has {expected[where]})" if largest > 0 else "",
     )
+
+
+def _compare_texts(name: str, actual: Array, expected: Array) -> Comparison:
+    """Compare arrays of strings, which must be equal."""
+    import numpy as np
+
+    pairs = list(zip(actual.ravel().tolist(), expected.ravel().tolist(), strict=True))
+    off = [place for place, (a, b) in enumerate(pairs) if a != b]
+    if not off:
+        return Comparison(name, True, 0.0, 0.0, None, 0, len(pairs))
+    where = tuple(int(i) for i in np.unravel_index(off[0], actual.shape))
+    note = f"{list(where)}: {pairs[off[0]][0]!r}, the reference has {pairs[off[0]][1]!r}"
+    return Comparison(name, False, np.inf, np.inf, None, len(off), len(pairs), note)
 
 
 def _errors(actual: Array, expected: Array) -> tuple[Array, Array]:

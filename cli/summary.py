@@ -123,7 +123,7 @@ def statistics(array: Array) -> dict[str, float]:
     """Compute minimum, maximum and mean, and the number of NaN, if any."""
     import numpy as np
 
-    if array.size == 0 or array.dtype.kind == "b":
+    if array.size == 0 or array.dtype.kind in "bO":
         return {}
     flat = array.reshape(-1)
     blocks = [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]

@@ -281,7 +281,7 @@ class Model(Tileable):
         ShapeError
             The actual shapes do not fit a layer.
         UnsupportedError
-            Needed layers have no implementation, or an input is of strings.
+            Needed layers have no implementation.
         ResourceError
             The run does not fit into memory.
 
@@ -373,9 +373,8 @@ class Model(Tileable):
         IRError
             No tensor or layer has that name.
         UnsupportedError
-            Layers without an implementation (all are named), or an input of strings.
+            Layers without an implementation (all are named).
         """
-        self._given.require_arrays()
         wanted = list(self._wanted(outputs).values())
         require_implemented(self.graph, needed_layers(self.graph, wanted))
 

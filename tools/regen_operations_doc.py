@@ -26,16 +26,10 @@ oneDNN Graph files may have.
 MISSING = """
 ## OpenVINO's operations that are not implemented
 
-Of opset1 to opset16, by family. Layers of these types load, and a run that needs one is refused
-by name. `deconv_ir.operations.register` adds an operation of your own.
-
-| family | operations | why |
-|---|---|---|
+{missing}. Layers of types that are in no opset, such as those of OpenVINO's plugins and of
+extension libraries, load, and a run that needs one is refused by name.
+`deconv_ir.operations.register` adds an operation of your own.
 """
-FAMILIES = {
-    "text": ("StringTensorPack StringTensorUnpack", "arrays of strings"),
-}
-"""Reasons why operations of OpenVINO are missing; `missing_rows` keeps the list complete."""
 
 ONEDNN = """
 ## oneDNN Graph
@@ -91,25 +85,13 @@ def write_kinds() -> None:
     KINDS_PAGE.write_text(text + KINDS_HEAD + "".join(rows))
 
 
-def missing_rows() -> list[str]:
-    """Return a row for each family of missing operations.
-
-    Raises
-    ------
-    SystemExit
-        An operation is in no family, or in one although it is implemented.
-    """
+def missing_operations() -> str:
+    """Name the operations of OpenVINO's opsets that are not implemented."""
     from deconv_ir.ops import all_operations
     from deconv_ir.ops.opsets import OPERATIONS
 
     missing = OPERATIONS - {operation.type for operation in all_operations()}
-    listed = [name for names, _ in FAMILIES.values() for name in names.split()]
-    if sorted(listed) != sorted(missing):
-        sys.exit(f"FAMILIES must list what is missing: {sorted(missing ^ set(listed))}")
-    return [
-        f"| {family} | {', '.join(names.split())} | {reason} |\n"
-        for family, (names, reason) in FAMILIES.items()
-    ]
+    return ", ".join(sorted(missing)) or "None of opset1 to opset16"
 
 
 def main() -> None:
@@ -122,7 +104,7 @@ def main() -> None:
         f"| {row.element_types} | {row.summary.replace('|', chr(92) + '|')} |\n"
         for row in operations_table()
     ]
-    missing = MISSING + "".join(missing_rows())
+    missing = MISSING.format(missing=missing_operations())
     write_kinds()
     TARGET.write_text(HEAD + "".join(lines) + missing + ONEDNN + "".join(onednn_rows()))
 

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from deconv_ir.arrays import foreign
 from deconv_ir.arrays.casting import Cast, convert
-from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.errors import InputError
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.folding import VALUE_LIMIT
 from deconv_ir.ir.geometry import Interval, bounds
@@ -55,6 +55,8 @@ def fit(
             actual=format_shape(array.shape),
             rule="input-shape",
         )
+    if element_type is not None and element_type.kind == "string":
+        return _texts(array, name)
     if not array.dtype.isnative:
         array = array.astype(np.dtype(array.dtype.type))
     if element_type is None:
@@ -73,7 +75,7 @@ def fit(
     castable = _kind(array.dtype) != "?" and _kind(wanted) != "?"
     if cast and castable:
         return convert(array, element_type, name=name, wrap=cast == "wrap")
-    found = from_numpy(array.dtype)
+    found = None if array.dtype.hasobject else from_numpy(array.dtype)
     raise InputError(
         f"input {name!r} takes {element_type}, the array is {found or array.dtype}",
         expected=element_type,
@@ -81,6 +83,25 @@ def fit(
         hint="cast=True converts it" if castable else None,
         rule="input-type",
     )
+
+
+def _texts(array: Array, name: str) -> Array:
+    """Return an array of `str` from one of any strings or bytes, which are UTF-8."""
+    found: Array = array.astype(object) if array.dtype.kind in "USTO" else array
+    texts = np.empty(array.size, object)
+    for place, text in enumerate(found.ravel().tolist()):
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "surrogateescape")
+        if not isinstance(text, str):
+            actual = from_numpy(array.dtype) if array.dtype.kind != "O" else type(text).__name__
+            raise InputError(
+                f"input {name!r} takes string, the array is {actual}",
+                expected="string",
+                actual=actual,
+                rule="input-type",
+            )
+        texts[place] = text
+    return texts.reshape(array.shape)
 
 
 def narrows(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
@@ -159,31 +180,42 @@ def is_extension(dtype: np.dtype[Any]) -> bool:
 
 
 def to_storable(array: Array) -> Array:
-    """Return an array in its stored form for a .npy file."""
+    """Return an array in its stored form for a .npy file.
+
+    Raises
+    ------
+    InputError
+        A string ends in a null character, which NumPy's arrays of strings cannot hold.
+    """
+    if array.dtype.hasobject:
+        texts = [str(text) for text in array.ravel().tolist()]
+        if any(text.endswith("\0") for text in texts):
+            raise InputError("a string ends in a null character, which .npy files cannot hold")
+        return np.array(texts or [""])[: len(texts)].reshape(array.shape)
     if is_extension(array.dtype):
         return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")
     return array
 
 
 def random_array(shape: Shape, element_type: ElementType | None, seed: int, index: int) -> Array:
-    """Make a seeded array for an input: standard normal floats, integers from 0 to 9.
+    """Make a seeded array for an input: standard normal floats, integers or digits from 0 to 9.
 
     Values are drawn in the element type of the input (f16 and narrower floats
     from f32), in blocks that bound the temporary memory.  Unknown dims get the
     smallest allowed extent above 0.
     """
-    if element_type is not None and element_type.kind == "string":
-        raise UnsupportedError(f"arrays of element type {element_type} are not supported")
     if shape is None:
         raise InputError("random values need a shape, and the rank of the input is dynamic")
     extents = tuple(max(1, bounds(d)[0]) if isinstance(d, Interval) else d for d in shape)
     generator = np.random.default_rng([seed, index])
     dtype = np.dtype(np.float32) if element_type is None else element_type.numpy()
     kind = "f" if element_type is None else _kind(dtype)
+    most = 2 ** min(element_type.bits or 8, 8) if element_type is not None else 10
 
     def draw(count: int) -> Array:
         if kind != "f":
-            return generator.integers(0, 2 if kind == "b" else 10, count, np.uint8)
+            drawn = generator.integers(0, 2 if kind == "b" else min(most, 10), count, np.uint8)
+            return drawn.astype(str).astype(object) if dtype.hasobject else drawn
         if dtype == np.float64:
             return generator.standard_normal(count)
         return generator.standard_normal(count, np.float32)

@@ -9,7 +9,7 @@ from itertools import islice
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.errors import DeconvError, InputError, UnsupportedError
+from deconv_ir.errors import DeconvError, InputError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval
 from deconv_ir.ir.graph import Graph, Port
@@ -54,26 +54,11 @@ class ModelInputs:
     def _named(self) -> str:
         return _listed(self.ports) or "none"
 
-    def require_arrays(self) -> None:
-        """Require that arrays can hold the element types of the inputs."""
-        for (name, port), index in zip(self.ports.items(), self.parameters, strict=True):
-            if port.element_type is not None and port.element_type.kind == "string":
-                layer = self.graph.layers[index]
-                raise UnsupportedError(
-                    f"input {name!r}: arrays of element type {port.element_type} are not supported",
-                    file=self.graph.file,
-                    line=layer.line,
-                    layer=layer.label,
-                    actual=port.element_type,
-                    rule="input-type",
-                )
-
     def bind(self, inputs: Any, *, cast: Cast) -> dict[int, Array]:
         """Return the array of each Parameter layer, by index; see `fitting.fit`.
 
         `inputs` are arrays by name or in order; a bare array is the only input.
         """
-        self.require_arrays()
         given = self._by_position(inputs)
         missing = [name for i, name in enumerate(self.ports) if i not in given]
         if missing:

@@ -6,7 +6,6 @@ import bisect
 import operator
 from collections.abc import Iterable, Sequence
 
-from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.regions import has_known_elements
@@ -20,12 +19,9 @@ _MOST_PLACES = 2000
 
 def tensor_bytes(info: TensorInfo) -> int | None:
     """Return the bytes of a tensor as an array; None if unknown."""
-    if info.element_type is None or not is_static(info.shape):
+    if info.element_type is None or not is_static(info.shape) or info.element_type.kind == "string":
         return None
-    try:
-        itemsize: int = info.element_type.numpy().itemsize
-    except UnsupportedError:  # strings
-        return None
+    itemsize: int = info.element_type.numpy().itemsize
     return element_count(static(info.shape)) * itemsize
 
 

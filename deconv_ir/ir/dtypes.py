@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.errors import UnsupportedError
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -81,15 +79,10 @@ class ElementType:
         return (elements * self.bits + 7) // 8
 
     def numpy(self) -> np.dtype[Any]:
-        """Return the dtype of arrays of this type (packed types: one element per byte).
+        """Return the dtype of arrays of this type.
 
-        Raises
-        ------
-        UnsupportedError
-            The type has no array form (``string``).
+        Arrays of packed types have one element per byte, those of strings Python's `str`.
         """
-        if not self._numpy:
-            raise UnsupportedError(f"arrays of element type {self.name} are not supported")
         return _dtype(self._numpy)
 
 
@@ -144,7 +137,7 @@ ELEMENT_TYPES: tuple[ElementType, ...] = (
     ElementType("f8e8m0", "F8E8M0", 8, "float", "ml:float8_e8m0fnu"),
     ElementType("u3", "U3", 3, "uint", "uint8"),
     ElementType("u6", "U6", 6, "uint", "uint8"),
-    ElementType("string", "STRING", 0, "string", ""),
+    ElementType("string", "STRING", 0, "string", "object"),
 )
 
 _BY_NAME: dict[str, ElementType] = {}
@@ -162,6 +155,7 @@ I32 = _BY_NAME["i32"]
 U8 = _BY_NAME["u8"]
 I64 = _BY_NAME["i64"]
 BOOLEAN = _BY_NAME["boolean"]
+STRING = _BY_NAME["string"]
 
 
 def parse_element_type(text: str) -> ElementType:
@@ -182,7 +176,7 @@ def parse_element_type(text: str) -> ElementType:
 _FROM_NUMPY = {
     t._numpy.removeprefix("ml:"): t
     for t in reversed(ELEMENT_TYPES)
-    if t._numpy and t.name not in ("u1", "u3", "u6", "nf4")
+    if t.name not in ("u1", "u3", "u6", "nf4")
 }
 
 

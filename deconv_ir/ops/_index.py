@@ -76,6 +76,7 @@ shape.reshape: Reshape ShapeOf
 shape.slicing: Slice StridedSlice
 shape.space: BatchToSpace DepthToSpace ShuffleChannels SpaceToBatch SpaceToDepth
 shape.squeeze: Squeeze Unsqueeze
+shape.strings: StringTensorPack StringTensorUnpack
 """
 
 MODULES: dict[str, str] = {}

@@ -37,6 +37,9 @@ class Tensor(NamedTuple):
     def array(self, seed: int = 0) -> Array:
         """Return an array: the elements, or small numbers from a seed."""
         shape, dtype = static(self.shape), self.element_type.numpy()
+        if dtype.hasobject:
+            words = [f"{seed} é"[: i % 4] for i in range(element_count(shape))]
+            return np.array(words, dtype).reshape(shape)
         if self.elements is not None:
             return np.array(self.elements).astype(dtype).reshape(shape)
         generator = np.random.default_rng(seed)

@@ -90,7 +90,7 @@ def actual(array: Array, element_type: ElementType | None = None) -> TensorInfo:
     if element_type is not None and array.size <= VALUE_LIMIT:
         if element_type.is_float:
             reals = tuple(map(float, array.ravel()))
-        else:
+        elif element_type.kind != "string":
             value = tuple(map(int, array.ravel()))
     return TensorInfo(array.shape, element_type, value, reals)
 

@@ -200,33 +200,74 @@ def test_bf16_of_other_libraries(transposed: bool, tmp_path: Path) -> None:
 def string_model(tmp_path: Path) -> Path:
     ir = IR()
     ir.result(ir.layer("ReLU", [ir.parameter("x", "2")]))
-    ir.result(ir.parameter("words", "2", "string"))
+    ir.result(
+        ir.layer(
+            "Reshape",
+            [ir.parameter("words", "2", "string"), ir.const(np.array([2]))],
+            {"special_zero": "false"},
+            name="out",
+            outputs=("2",),
+            names="out",
+        )
+    )
     return ir.save(tmp_path)
 
 
-def test_string_parameters_are_named(tmp_path: Path) -> None:
-    path = string_model(tmp_path)
-    model = deconv_ir.load(path, warn=False)
-    words = r"layer 'words' \(Parameter, id 3\): input 'words': arrays of element type string"
-    arrays = {"x": np.zeros(2, np.float32), "words": np.array(["a", "b"])}
-    for given in (arrays, {}, list(arrays.values())):
-        with pytest.raises(deconv_ir.UnsupportedError, match=words):
-            model.run(given)
-    with pytest.raises(deconv_ir.UnsupportedError, match=words):
-        model.require_runnable()
-    np.save(tmp_path / "x.npy", arrays["x"])
-    for arguments in (["--random-inputs", "0"], ["--input", f"x={tmp_path / 'x.npy'}"]):
-        done = invoke(path, *arguments)
-        assert done.exit_code == 2
-        assert "layer 'words' (Parameter, id 3): input 'words': arrays of element" in done.stderr
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["Intel", "ü"],
+        np.array(["Intel", "ü"], object),
+        np.array([b"Intel", "ü".encode()]),
+        np.array(["Intel", "ü"], ">U9"),
+        np.array(["Intel", "ü"], np.dtypes.StringDType()),
+    ],
+    ids=["list", "objects", "bytes", "big-endian", "StringDType"],
+)
+def test_inputs_of_strings(given, tmp_path: Path) -> None:
+    model = deconv_ir.load(string_model(tmp_path), warn=False)
+    arrays = {"x": np.zeros(2, np.float32), "words": given}
+    assert model.run(arrays)["out"].tolist() == ["Intel", "ü"]
 
 
-def test_random_arrays_of_strings(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "found"), [(np.array([1, 2]), "i64"), (np.array(["a", None]), "NoneType")]
+)
+def test_inputs_that_are_no_strings(given, found: str, tmp_path: Path) -> None:
+    model = deconv_ir.load(string_model(tmp_path), warn=False)
+    message = f"input 'words' takes string, the array is {found}"
+    with pytest.raises(deconv_ir.InputError, match=message):
+        model.run({"x": np.zeros(2, np.float32), "words": given})
+    with pytest.raises(deconv_ir.InputError, match="input 'x' takes f32, the array is"):
+        model.run({"x": np.array(["a", "b"]), "words": ["a", "b"]})
+
+
+def test_strings_in_npy_files(tmp_path: Path) -> None:
+    """NumPy stores them as `<U`, without pickle; --expect compares them."""
+    path, words, out = string_model(tmp_path), tmp_path / "words.npy", tmp_path / "out.npz"
+    np.save(tmp_path / "x.npy", np.zeros(2, np.float32))
+    np.save(words, np.array(["Intel", "ü"]))
+    given = ["--input", f"x={tmp_path / 'x.npy'}", "--input", f"words={words}"]
+    assert invoke(path, *given, "--output", str(out)).exit_code == 0
+    assert np.load(out)["out"].tolist() == ["Intel", "ü"]
+    assert invoke(path, *given, "--no-output", "--expect", str(out)).exit_code == 0
+    np.save(words, np.array(["Intel", "u"]))
+    done = invoke(path, *given, "--no-output", "--expect", str(out))
+    assert done.exit_code == 1
+    assert "[1]: 'u', the reference has 'ü'" in done.stdout + done.stderr
+    assert invoke(path, "--random-inputs", "0", "--no-output").exit_code == 0
+
+
+def test_random_arrays_of_small_types() -> None:
+    """Strings are digits; the elements of u1 are 0 and 1."""
     from deconv_ir.arrays.fitting import random_array
     from deconv_ir.ir.dtypes import parse_element_type
 
-    with pytest.raises(deconv_ir.UnsupportedError, match="string"):
-        random_array((2,), parse_element_type("string"), 0, 0)
+    words = random_array((50,), parse_element_type("string"), 0, 0)
+    assert {type(word) for word in words} == {str}
+    assert set(words) <= set("0123456789")
+    assert set(random_array((50,), parse_element_type("u1"), 0, 0).tolist()) == {0, 1}
+    assert int(random_array((50,), parse_element_type("u2"), 0, 0).astype(int).max()) == 3
 
 
 def test_names_of_inputs_come_before_those_of_layers(tmp_path: Path) -> None:

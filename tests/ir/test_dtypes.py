@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, from_numpy, parse_element_type
 
 
@@ -46,7 +45,7 @@ def test_unknown_type_names_the_known_ones() -> None:
         parse_element_type("f31")
 
 
-@pytest.mark.parametrize("element_type", [t for t in ELEMENT_TYPES if t.name != "string"])
+@pytest.mark.parametrize("element_type", ELEMENT_TYPES)
 def test_numpy_form(element_type: object) -> None:
     dtype = element_type.numpy()  # type: ignore[attr-defined]
     back = from_numpy(dtype)
@@ -56,11 +55,6 @@ def test_numpy_form(element_type: object) -> None:
         assert dtype == np.float32
     else:
         assert back is element_type
-
-
-def test_string_has_no_numpy_form() -> None:
-    with pytest.raises(UnsupportedError, match="string"):
-        parse_element_type("string").numpy()
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,9 @@ def test_bound_to_its_shapes_it_computes_the_same(
                 results = made.bind(known, outputs, Context())([a.copy() for a in arrays], target)
             for result, right in zip(results, expected, strict=True):
                 assert result.dtype == right.dtype
+                if result.dtype.hasobject:
+                    np.testing.assert_array_equal(result, right)
+                    continue
                 np.testing.assert_allclose(
                     np.asarray(result, np.float64), np.asarray(right, np.float64), 1e-6, 1e-6
                 )

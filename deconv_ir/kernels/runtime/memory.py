@@ -61,7 +61,8 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     The memory of a large array returns to a bounded pool when it and its views are freed.
     """
     size = math.prod(shape) * dtype.itemsize
-    if not (_LARGE_BYTES if _kept_bytes else _HUGE_BYTES) <= size <= sys.maxsize:
+    small = not (_LARGE_BYTES if _kept_bytes else _HUGE_BYTES) <= size <= sys.maxsize
+    if small or dtype.hasobject:
         return np.empty(shape, dtype)
     module = compiled_module()
     if module is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any
 
-from deconv_ir.errors import UnsupportedError, WeightsError
+from deconv_ir.errors import WeightsError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
@@ -100,7 +101,11 @@ class Const(Operation):
         if context.weights is None or not count:
             data = memoryview(b"")
         else:
-            data = context.weights.read(self.offset, self.element_type.size_of(count))
+            strings = self.element_type.kind == "string"
+            size = self.size if strings else self.element_type.size_of(count)
+            data = context.weights.read(self.offset, size)
+            if strings:
+                return (_strings(data, count).reshape(static(self.shape)),)
         array = unpack(data, self.element_type, count)
         return (array.reshape(static(self.shape)),)
 
@@ -109,12 +114,9 @@ class Const(Operation):
         self.check()
         weights, element_type = context.weights, self.element_type
         assert element_type is not None
-        if weights is None or element_type.is_packed:
+        if weights is None or element_type.is_packed or element_type.kind == "string":
             return None
-        try:
-            dtype = element_type.numpy()
-        except UnsupportedError:
-            return None
+        dtype = element_type.numpy()
 
         def read(start: int, stop: int) -> Array:
             size = int(dtype.itemsize)
@@ -124,6 +126,28 @@ class Const(Operation):
         descriptor = getattr(weights, "descriptor", None)
         file = None if descriptor is None else (descriptor, self.offset)
         return LazyTensor(static(self.shape), dtype, read, file=file)
+
+
+def _strings(data: memoryview, count: int) -> Array:
+    """Make an array of strings from their number, count + 1 offsets and the bytes, little-endian.
+
+    Bytes that are not UTF-8 become surrogates, as in file names, which are written as they were.
+    """
+    head = 4 * (count + 2)
+    if len(data) < head:
+        message = f"size is {len(data)} bytes, but {count} strings take at least {head}"
+        raise WeightsError(
+            message, attribute="size", expected=head, actual=len(data), rule="const-size"
+        )
+    number, *ends = np.frombuffer(data, "<u4", count + 2).tolist()
+    text = data[head:].tobytes()
+    if number != count or ends[0] or sorted(ends) != ends or ends[-1] > len(text):
+        message = f"the bytes are not those of {count} strings: their number or offsets are wrong"
+        raise WeightsError(message, expected=count, actual=number, rule="const-size")
+    found = np.empty(count, object)
+    for i, (start, end) in enumerate(itertools.pairwise(ends)):
+        found[i] = text[start:end].decode("utf-8", "surrogateescape")
+    return found
 
 
 def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, as_slices, whole_box
@@ -149,7 +149,7 @@ class Gather1(Operation):
         batch = self.batch_of(indices.shape)
         if some_outside and not extent:
             shape = (*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :])
-            return (np.zeros(shape, data.dtype),)
+            return (np.full(shape, _blank(data.dtype), data.dtype),)
         result = self._take(data, safe, axis, batch)
         if some_outside:
             # Gather-8, 'Detailed description': such slices are zeros.
@@ -159,7 +159,7 @@ class Gather1(Operation):
                 *indices.shape[batch:],
                 *(1,) * (data.ndim - axis - 1),
             )
-            result = np.where(mask, data.dtype.type(0), result)
+            result = np.where(mask, _blank(data.dtype), result)
         return (result,)
 
     @staticmethod
@@ -174,6 +174,11 @@ class Gather1(Operation):
         between = axis - batch
         source = range(rank, rank + between)
         return np.moveaxis(picked, tuple(source), tuple(range(batch, batch + between)))
+
+
+def _blank(dtype: Any) -> Any:
+    """Return the element of slices that do not exist: 0, or the empty string."""
+    return "" if dtype.hasobject else dtype.type(0)
 
 
 @operation(
