@@ -36,6 +36,8 @@ def judge_inputs(
 
     `agreeing` are the tensors that were compared, and agree.
     """
+    if index in network.inputs.parameters:
+        return Agreement(True, "it is an input, and another array was given")
     known = _with_inputs(network, agreeing)
     own = _data_inputs(network, index)
     theirs: list[Source] = []

@@ -259,10 +259,12 @@ class _Behaviour:
         progress: Callable[[int, int], None] | None,
     ) -> Iterator[TensorDifference]:
         a = self.a
+        # Inputs of the model are the same arrays on both sides, unless a dump has others.
+        skipped = ("Result",) if isinstance(against, Mapping) else ("Parameter", "Result")
         candidates = [
             i
             for i in a.graph.topology.order
-            if i not in a.constant_layers and a.layer(i).type not in ("Parameter", "Result")
+            if i not in a.constant_layers and a.layer(i).type not in skipped
         ]
         side = self._side(candidates, b, against)
         wanted = [i for i in candidates if side.has(i)]
@@ -324,7 +326,12 @@ class _Behaviour:
             return OnnxSide(os.fspath(b), self.a, names, candidates, _sizes(self.infos))
         if isinstance(against, Mapping):
             given_arrays = ArraysSide(against, self.a)
-            self.unmatched = given_arrays.unmatched
+            constant = {
+                name: "constants are compared with those of a second model only"
+                for source, name in given_arrays.keys.items()
+                if source[0] in self.a.constant_layers
+            }
+            self.unmatched = given_arrays.unmatched | constant
             return given_arrays
         assert self.b is not None
         given = self._inputs_of_b()

@@ -90,6 +90,21 @@ def test_an_error_of_winograd_is_named(tmp_path: Path) -> None:
     assert deconv_ir.diff(path, None, data, against={"y": exact + 1}, rtol=rtol).culprit.hint == ""  # type: ignore[union-attr]
 
 
+def test_dumps_of_inputs_and_constants(original: Path, values: dict[str, Any]) -> None:
+    """A dump of an input shows that the other tool was given something else."""
+    weights = Edit(original).array("up/w").copy()
+    found = deconv_ir.diff(original, None, X, against=values | {"x": X, "up/w": weights})
+    assert found.equal
+    assert [tensor.name for tensor in found.tensors] == ["x", *TENSORS]
+    assert list(found.unmatched) == ["up/w"]
+    found = deconv_ir.diff(original, None, X, against={"x": X + 1, "enc": values["enc"] + 1})
+    assert found.culprit is not None
+    assert found.culprit.sentence() == (
+        "The error appears first in 'x' (Parameter, id 0): it is an input, and another array was "
+        "given."
+    )
+
+
 def test_nothing_in_common(original: Path) -> None:
     with pytest.raises(deconv_ir.InputError, match="no tensor in common"):
         deconv_ir.diff(original, None, X, against={"z": X})

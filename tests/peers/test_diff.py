@@ -10,6 +10,7 @@ from edited import Edit, build
 from support import invoke_script
 
 import deconv_ir
+from tests.compare.test_bodies import behind_weights
 from tests.compare.test_void_attributes import KINDS, window
 
 ov = pytest.importorskip(
@@ -156,3 +157,14 @@ def test_windows_saved_again(kind: str, mode: str, tmp_path: Path) -> None:
     )
     found = deconv_ir.diff(path, saved(path, tmp_path / "b.xml"), ignore=["rt_info", "shape"])
     assert [str(difference) for difference in found.differences] == []
+
+
+@pytest.mark.parametrize("kind", ["TensorIterator", "Loop", "If"])
+def test_openvino_runs_a_part_with_bodies(kind: str, tmp_path: Path) -> None:
+    path = behind_weights(kind).save(tmp_path)
+    deconv_ir.cut(path, tmp_path / "part.xml", start="start", end="outer")
+    compiled = ov.Core().compile_model(ov.Core().read_model(tmp_path / "part.xml"), "CPU")
+    x = np.random.default_rng(1).standard_normal((4, 32)).astype(np.float32)
+    given = {"start": x} | ({"condition": np.array(True)} if kind == "If" else {})
+    found = compiled(given)["outer"]
+    np.testing.assert_allclose(found, x * np.arange(1, 33, dtype=np.float32), rtol=1e-6)
