@@ -40,6 +40,7 @@ _OPTIONS = {
     "the documentation lists all rules": "--list-rules shows all rules",
     "cast=True converts it": "--cast converts it",
     'cast="wrap" converts it all the same': "--cast=wrap converts it all the same",
+    "end names others": "--to TENSOR names others",
     "modest=False runs it anyway": "--shape, which states the shapes of inputs, runs it anyway",
     "memory_limit sets another limit": "--memory-limit SIZE sets another limit",
     "run(outputs=...) runs what does not need them": "--until or --output-layer runs what does "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deconv_ir.compare.extract_part import extract_part, output_names
 from deconv_ir.compare.network import Network, open_network
-from deconv_ir.errors import InputError
+from deconv_ir.errors import InputError, IRError
 from deconv_ir.formats.conversion import write_lowered
 from deconv_ir.formats.files import output_errors, replace_file
 from deconv_ir.formats.openvino_xml.writer import to_bytes
@@ -106,6 +106,9 @@ def cut(
     infos = infer(network.graph, network.context, collect=True).outputs
     starts = list(find_tensors(network.graph, _names(start)).values())
     ends = list(find_tensors(network.graph, _names(end)).values()) or results_of(network.graph)
+    if not ends:
+        message, hint = "the model has no outputs", "end names others"
+        raise IRError(message, file=network.graph.file, hint=hint)
     part = extract_part(network.graph, infos, starts, ends)
     if Path(output).suffix == ".json":
         return _write_operations(model, network, part, Path(output))

@@ -9,6 +9,7 @@ from deconv_ir.ir.graph import Edge, Graph, Layer, Port, Source
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ir.tensor_names import tensor_name
+from deconv_ir.ops.base import format_attributes
 from deconv_ir.ops.constants.parameter import Parameter, Result
 
 
@@ -120,7 +121,10 @@ def _named(
                 name = f"{base}.{numbers[base]}"
             taken.add(name)
             ports[output] = port._replace(names=(name,))
-        named.append(layer._replace(outputs=tuple(ports)))
+        layer = layer._replace(outputs=tuple(ports))
+        if not layer.attributes and layer.type == "Parameter":  # an input of a bare <layer>
+            layer = layer._replace(attributes=tuple(format_attributes(layer.operation).items()))
+        named.append(layer)
     return named
 
 

@@ -112,7 +112,8 @@ def test_a_file_that_cannot_be_written(original: Path, tmp_path: Path) -> None:
         deconv_ir.cut(original, tmp_path / "no" / "part.xml")
 
 
-GRAPH = Path(__file__).parents[2] / "samples" / "onednn" / "int8.json"
+SAMPLES = Path(__file__).parents[2] / "samples"
+GRAPH = SAMPLES / "onednn" / "int8.json"
 
 
 @pytest.mark.parametrize("suffix", [".json", ".xml"])
@@ -185,3 +186,23 @@ def test_the_names_of_kept_constants_are_printed(tmp_path: Path) -> None:
     assert "not replaced, since small or no weights: c0, c1, c2, c3, c4 and 2 more\n" in done.output
     done = invoke_script("cut", path, "--output", tmp_path / "part.xml", "--force")
     assert "not replaced" not in done.output
+
+
+def test_a_bare_layer(tmp_path: Path) -> None:
+    path = SAMPLES / "spec" / "conv_transpose" / "batch" / "layer.xml"
+    deconv_ir.cut(path, tmp_path / "part.xml")
+    whole, part = deconv_ir.load(path), deconv_ir.load(tmp_path / "part.xml")
+    arrays = [np.ones(port.shape, np.float32) for port in whole.inputs.values()]
+    for expected, found in zip(whole.run(arrays).values(), part.run(arrays).values(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_model_without_outputs(tmp_path: Path) -> None:
+    ir = IR()
+    ir.layer("ReLU", [ir.parameter("x", "2")], name="y")
+    path = ir.save(tmp_path)
+    done = invoke_script("cut", path, "--output", tmp_path / "part.xml")
+    assert done.exit_code == 2
+    words = f"error: {path}: the model has no outputs (--to TENSOR names others)\n"
+    assert done.stderr == words
+    assert invoke_script("cut", path, "--to", "y", "--output", tmp_path / "part.xml").exit_code == 0
