@@ -13,6 +13,7 @@ from deconv_ir.ir.geometry import (
     AxisGeometry,
     bounds,
     effective_kernel,
+    interior_taps,
     tap_counts,
 )
 from deconv_ir.ir.graph import Graph, Layer
@@ -95,11 +96,8 @@ def taps_of(window: Window) -> Taps:
     axis = Axis(window.stride, window.dilation)
     shown = range(min(window.output, MAX_TAPS))
     counts = tap_counts(axis, window.data, window.kernel, window.pad_begin, shown)
-    # With data on all sides, an output sums all taps of its sub-convolution.
-    reach = effective_kernel(window.kernel, window.dilation)
-    wide = reach // window.stride + 2
-    inner = tap_counts(axis, 2 * wide + 2, window.kernel, 0, range(reach, reach + window.stride))
-    return Taps(counts, min(inner), max(inner))
+    least, most, _ = interior_taps(axis, window.kernel)
+    return Taps(counts, least, most)
 
 
 def advice_of(windows: Sequence[Window]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onednn_forms import graph, op, tensor
+from onednn_forms import ZEROS, graph, op, tensor, windows
 from support import IR, invoke_script
 
 from deconv_ir.execute import effort
@@ -31,9 +31,18 @@ def product(extent: int) -> dict[str, Any]:
     return graph(op(0, "MatMul", tensors, [tensor(2, shape)]))
 
 
+def upsampling(stride: int) -> dict[str, Any]:
+    """A ConvTranspose of oneDNN Graph: the number of its taps repeats with the stride."""
+    x, w = tensor(0, [1, 4, 3, 3]), tensor(1, [4, 4, 2, 2])
+    y = tensor(2, [1, 4, 2 * stride + 2, 4])
+    window = windows([stride, 1], [0, 0], [0, 0], weights_format="IOX", output_padding=ZEROS)
+    return graph(op(0, "ConvTranspose", [x, w], [y], **window))
+
+
 CASES = [
     (pool(pads=HUGE), "layer 'AvgPool0' (AvgPool, id 0): a run would compute 2,147,483,"),
     (pool(extent=HUGE), "random inputs would have 3,221,225,472 elements"),
+    (upsampling(stride=1 << 32), "a run would compute 137,438,953,"),
     (product(8000), "random inputs would have 128,000,000 elements, more than 67,108,864"),
     (product(5000), "a run would compute 250,000,000,000 arithmetic operations"),
 ]
