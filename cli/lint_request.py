@@ -59,7 +59,7 @@ class LintRequest(Options):
         multiple=True,
     )
     weights: str | None = weights_beside()
-    deep: bool = flag("Read all weights: look for NaN and infinity.")
+    deep: bool = flag("Read all weights: look for NaN, infinity, zeros.")
     fix: bool = flag("Fix findings in place; the .bin is never changed.")
     unsafe_fixes: bool = flag(
         "With --fix or --diff: also make fixes that the rest of the file does not confirm."

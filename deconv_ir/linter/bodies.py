@@ -42,6 +42,7 @@ def read_bodies(context: LintContext) -> Iterator[Body]:
         inference = infer(inner.graph, context.inference_context, given, collect=True)
         found = LintContext(inner, context.inference_context, inference, context.weights)
         found.is_body = True
+        found.deep = context.deep
         found.bodies = tuple(read_bodies(found))
         yield Body(owner, tag, found)
 

@@ -124,8 +124,10 @@ def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tupl
             return
 
 
-def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]:
-    """Count the NaN and infinite elements of a constant, except -inf, which masks consist of.
+def count_not_finite(
+    const: Const, weights: WeightsView, *, mask_allowed: bool
+) -> tuple[int, int, int]:
+    """Count the NaN and infinite elements of a constant; `mask_allowed`: except -inf.
 
     The third number is the index of the first such element; -1 if there are none.
     """
@@ -136,7 +138,9 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
     for start, data in chunks(const, weights):
         # Types of up to eight bits have no isfinite.
         wide = data if data.dtype.kind == "f" else data.astype(np.float32)
-        bad = ~np.isfinite(wide) & ~np.isneginf(wide)
+        bad = ~np.isfinite(wide)
+        if mask_allowed:
+            bad &= ~np.isneginf(wide)
         if bad.any():
             if first < 0:
                 first = start + int(np.argmax(bad))

@@ -61,6 +61,8 @@ class LintContext:
     bodies : tuple of Body
         Bodies of the graph's If, Loop and TensorIterator layers.
     is_body : bool
+    deep : bool
+        Whether rules may read all weights.
     evidence : Evidence
     dead_channels : dict
         Filter and axes of its output channels -> the channels whose elements are all 0; a cache
@@ -71,6 +73,7 @@ class LintContext:
 
     bodies: tuple[Body, ...] = ()
     is_body: bool = False
+    deep: bool = False
 
     def __init__(
         self,
@@ -331,6 +334,15 @@ class LintContext:
             for index, _, const in self.constants()
             if const.element_type and const.offset % max(1, const.element_type.bits // 8)
         ]
+
+    @cached_property
+    def suspicious_constants(self) -> list[tuple[int, bool]]:
+        """Constants that may have a NaN or an infinite element; see `finite.suspicious`."""
+        if self.weights is None or not self.by_type.get("Const"):
+            return []
+        from deconv_ir.linter.finite import suspicious
+
+        return suspicious(self)
 
     @cached_property
     def unusual_operations(self) -> set[tuple[str, str]]:

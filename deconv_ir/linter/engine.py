@@ -172,6 +172,7 @@ def open_context(
         given = _given(graph, options)
         inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
     context = LintContext(document, inference_context, inference, view, errors, evidence)
+    context.deep = options.deep
     if isinstance(document, Document) and document.bodies:
         from deconv_ir.linter.bodies import read_bodies
 

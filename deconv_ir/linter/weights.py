@@ -20,6 +20,8 @@ class WeightsView:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._weights = Weights(path)
         self.reads: list[tuple[int, int]] = []
+        self.searched = 0
+        """Bytes that a rule has searched within its bound."""
 
     def __len__(self) -> int:
         return len(self._weights)

@@ -88,7 +88,7 @@ IR503 constant-size error fix
 IR504 overlapping-constants error
 IR505 misaligned-constant info
 IR506 unused-weights warning
-IR507 weights-not-finite warning deep
+IR507 weights-not-finite error
 IR508 zero-filter warning deep
 IR509 zero-output-channels info deep
 IR510 saturated-weights warning deep

@@ -112,8 +112,8 @@ def test_empty_list_of_rules_is_a_mistake(folder: Path) -> None:
     [
         ("ignore=IR202", {}, ["IR113"]),
         ("ignore=IR202", {"ignore": ["IR202"]}, []),  # the rule is not run
-        ("ignore=IR507", {}, []),  # it runs with --deep
-        ("ignore=IR507", {"deep": True}, ["IR113"]),
+        ("ignore=IR508", {}, []),  # it runs with --deep
+        ("ignore=IR508", {"deep": True}, ["IR113"]),
         ("ignore=IR401", {"reshape": {"x": (1, 4, 7, 6)}}, []),  # dims are not compared
         ("ignore-file=IR2", {"select": ["IR113"]}, []),
         ("ignore-file=IR2", {"select": ["file", "IR208"]}, []),  # other rules of IR2 are not run

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
@@ -22,27 +22,16 @@ from deconv_ir.linter.constants import (
 )
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_edit
+from deconv_ir.linter.finite import WEIGHTS
 from deconv_ir.linter.patterns import constant_before, is_readable
 from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, rule
 from deconv_ir.linter.safety import supports_size
+from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
     from deconv_ir.linter.weights import WeightsView
-    from deconv_ir.ops.constants.constant import Const
-
-WEIGHTS: Final[Mapping[str, tuple[int, ...]]] = {
-    **dict.fromkeys(OUTPUT_CHANNEL_AXES, (1,)),
-    "MatMul": (0, 1),
-    "RNNCell": (2, 3),
-    "GRUCell": (2, 3),
-    "LSTMCell": (3, 4),
-    "RNNSequence": (3, 4),
-    "GRUSequence": (3, 4),
-    "LSTMSequence": (4, 5),
-}
-"""Type -> inputs that are weights, which are multiplied with data."""
 
 
 def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> None:
@@ -246,26 +235,31 @@ def _is_padding(weights: WeightsView, start: int, end: int) -> bool:
     return aligned and end < len(weights) and not any(weights.read(start, end - start))
 
 
-@rule("IR507", "weights-not-finite", WARNING, weights="ones 864, f32 1 nan 1 1 1 1", deep=True)
+@rule(
+    "IR507",
+    "weights-not-finite",
+    ERROR,
+    weights="ones 864, f32 1 nan 1 1 1 1",
+    when="suspicious_constants",
+)
 def not_finite(context: LintContext) -> Iterator[Report]:
     """A constant has NaN or infinite elements.
 
-    A single one in a filter makes every output NaN.  Negative infinity is not reported, since
-    masks of attention contain it.
+    A single one in a filter makes every output NaN.  Negative infinity is reported in weights
+    only, since masks of attention contain it.  The constants with which layers calculate are
+    searched, up to 8 MiB of a file; with ``--deep``, all constants.
 
         <layer id="3">
             <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
         </layer>
     """
-    if context.weights is None:
-        return
-    for index, layer, const in context.constants():
-        needed = needed_bytes(const)
-        if not needed or const.element_type is None or not const.element_type.is_float:
-            continue
-        if const.offset + needed > len(context.weights) or needed > const.size:
-            continue  # other rules report it
-        nans, infinities, first = count_not_finite(const, context.weights)
+    assert context.weights is not None, "a constant was read"
+    for index, mask_allowed in context.suspicious_constants:
+        layer = context.graph.layers[index]
+        assert isinstance(layer.operation, Const)
+        nans, infinities, first = count_not_finite(
+            layer.operation, context.weights, mask_allowed=mask_allowed
+        )
         if nans or infinities:
             yield Report(
                 f"{layer.name!r} has {nans} NaN and {infinities} infinite elements, "
