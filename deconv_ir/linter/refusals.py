@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from deconv_ir.ir.dtypes import ELEMENT_TYPES
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import DECONVOLUTION
@@ -77,68 +76,7 @@ EQUALLY_LONG: Final = {
 }
 """Lists that must have equal lengths."""
 
-_DIGITS: Final = r"\s*[-+]?\d+\s*"
 _REAL: Final = r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*"
-_PADS: Final = "explicit|same_upper|same_lower|valid"
-_TYPES: Final = "|".join([*(t.name for t in ELEMENT_TYPES), "dynamic", "undefined"])
-_REDUCTION: Final = {"reduction": "sum|mean"}
-
-WORDS: Final[dict[str, dict[str, str]]] = {
-    "EmbeddingBagOffsets": _REDUCTION,
-    "EmbeddingBagPacked": _REDUCTION,
-    "MatrixNms": {"sort_result_type": "classid|score|none", "decay_function": "gaussian|linear"},
-    "MulticlassNms": {"sort_result_type": "classid|score|none"},
-    "NonMaxSuppression": {"box_encoding": "corner|center"},
-    "ROIAlign": {
-        "mode": "avg|max",
-        "aligned_mode": "asymmetric|half_pixel_for_nn|half_pixel",
-    },
-    "PSROIPooling": {"mode": "average|bilinear"},
-    "ROIPooling": {"method": "max|bilinear"},
-    "RandomUniform": {"alignment": "tensorflow|pytorch"},
-}
-"""Words of operations that are not implemented here: type -> attribute -> alternatives.
-
-Source, as of the names below: OpenVINO operation specifications.
-"""
-
-_INTEGERS: Final = """
-axis background_class background_label_id base_size batch_dims channels classes coords
-deformable_group end_axis feat_stride global_seed group group_size input_height input_width
-keep_top_k max_output_boxes_per_class max_rois num_classes nms_top_k num op_seed
-output_dim pooled_h pooled_w post_nms_count post_nms_topn pre_nms_topn sampling_ratio
-spatial_bins_x spatial_bins_y top_k
-"""
-_REALS: Final = """
-bias box_coordinate_scale box_size_scale confidence_threshold gaussian_sigma iou_threshold
-max_delta_log_wh nms_eta nms_thresh nms_threshold offset part_size post_threshold
-score_threshold spatial_scale step step_h step_heights step_w step_widths trans_std
-"""
-_INTEGER_LISTS: Final = """
-dilations kernel mask output_size pads_begin pads_end pyramid_scales rates sizes stride strides
-"""
-_REAL_LISTS: Final = """
-anchors aspect_ratio density deltas_weights fixed_ratio fixed_size height max_size min_size
-ratio scale variance width
-"""
-_TYPE_NAMES: Final = """
-convert_type count_element_type destination_type index_element_type output_type variable_type
-"""
-
-
-def _several(form: str) -> str:
-    return rf"({form}(,{form})*)?"
-
-
-FORMS: Final = {
-    **dict.fromkeys(_INTEGERS.split(), (_DIGITS, "an integer")),
-    **dict.fromkeys(_REALS.split(), (_REAL, "a number")),
-    **dict.fromkeys(_INTEGER_LISTS.split(), (_several(_REAL), "integers")),
-    **dict.fromkeys(_REAL_LISTS.split(), (_several(_REAL), "numbers")),
-    **dict.fromkeys(_TYPE_NAMES.split(), (_TYPES, "an element type of the opsets, such as f32")),
-    "auto_pad": (_PADS, _PADS.replace("|", ", ")),
-}
-"""Values of attributes of operations without a class here: name -> expression, in words."""
 
 
 def refused_form(index: int, layer: Layer) -> Iterator[Report]:
@@ -212,7 +150,7 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
             f"numbers >= {least:g}" if most == math.inf else f"numbers from {least:g} to {most:g}"
         )
     if spec is None:
-        return _refused_by_form(layer, name, value)
+        return ""
     if name == "auto_pad" and layer.type in DECONVOLUTION:
         return ""  # auto-pad-refused
     allowed = spec.kind.allowed
@@ -244,17 +182,3 @@ def unmatched_variables(layers: Sequence[Layer]) -> Iterator[Report]:
                 GraphLocation(layer=index, attribute="variable_id"),
                 actual=name,
             )
-
-
-def _refused_by_form(layer: Layer, name: str, value: str) -> str:
-    """Check an attribute of an operation without a class here, such as NonMaxSuppression."""
-    from deconv_ir.ops.opsets import OPERATIONS
-
-    if layer.type not in OPERATIONS or layer.operation.implemented:
-        return ""
-    words = WORDS.get(layer.type, {}).get(name)
-    form, shown = (words, words.replace("|", ", ")) if words else FORMS.get(name, ("", ""))
-    exact = layer.type == "ROIPooling"
-    if form and not re.fullmatch(form, value, 0 if exact else re.IGNORECASE):
-        return shown
-    return ""

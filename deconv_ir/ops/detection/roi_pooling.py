@@ -100,7 +100,7 @@ class ROIPooling(_Pooled):
     pooled_w: int | None = attribute(integer(1), None, required=True)
     output_roi: tuple[int, ...] = attribute(integers(1), ())
     output_size: tuple[int, ...] = attribute(integers(1), ())
-    method: Method = attribute(choice(Method), Method.MAX)
+    method: Method = attribute(choice(Method, fold=False), Method.MAX)
 
     @property
     def bins(self) -> tuple[int, int]:
