@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
@@ -112,12 +111,6 @@ class _AdaptivePool(Operation):
         return different, used
 
     @staticmethod
-    def cells(axes: Sequence[Sequence[slice]]) -> Iterator[tuple[Any, Any]]:
-        """Yield the index of each distinct window, and the index of its data."""
-        for cell in itertools.product(*map(enumerate, axes)):
-            yield (..., *(at for at, _ in cell)), (..., *(window for _, window in cell))
-
-    @staticmethod
     def spread(pooled: Array, used: Sequence[Sequence[int]]) -> Array:
         """Copy the result of each window to its positions."""
         for axis, places in enumerate(used, 2):
@@ -151,14 +144,20 @@ class AdaptiveAvgPool(_AdaptivePool):
 
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
         """Return the means."""
-        wide = widen(data)
         different, used = self.windows(windows)
-        result = np.empty((*wide.shape[:2], *map(len, different)), wide.dtype)
-        axes = tuple(range(2, wide.ndim))
-        for where, window in self.cells(different):
-            # The order in which NumPy sums depends on gaps between rows.
-            result[where] = np.mean(np.ascontiguousarray(wide[window]), axis=axes)
-        return (self.spread(narrow(result, data.dtype), used),)
+        totals, counts = widen(data), np.ones((), np.float32)
+        for axis, slices in enumerate(different, 2):
+            # The order of the sums depends on the window alone, so that tiles have the same bits.
+            rows = np.ascontiguousarray(np.moveaxis(totals, axis, 0))
+            sums = np.empty((len(slices), *rows.shape[1:]), rows.dtype)
+            for total, window in zip(sums, slices, strict=True):
+                total[...] = rows[window.start]
+                for row in rows[window.start + 1 : window.stop]:
+                    total += row
+            totals = np.moveaxis(sums, 0, axis)
+            counts = np.multiply.outer(counts, [window.stop - window.start for window in slices])
+        means = np.divide(totals, counts, dtype=totals.dtype, casting="same_kind")
+        return (self.spread(narrow(means, data.dtype), used),)
 
 
 @operation(
@@ -177,16 +176,19 @@ class AdaptiveMaxPool(_AdaptivePool):
 
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
         """Return the maxima and their positions."""
-        wide = widen(data)
-        places = np.arange(int(np.prod(wide.shape[2:]))).reshape(wide.shape[2:])
+        best = widen(data)
+        index = np.arange(int(np.prod(best.shape[2:]))).reshape((1, 1, *best.shape[2:]))
+        index = np.broadcast_to(index, best.shape)
         different, used = self.windows(windows)
-        shape = (*wide.shape[:2], *map(len, different))
-        result, index = np.empty(shape, wide.dtype), np.empty(shape, np.int64)
-        for where, window in self.cells(different):
-            cells = wide[window]
-            flat = cells.reshape(*wide.shape[:2], math.prod(cells.shape[2:]))
-            best = np.argmax(flat, axis=-1)
-            result[where] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
-            index[where] = places[window].ravel()[best]
+        # From the last axis on, so that of equal maxima the first one in the data is kept.
+        for axis, slices in reversed(list(enumerate(different, 2))):
+            values, places = np.moveaxis(best, axis, -1), np.moveaxis(index, axis, -1)
+            maxima = np.empty((*values.shape[:-1], len(slices)), values.dtype)
+            found = np.empty(maxima.shape, np.int64)
+            for at, window in enumerate(slices):
+                first = values[..., window].argmax(-1)[..., None]  # of NaN, if there is one
+                maxima[..., at] = np.take_along_axis(values[..., window], first, -1)[..., 0]
+                found[..., at] = np.take_along_axis(places[..., window], first, -1)[..., 0]
+            best, index = np.moveaxis(maxima, -1, axis), np.moveaxis(found, -1, axis)
         index = index.astype(self.index_element_type.numpy())
-        return self.spread(narrow(result, data.dtype), used), self.spread(index, used)
+        return self.spread(narrow(best, data.dtype), used), self.spread(index, used)
