@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.checked import checked, reads_unknown_lists
-from deconv_ir.execute.memory import fits
+from deconv_ir.execute.memory import available_bytes, fits
 from deconv_ir.execute.places import Group, arrange, known_array, live_bytes, tensor_bytes
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.prepare import Prepared
@@ -267,7 +267,7 @@ class _Planner:
     def _most_bytes(self) -> int:
         """Return the bound on the peak."""
         lowest = self.bound + self.prepared.constant_bytes
-        return lowest + extra_bytes(lowest, len(self.graph.layers))
+        return lowest + extra_bytes(lowest)
 
     def choose_winograd(self, image: Sequence[Infos] | None) -> list[Grant]:
         """Choose the layers that use Winograd, for the shapes of one image.
@@ -289,9 +289,12 @@ class _Planner:
     ) -> tuple[list[ScratchpadBudget], int, int, int]:
         """Return each step's budget, peak without weights, scratchpad, and weights to be packed."""
         held, most = self.prepared.weight_bytes, self._most_bytes()
-        if self.memory_limit is not None:
-            most = min(most, self.memory_limit)
-            grants = fit_grants(grants, self.memory_limit - self.bound - held)
+        limit = self.memory_limit
+        if limit is None and not fits(most, held=held):
+            limit = available_bytes() + held
+        if limit is not None:
+            most = min(most, limit)
+            grants = fit_grants(grants, limit - self.bound - held)
         granted = {grant.layer: grant for grant in grants}
         choosers = [
             (step, *chooser, granted.get(self.layers[step]))

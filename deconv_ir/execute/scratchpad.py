@@ -16,22 +16,17 @@ from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 MIN_SCRATCHPAD = 16 << 10
 """Minimum scratchpad in bytes: smaller tiles are mostly halo."""
 
-_SHARE = 0.25
-# Python objects of a layer, in the graph and in a plan; rounding by allocators.
-_LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 160 << 10
-# Bytes that objects of many layers do not reduce: tiles would be mostly halo.
-_ENOUGH_BYTES = 160 << 10
+_SHARE, _LEAST_EXTRA = 0.25, 64 << 20
 # Scratchpad sizes that are tried: the whole budget, a half, a quarter and so on.
 _TRIED = 4
 
 
-def extra_bytes(bound: int, layers: int) -> int:
+def extra_bytes(bound: int) -> int:
     """Return the bytes that may be used above the lower bound of a plan's peak.
 
-    The Python objects of each layer are subtracted.
+    They buy speed: packed weights, weights transformed for Winograd, larger tiles.
     """
-    share, kept = int(bound * _SHARE), layers * _LAYER_BYTES + _ROUNDED_BYTES
-    return max(share - kept, min(share, _ENOUGH_BYTES), MIN_SCRATCHPAD)
+    return max(int(bound * _SHARE), _LEAST_EXTRA)
 
 
 Ask = Callable[[int, bool], Sequence[AlgorithmCandidate]]

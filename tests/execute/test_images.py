@@ -135,7 +135,6 @@ def test_the_choice_is_that_of_one_image(tmp_path: Path) -> None:
     for batch in (1, 64):
         plan = deconv_ir.load(path).bind(shapes={"x": [batch, 64, 12, 12]}).plan
         kept[batch] = plan.weight_bytes
-        assert plan.peak_bytes <= max(1.3 * plan.bound_bytes, plan.bound_bytes + (112 << 10))
     assert kept[64] == kept[1]
 
 

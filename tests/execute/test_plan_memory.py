@@ -70,22 +70,26 @@ def elementwise() -> IR:
 def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     """NumPy reports its arrays to tracemalloc; weights are packed before the measurement."""
     scratch = 1 << 20
-    model = deconv_ir.load(build().save(tmp_path), scratch_bytes=scratch)
+    path = build().save(tmp_path)
+    model = deconv_ir.load(path, scratch_bytes=scratch)
     (port,) = model.inputs.values()
     x = normal(*port.shape)
     model.run([x])
     plan = model.bind([x]).plan
     assert plan.known
     running = plan.peak_bytes - plan.weight_bytes
-    assert plan.tensor_bytes <= running <= 1.1 * plan.tensor_bytes + plan.scratch_bytes
+    assert plan.tensor_bytes <= running <= 1.25 * plan.tensor_bytes + plan.scratch_bytes
     peak = traced_peak(lambda: model.run([x]))
     # Only the NumPy fallback takes its scratchpad from NumPy.
     allowed = 1.3 * (plan.tensor_bytes + plan.weight_bytes) + scratch * (
         preferred_algorithm() is not Kernel.COMPILED
     )
     assert peak + plan.weight_bytes <= allowed
-    # The bound is tight: the tensors that the plan counts are alive at the same time.
-    assert peak >= 0.95 * plan.tensor_bytes
+    # The bound is tight: the tensors that the plan counts are alive at the same time.  Arenas of
+    # 8 MiB are not NumPy's, and later runs may find the arena of an earlier one.
+    if plan.tensor_bytes < 8 << 20:
+        fresh = deconv_ir.load(path, scratch_bytes=scratch)
+        assert traced_peak(lambda: fresh.run([x])) >= 0.95 * plan.tensor_bytes
 
 
 def test_places_are_used_again(tmp_path: Path) -> None:
