@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
 
 SMALL = 20
 """Test functions with at most this many cases are always run completely."""
@@ -41,3 +45,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = set(items).difference(kept)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = kept
+
+
+def _stray_files() -> set[str]:
+    """Return the files of the checkout that git neither tracks nor ignores."""
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "--others", "--exclude-standard", "-z"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return set()  # not a checkout
+    return {name.decode(errors="replace") for name in listed.split(b"\0")}
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remember the files that exist before the tests."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.stash[BEFORE] = _stray_files()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail if tests left files in the checkout."""
+    before = session.config.stash.get(BEFORE, None)
+    if before is not None and (left := sorted(_stray_files() - before)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nfiles that the tests left in the checkout: {', '.join(left)}")
+
+
+BEFORE = pytest.StashKey[set[str]]()

@@ -15,7 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(console|python)\n(.*?)```", README, re.S)
+COMMANDS = (ROOT / "docs" / "commands.md").read_text()
+BLOCKS = re.findall(r"```(console|python)\n(.*?)```", README + COMMANDS, re.S)
 NOT_COPIED = (".git", ".venv", "out", "build", "dist", "golden", "__pycache__", ".*_cache")
 ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -25,7 +26,16 @@ def checkout(tmp_path: Path) -> Path:
     """A scratch copy of the checkout, in which all blocks run."""
     path = tmp_path / "checkout"
     shutil.copytree(ROOT, path, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
+    git(path, "init", "--quiet")
+    git(path, "add", "--all")
+    git(path, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "all")
     return path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def commands(block: str) -> Iterator[tuple[str, list[str]]]:
@@ -116,6 +126,11 @@ def test_all_blocks_run_in_order_and_twice(checkout: Path, pytestconfig: pytest.
             run_console(block, checkout)
         else:
             run_python(block, checkout)
+    assert git(checkout, "status", "--porcelain") == ""
+
+
+def test_the_home_page_is_short() -> None:
+    assert len(README.splitlines()) <= 250
 
 
 def test_the_readme_has_what_these_tests_are_for() -> None:
