@@ -97,7 +97,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR707", "unknown-kind", ERROR, (), (), "onednn", False),
     ("IR801", "uneven-overlap", INFO, (), ANY_DECONVOLUTION, "", False),
     ("IR802", "same-without-output-shape", INFO, (), DECONVOLUTION, "", False),
-    ("IR803", "wrong-quantization-axis", WARNING, (), DECONVOLUTION, "", False),
+    ("IR803", "wrong-quantization-axis", WARNING, (), (), "computed_filters", False),
     ("IR804", "input-range-reversed", WARNING, (), ("FakeQuantize",), "", False),
     ("IR805", "output-range-reversed", INFO, (), ("FakeQuantize",), "", False),
     ("IR806", "bias-along-width", WARNING, (), ("Add",), "", False),

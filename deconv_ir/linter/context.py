@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
 
+CONVOLUTIONS: Final = (
+    *("Convolution", "GroupConvolution"),
+    *("ConvolutionBackpropData", "GroupConvolutionBackpropData"),
+    *("ConvTranspose", "ConvolutionBackwardData"),
+)
+"""Types whose input 1 is a filter of input and output channels."""
 SINKS = ("Result", "Assign")
 """Types of layers that are always needed."""
 
@@ -333,6 +339,21 @@ class LintContext:
             (index, const)
             for index, _, const in self.constants()
             if const.element_type and const.offset % max(1, const.element_type.bits // 8)
+        ]
+
+    @cached_property
+    def computed_filters(self) -> list[int]:
+        """Convolutions whose filter is computed, as that of a quantized one is."""
+        layers, sources = self.graph.layers, self.topology.sources
+        return [
+            index
+            for kind in CONVOLUTIONS
+            for index in self.by_type.get(kind, ())
+            if len(sources[index]) > 1
+            and (source := sources[index][1]) is not None
+            and layers[source[0]].type not in ("Const", "Parameter")
+            and layers[index].operation.implemented
+            and index not in self.unfit
         ]
 
     @cached_property

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.ir.geometry import Interval, PadMode, effective_kernel, interior_taps
 from deconv_ir.ir.graph import GraphLocation, Layer
-from deconv_ir.ir.shapes import Shape, dim_text, format_shape
+from deconv_ir.ir.shapes import dim_text, format_shape
 from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.filters import OUT, wrong_scales
 from deconv_ir.linter.patterns import constant_before, kernel_axes, producer, real_elements
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, WARNING, rule
 from deconv_ir.linter.rules.fragments import fake_quantize, output_shape
-from deconv_ir.ops.convolution.views import INPUT_CHANNEL_AXIS, OUTPUT_CHANNEL_AXES
+from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
     from deconv_ir.ir.operation import Operation
@@ -80,13 +81,13 @@ def same_without_output_shape(
             return
 
 
-@rule("IR803", "wrong-quantization-axis", WARNING, weights="ones 904", types=DECONVOLUTION)
+@rule("IR803", "wrong-quantization-axis", WARNING, weights="ones 904", when="computed_filters")
 def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
-    """Scales of a transposed convolution's filter lie along its input channels.
+    """Scales of a convolution's filter lie along its input channels.
 
     Axis 0 of the filter of ConvolutionBackpropData is the input channels; in a Convolution it
-    is the output channels.  A tool that quantizes both alike takes the wrong axis, which costs
-    accuracy, and integer kernels cannot use such scales.
+    is the output channels, and oneDNN has a format for each order.  A tool that quantizes all
+    alike takes the wrong axis, which costs accuracy, and integer kernels cannot use such scales.
 
         <layer id="7" name="scale" type="Const" version="opset1">
             <data element_type="f32" shape="4,1,1,1" offset="888" size="16"/>
@@ -101,55 +102,24 @@ def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
         <edge from-layer="7" from-port="0" to-layer="8" to-port="4"/>
         <edge from-layer="8" from-port="5" to-layer="2" to-port="1"/>
     """
-    for index, layer in context.valid_layers(*DECONVOLUTION):
-        at = producer(context, index, 1)
-        if at is None or context.graph.layers[at].type == "Const":
+    layers = context.graph.layers
+    seen = set()
+    for index in context.computed_filters:
+        found = wrong_scales(context, index)
+        if found is None or found.layer in seen:
             continue
-        filter_shape = context.inputs(index)[1].shape or ()
-        for _ in range(4):  # Convert, Subtract, Multiply, and one more
-            if at is None:
-                break
-            step = context.graph.layers[at]
-            if step.type not in ("Convert", "FakeQuantize", "Multiply", "Subtract"):
-                break
-            shapes = [info.shape for info in context.inputs(at)[1:]]
-            is_scale = step.type == "FakeQuantize" or _is_compressed(context, at)
-            wrong = [s for s in shapes if _is_along_inputs(layer.type, filter_shape, s)]
-            if is_scale and wrong:
-                yield _quantization_report(at, step, layer, filter_shape, wrong[0])
-                break
-            at = producer(context, at, 0)
-
-
-def _quantization_report(
-    at: int, step: Layer, layer: Layer, filter_shape: tuple[Any, ...], found: Shape
-) -> Report:
-    axes = OUTPUT_CHANNEL_AXES[layer.type]
-    wanted = [n if k in axes else 1 for k, n in enumerate(filter_shape)]
-    return Report(
-        f"{step.type} scales the filter of {layer.name!r}, {format_shape(filter_shape)}, along "
-        f"its input channels: {format_shape(found)}; output channels are axis {axes[-1]}",
-        GraphLocation(layer=at),
-        expected=format_shape(tuple(wanted)),
-        actual=format_shape(found),
-    )
-
-
-def _is_compressed(context: LintContext, index: int) -> bool:
-    """Whether a Multiply or Subtract decompresses a constant of eight bits or fewer."""
-    found = constant_before(context, index, 0, ("Convert", "Subtract"))
-    return (
-        found is not None and found[1].element_type is not None and found[1].element_type.bits <= 8
-    )
-
-
-def _is_along_inputs(kind: str, filter_shape: tuple[Any, ...], scales: Shape) -> bool:
-    """Whether scales vary only along the input channels of a filter."""
-    if scales is None or len(scales) > len(filter_shape):
-        return False
-    dims = (1,) * (len(filter_shape) - len(scales)) + scales
-    axis = INPUT_CHANNEL_AXIS[kind]
-    return dims[axis] != 1 and all(dims[k] == 1 for k in OUTPUT_CHANNEL_AXES[kind] if k)
+        seen.add(found.layer)
+        axes = [axis for axis, role in enumerate(found.roles) if OUT in role]
+        wanted = tuple(dim if axis in axes else 1 for axis, dim in enumerate(found.data or ()))
+        both = " and output channels" if OUT in found.along else ""
+        yield Report(
+            f"{layers[found.layer].type} scales the filter of {layers[index].name!r}, "
+            f"{format_shape(found.data)}, along its input channels{both}: "
+            f"{format_shape(found.shape)}; output channels are axis {axes[-1] if axes else '?'}",
+            GraphLocation(layer=found.layer),
+            expected=format_shape(wanted),
+            actual=format_shape(found.shape),
+        )
 
 
 def reversed_ranges(context: LintContext, which: int) -> Iterator[Report]:
