@@ -3,6 +3,9 @@
 It is optional: where no C compiler is, or one that cannot build it, the
 package installs without, and computes with NumPy.  It uses the stable ABI, so
 that one wheel serves every Python version of a platform.
+
+DECONV_IR_KERNEL=none leaves it out, for a pipeline that only lints; so does
+pre-commit, which sets PRE_COMMIT.
 """
 
 import os
@@ -22,6 +25,7 @@ ERRORS = "-Werror=implicit-function-declaration"
 # No code reads the flags of floating-point exceptions: selections need not be branches.
 NUMBERS = "-fno-trapping-math"
 # Free-threaded builds have no stable ABI.
+WANTED = os.environ.get("DECONV_IR_KERNEL") != "none" and not os.environ.get("PRE_COMMIT")
 STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
@@ -42,7 +46,9 @@ class BuildKernel(build_ext):
 
 setup(
     cmdclass={"build_ext": BuildKernel},
-    ext_modules=[
+    ext_modules=[]
+    if not WANTED
+    else [
         Extension(
             "deconv_ir.kernels._compiled",
             sources=sorted(str(path) for path in NATIVE.rglob("*.c")),

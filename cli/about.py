@@ -15,8 +15,33 @@ def describe_fallback() -> str:
     if any((folder / f"_compiled{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
         return ""
     return (
-        "no compiled kernel in this installation: layers are computed with NumPy, which is slower"
+        "no compiled kernel in this installation: layers are computed with NumPy, which is slower "
+        "(a C compiler and 'pip install --force-reinstall .' in a checkout, or a wheel, add it)"
     )
+
+
+def note_fallback() -> None:
+    """Say on standard error, once for each installation, that the compiled kernel is missing."""
+    import contextlib
+    import os
+    from pathlib import Path
+
+    from .common import note
+
+    text = describe_fallback()
+    if not text or os.environ.get("DECONV_IR_KERNEL"):
+        return
+    base = os.environ.get("XDG_CACHE_HOME")
+    said = (Path(base) if base else Path.home() / ".cache") / "deconv-ir" / "no-compiled-kernel"
+    here = str(Path(__file__).parent)
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if here in said.read_text().splitlines():
+            return
+    note(text)
+    with contextlib.suppress(OSError):
+        said.parent.mkdir(parents=True, exist_ok=True)
+        with said.open("a") as stream:
+            stream.write(f"{here}\n")
 
 
 def describe_kernels() -> str:

@@ -75,6 +75,9 @@ def _run_one(request: Request) -> int:
 
         return print_info(model, request)
     model.require_runnable(request.wanted)
+    from .about import note_fallback
+
+    note_fallback()
     if request.tile is not None:
         from .tiled import run_tiled
 

@@ -45,12 +45,14 @@ class BoundModel:
         names: Sequence[str],
         infos: Mapping[int, TensorInfo],
         arrays: Mapping[int, Array] | None,
+        whole: tuple[Finding, ...] = (),
     ) -> None:
         self._executor = executor
         self._infer = infer
         self._names = names
         self._infos = infos
         self._arrays = arrays
+        self._whole = whole
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -61,7 +63,7 @@ class BoundModel:
         ShapeError
             The shapes do not fit a layer.
         """
-        return self._infer(self._infos).findings
+        return (*self._infer(self._infos).findings, *self._whole)
 
     @property
     def plan(self) -> Plan:

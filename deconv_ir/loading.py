@@ -93,7 +93,7 @@ def load(
     model = Model(graph, opened, chosen, scratch_bytes, memory_limit, algorithms)
     if chosen is Semantics.SPEC and graph.ir_version is not None:
         whole = (version10.compare_types(graph), compare_rounding(graph))
-        model.findings += tuple(finding for finding in whole if finding is not None)
+        model.add_findings(finding for finding in whole if finding is not None)
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):
             raise ShapeError(

@@ -94,6 +94,7 @@ class Model(Tileable):
         require_implemented(graph, (*self._parameters, *self._results))
         inference = infer(graph, self.context)
         self.findings: tuple[Finding, ...] = inference.findings
+        self._whole: tuple[Finding, ...] = ()
         self.inputs: Mapping[str, Port] = MappingProxyType(
             input_ports(graph, self._parameters, inference.outputs)
         )
@@ -142,6 +143,11 @@ class Model(Tileable):
             self.memory_limit,
             context.accuracy,
         )
+
+    def add_findings(self, findings: Iterable[Finding]) -> None:
+        """Add findings that concern the network as a whole, for all inputs."""
+        self._whole = tuple(findings)
+        self.findings += self._whole
 
     def infer_shapes(self, shapes: Mapping[str, Dims] | None = None) -> dict[str, Shape]:
         """Compute the shapes of the outputs.
@@ -235,7 +241,7 @@ class Model(Tileable):
         arrays: Mapping[int, Array] | None,
     ) -> BoundModel:
         executor = functools.partial(self._executor, tuple(wanted.values()))
-        return _bound_model()(executor, self._infer, tuple(wanted), infos, arrays)
+        return _bound_model()(executor, self._infer, tuple(wanted), infos, arrays, self._whole)
 
     def run(
         self,

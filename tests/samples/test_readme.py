@@ -156,7 +156,11 @@ def test_a_value_that_the_readme_gets_wrong_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["README.md", "CONTRIBUTING.md", "docs/installing.md", ".github/workflows/wheels.yml"]
+    "file",
+    [
+        *("README.md", "CONTRIBUTING.md", "docs/installing.md"),
+        *(".github/workflows/ci.yml", ".github/workflows/wheels.yml"),
+    ],
 )
 def test_make_targets_that_are_named_exist(file: str) -> None:
     makefile = (ROOT / "Makefile").read_text()

@@ -52,6 +52,16 @@ def test_f32_is_accepted_for_f16(tmp_path: Path) -> None:
         load(save(tmp_path, "f16", version=11), warn=False).run(x)
 
 
+def test_a_run_says_so_once(tmp_path: Path) -> None:
+    done = invoke(save(tmp_path, "f16"), "--random-inputs", "0", "--no-output")
+    assert done.exit_code == 0
+    assert done.stderr.count("IR version 10") == 1
+    done = invoke(
+        tmp_path / "model.xml", "--random-inputs", "0", "--no-output", "--semantics", "openvino"
+    )
+    assert "IR version 10" not in done.stderr
+
+
 def test_semantics_of_openvino_has_its_types(tmp_path: Path) -> None:
     model = load(save(tmp_path, "f16"), semantics="openvino")
     assert {n: str(p.element_type) for n, p in model.inputs.items()} == {"x": "f32"}
