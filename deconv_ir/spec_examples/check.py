@@ -174,7 +174,10 @@ class _Check:
         return [
             f"no comment states the value of {name}"
             for name, info in pairs
-            if info.value is None and info.shape is not None and len(info.shape) <= 1
+            if info.value is None
+            and info.reals is None
+            and info.shape is not None
+            and len(info.shape) <= 1
         ]
 
     # From text to a layer
@@ -274,7 +277,7 @@ class _Check:
         except ValueError:
             return None
 
-    def with_value(self, port: PortText, info: TensorInfo, value: tuple[int, ...]) -> TensorInfo:
+    def with_value(self, port: PortText, info: TensorInfo, value: tuple[float, ...]) -> TensorInfo:
         """Add the value that is given in a comment."""
         if not port.dims:
             shape: Shape = () if len(value) == 1 else (len(value),)
@@ -282,7 +285,12 @@ class _Check:
             shape = info.shape
         if why := misfit(value, shape or ()):
             raise DeconvError(why, line=port.line, rule="comment-value")
-        return TensorInfo(shape, info.element_type, value)
+        whole = tuple(number for number in value if isinstance(number, int))
+        integers = whole if len(whole) == len(value) else None
+        is_real = info.element_type is None or info.element_type.is_float
+        return TensorInfo(
+            shape, info.element_type, integers, tuple(map(float, value)) if is_real else None
+        )
 
     # Comparison
 

@@ -2,7 +2,7 @@
 
 Documents print shapes; if the value of an input matters, a comment beside its dims states it, in
 varying words: ``output_shape value is: [450, 450]``, ``The tensor contains 2 elements: 0, 4``,
-``axes input contains [1, 2]``, ``num_samples value: 10``, ``[1, 2]``.
+``axes input contains [1, 2]``, ``num_samples value: 10``, ``[1, 2]``, ``[0.5, 2.0]``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_VALUES = 64
 """Maximum length of a list of numbers that is accepted as a shape, a list of axes or similar."""
 
 _MINUS = "\N{MINUS SIGN}"
-_NUMBER = rf"[+\-{_MINUS}]?[0-9]{{1,19}}"
+_NUMBER = rf"[+\-{_MINUS}]?[0-9]{{1,19}}(?:\.[0-9]{{1,19}})?(?:[eE][+-]?[0-9]{{1,2}})?"
 _NUMBERS = rf"{_NUMBER}(?:\s*[,;x\u00d7]\s*{_NUMBER}|\s+{_NUMBER}){{0,{MAX_VALUES}}}"
 _BRACKETED = re.compile(rf"[\[({{]\s*({_NUMBERS})\s*,?\s*[\])}}]")
 # Without brackets, a list must be announced and end the comment.
@@ -25,8 +25,8 @@ _ANNOUNCED = re.compile(rf"(?:[:=]|\b(?:is|are|be|contains?|values?))\s*({_NUMBE
 _LENGTH = 2_000
 
 
-def value_in(comment: str) -> tuple[int, ...] | None:
-    """Return the list of integers in a comment; None if it has none.
+def value_in(comment: str) -> tuple[float, ...] | None:
+    """Return the list of numbers in a comment; None if it has none.
 
     Examples
     --------
@@ -34,6 +34,8 @@ def value_in(comment: str) -> tuple[int, ...] | None:
     (450, 450)
     >>> value_in("The tensor contains 2 elements: 0, -4 ")
     (0, -4)
+    >>> value_in("The values in this input are [0.5, 2.0]")
+    (0.5, 2.0)
     >>> value_in(" batch size of 2 ") is None
     True
     """
@@ -46,10 +48,15 @@ def value_in(comment: str) -> tuple[int, ...] | None:
     text = found[0] if found else announced.group(1) if announced else None
     if text is None:
         return None
-    return tuple(int(n.replace(_MINUS, "-")) for n in re.findall(_NUMBER, text))
+    return tuple(_number(n.replace(_MINUS, "-")) for n in re.findall(_NUMBER, text))
 
 
-def input_values(example: Example, names: Sequence[str]) -> list[tuple[int, ...] | None]:
+def _number(text: str) -> float:
+    """Return a number: an int unless it has a fraction or an exponent."""
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)
+
+
+def input_values(example: Example, names: Sequence[str]) -> list[tuple[float, ...] | None]:
     """Return the value of each input from the comments.
 
     A comment belongs to the input that it is in, next to or before or, if that input cannot use it,
@@ -68,14 +75,14 @@ def input_values(example: Example, names: Sequence[str]) -> list[tuple[int, ...]
     return values
 
 
-def _value_of(port: PortText) -> tuple[int, ...] | None:
+def _value_of(port: PortText) -> tuple[float, ...] | None:
     """Return the value of a scalar or list; None for a tensor of more axes."""
     if len(port.dims) > 1 or port.elided:
         return None
     return next((v for v in map(value_in, port.comments) if v is not None), None)
 
 
-def misfit(value: Sequence[int], shape: Sequence[Dim]) -> str | None:
+def misfit(value: Sequence[float], shape: Sequence[Dim]) -> str | None:
     """Return the reason why a value does not fit an input of that shape; None if it fits."""
     count = shape[0] if shape else 1
     if not isinstance(count, int) or count == len(value):

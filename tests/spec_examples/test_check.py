@@ -82,13 +82,17 @@ DATA, FILTER, OUTPUT = port("1,4,5,6"), port("4,3,3,3"), port("1,3,11,13")
         (" shifting along specified axes ", None),
         (" [[-1, 1, 2], [50, 1, 21]] ", None),
         (" from [1, 2] to [3, 4] ", None),
-        (" {1.0, 2.0} ", None),
+        (" {1.0, 2.0} ", (1.0, 2.0)),
+        ("The values in this input are [0.5, 2.0] ", (0.5, 2.0)),
+        (" scales: 2, 0.5. ", (2, 0.5)),
+        (" eps = 1e-5 ", (1e-5,)),
+        (" opset 1.x ", None),
         (" [1, 2, ...] ", None),
         (" value: [H, W] ", None),
         ("", None),
     ],
 )
-def test_values_in_comments(comment: str, value: tuple[int, ...] | None) -> None:
+def test_values_in_comments(comment: str, value: tuple[float, ...] | None) -> None:
     assert value_in(comment) == value
 
 
@@ -323,6 +327,30 @@ def test_values_of_other_operations() -> None:
     text = layer(port("2,5,8") + shape, port("2,10,4"), 'special_zero="true"', "Reshape")
     assert judge(text).verdict is Verdict.RIGHT
     assert judge(text.replace("<dim>10<", "<dim>11<")).verdict is Verdict.WRONG
+
+
+SCALED = """
+<layer type="Interpolate" version="opset4">
+  <data mode="nearest" shape_calculation_mode="scales" coordinate_transformation_mode="half_pixel"/>
+  <input>
+    <port id="0"><dim>1</dim><dim>2</dim><dim>48</dim><dim>80</dim></port>
+    <port id="1"><dim>2</dim> <!--The values in this input are [24, 160] --></port>
+    <port id="2"><dim>2</dim> <!--The values in this input are [0.5, 2.0] --></port>
+    <port id="3"><dim>2</dim> <!--The values in this input are [2, 3] (axes). --></port>
+  </input>
+  <output><port id="0"><dim>1</dim><dim>2</dim><dim>24</dim><dim>160</dim></port></output>
+</layer>
+"""
+
+
+def test_comments_with_fractions() -> None:
+    """The example of OpenVINO's document Interpolate-4: 48 * 0.5 = 24, 80 * 2.0 = 160."""
+    right = judge(SCALED)
+    assert right.verdict is Verdict.RIGHT
+    wrong = judge(SCALED.replace("[0.5, 2.0]", "[0.25, 2]"))
+    assert [f.message for f in wrong.findings] == [
+        "output 0, axis 2: declared 24, computed 12: floor(48 * 0.25), with pads"
+    ]
 
 
 def test_input_types_that_are_not_printed_are_not_made_up() -> None:
