@@ -24,7 +24,7 @@ help:
 	@echo "make test-peers-quick  the same with every third case of the large groups"
 	@echo "make test-browser  open pages of deconv-show in Chromium (installs playwright)"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
-	@echo "make mutate-lint recall of the linter by kind of mutation, docs/lint-recall.md"
+	@echo "make mutate-lint recall of the linter by kind of mutation, docs/lint-recall.md; fixes of PROBLEMS=300 networks"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make generate    COUNT=100000 IRs generated from the operations' declarations, the same way"
 	@echo "make headers     COUNT=100000 hostile .npy and .npz files through the reader of arrays"
@@ -167,6 +167,7 @@ fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
 
 mutate-lint: $(VENV)/installed-dev
 	$(BIN)/python tests/linter/study.py --table docs/lint-recall.md
+	$(BIN)/python tests/linter/drawn.py --networks $(PROBLEMS)
 
 mutate: $(VENV)/installed-dev
 	$(BIN)/python tests/hostile/mutate.py --count $(COUNT) --keep $(OUT)/mutate

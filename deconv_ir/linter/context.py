@@ -223,12 +223,12 @@ class LintContext:
 
     @cached_property
     def unfit(self) -> frozenset[int]:
-        """Indices of the layers whose inputs do not fit."""
+        """Indices of the layers whose inputs do not fit, or are not known: those on a cycle."""
         assert self.inference is not None
         locations = (error.location for error in self.inference.errors)
-        return frozenset(
-            p.layer for p in locations if isinstance(p, GraphLocation) and p.layer is not None
-        )
+        wrong = {p.layer for p in locations if isinstance(p, GraphLocation)} - {None}
+        cyclic = set(range(len(self.graph.layers))).difference(self.topology.order)
+        return frozenset(index for index in (*wrong, *cyclic) if index is not None)
 
     def constants(self) -> Iterator[tuple[int, Layer, Const]]:
         """Iterate over the constants."""

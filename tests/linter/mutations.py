@@ -287,3 +287,69 @@ OPERATIONS = (
 def mutate(choices: random.Random, text: str) -> Mutation:
     """Apply one random mutation."""
     return choices.choice(MUTATORS)(choices, text)
+
+
+def flip_boolean(choices: random.Random, text: str) -> Mutation:
+    """Exchange true and false."""
+    match = choices.choice(places(text, r'="(true|false)"'))
+    return replaced("boolean", text, *match.span(1), "false" if match[1] == "true" else "true")
+
+
+def change_word(choices: random.Random, text: str) -> Mutation:
+    """Exchange a word for another one that its attribute has."""
+    words = {
+        "auto_pad": "explicit same_upper same_lower valid",
+        "rounding_type": "floor ceil",
+        "pad_mode": "edge reflect symmetric constant",
+        "mode": "nearest linear linear_onnx cubic",
+        "coordinate_transformation_mode": "half_pixel asymmetric align_corners",
+        "shape_calculation_mode": "sizes scales",
+        "auto_broadcast": "numpy none",
+    }
+    found = places(text, rf'\b({"|".join(words)})="([a-z_]+)"')
+    match = choices.choice(found)
+    return replaced("word", text, *match.span(2), other(choices, words[match[1]].split(), match[2]))
+
+
+def exchange_numbers(choices: random.Random, text: str) -> Mutation:
+    """Exchange two numbers of a list."""
+    match = choices.choice(places(text, r'="(\d+), ?(\d+)((?:, ?\d+)*)"'))
+    return replaced("list", text, match.start(), match.end(), f'="{match[2]},{match[1]}{match[3]}"')
+
+
+def exchange_edges(choices: random.Random, text: str) -> Mutation:
+    """Exchange the sources of two edges."""
+    edges = places(text, r'from-layer="\d+" from-port="\d+"')
+    a, b = sorted(choices.sample(edges, 2), key=lambda match: match.start())
+    now = text[: a.start()] + b[0] + text[a.end() : b.start()] + a[0] + text[b.end() :]
+    return Mutation("edges", now, text.count("\n", 0, a.start()) + 1, a[0], b[0])
+
+
+def change_both_ends(choices: random.Random, text: str) -> Mutation:
+    """Change a declared dim at both ends of an edge."""
+    edge = choices.choice(
+        places(text, r'from-layer="(\d+)" from-port="(\d+)" to-layer="(\d+)" to-port="(\d+)"')
+    )
+    spots = []
+    for layer, side, port in ((edge[1], "output", edge[2]), (edge[3], "input", edge[4])):
+        start = text.index(f'<layer id="{layer}"')
+        end = text.index("</layer>", start)
+        at = text.index(f'<port id="{port}"', text.index(f"<{side}>", start, end), end)
+        dims = re.compile(r"<dim>(\d+)</dim>").finditer(text, at, text.index("</port>", at))
+        spots.append(list(dims))
+    axis = choices.randrange(min(map(len, spots)))
+    now = near(choices, int(spots[0][axis][1]))
+    for match in sorted((s[axis] for s in spots), key=lambda m: -m.start()):
+        text = f"{text[: match.start(1)]}{now}{text[match.end(1) :]}"
+    line = text.count("\n", 0, spots[0][axis].start()) + 1
+    return Mutation("ends", text, line, spots[0][axis][1], now)
+
+
+SILENT = (
+    flip_boolean,
+    change_word,
+    exchange_numbers,
+    exchange_edges,
+    change_both_ends,
+)
+"""Changes that leave a well-formed file, whose results may differ."""
