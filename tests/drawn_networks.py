@@ -21,7 +21,7 @@ def graph_of(ir: IR) -> Graph:
 
 
 def sketch(graph: Graph) -> Sketch:
-    return sketch_of(graph, infer(graph, Context(), collect=True).outputs)
+    return sketch_of(graph, infer(graph, Context(), collect=True).outputs, Context())
 
 
 def random_network(seed: int, layers: int) -> IR:

@@ -25,17 +25,19 @@ FAR = 2 * MAX_PERIOD
 class DrawnBox:
     """A box of the drawing: a layer, or a group of boxes in topological order.
 
+    A layer that runs bodies is both: its children are the boxes of its bodies.
+
     Attributes
     ----------
     label : str
         Name of the group, or of the layer within its group.
     layer : int or None
-        Index of the layer; None for a group.
+        Index of the layer; None for other groups.
     children : list of DrawnBox
     count : int
         Repetitions of a block that the group stands for; 1 for other groups.
     size : int
-        Number of layers in the box.
+        Number of layers in the box, without those of bodies.
     """
 
     __slots__ = ("children", "count", "label", "layer", "size")

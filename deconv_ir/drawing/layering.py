@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deconv_ir.drawing.blocks import DrawnBox, Flow
-from deconv_ir.ir.graph import Graph
+from deconv_ir.drawing.blocks import DrawnBox
+from deconv_ir.drawing.bodies import Flat
 from deconv_ir.ir.record import NamedTuple
 
 SWEEPS = 4
 """Number of passes over the rows that order boxes by their neighbours."""
+
+NOWHERE = -1
+"""In place of a box: a tensor ends at the border of a group."""
 
 Link = tuple[int, int, int]
 """A tensor, the entry that it leaves, and the entry that it enters."""
@@ -47,12 +50,13 @@ class Scene(NamedTuple):
     """The tensors of lines: index of the layer and of its output."""
 
 
-def arrange(graph: Graph, flow: Flow, outermost: DrawnBox) -> Scene:
+def arrange(flat: Flat) -> Scene:
     """Lay out every group of a drawing separately."""
+    graph, flow = flat.graph, flat.flow
     boxes: list[DrawnBox] = []
     parents: list[int] = []
     number_of: dict[int, int] = {}  # of the box of a layer
-    stack = [(outermost, -1)]
+    stack = [(flat.outermost, -1)]
     while stack:
         box, parent = stack.pop()
         number = len(boxes)
@@ -61,7 +65,9 @@ def arrange(graph: Graph, flow: Flow, outermost: DrawnBox) -> Scene:
         if box.layer is not None:
             number_of[box.layer] = number
         stack += [(child, number) for child in reversed(box.children)]
-    members: dict[int, list[int]] = {n: [] for n, box in enumerate(boxes) if box.layer is None}
+    members: dict[int, list[int]] = {
+        n: [] for n, box in enumerate(boxes) if box.layer is None or box.children
+    }
     for number, parent in enumerate(parents):
         if parent >= 0:
             members[parent].append(number)
@@ -69,12 +75,15 @@ def arrange(graph: Graph, flow: Flow, outermost: DrawnBox) -> Scene:
     tensors: dict[tuple[int, int], int] = {}
     rank = {layer: k for k, layer in enumerate(flow.order)}
     for index in flow.order:
-        for source in graph.topology.sources[index]:
+        for port, source in enumerate(graph.topology.sources[index]):
             # On a cycle, a line that would point up is left out.
             if source is None or source[0] in flow.hidden or rank[source[0]] >= rank[index]:
                 continue
             tensor = tensors.setdefault(source, len(tensors))
-            wires.connect(tensor, number_of[source[0]], number_of[index], parents)
+            # In and out of a layer with bodies, tensors lead to their Parameters and Results.
+            for start in flat.exits.get(source, [source[0]]):
+                for end in flat.entries.get((index, port), [index]):
+                    wires.connect(tensor, number_of[start], number_of[end], parents)
     levels = {n: _level(members[n], wires, n) for n in members}
     return Scene(boxes, levels, list(tensors))
 
@@ -88,7 +97,14 @@ class _Wires:
         self.outputs: dict[int, dict[tuple[int, int], None]] = {n: {} for n in groups}
 
     def connect(self, tensor: int, start: int, end: int, parents: Sequence[int]) -> None:
-        """Lead a tensor out of the groups of its producer and into those of its consumer."""
+        """Lead a tensor out of the groups of its producer and into those of its consumer.
+
+        Where an end is a layer whose bodies do not use the tensor, it ends at the border.
+        """
+        if start in self.outputs:
+            self.outputs[start][tensor, NOWHERE] = None
+        if end in self.inputs:
+            self.inputs[end][tensor, NOWHERE] = None
         above = [end]
         while parents[above[-1]] >= 0:
             above.append(parents[above[-1]])
@@ -115,8 +131,8 @@ def _level(boxes: list[int], wires: _Wires, group: int) -> Level:
     input_of = {tensor: first_input + k for k, tensor in enumerate(inputs)}
     output_of = {tensor: first_output + k for k, tensor in enumerate(outputs)}
     links = [(tensor, entry[a], entry[b]) for tensor, a, b in wires.inner[group]]
-    links += [(tensor, input_of[tensor], entry[b]) for tensor, b in into]
-    links += [(tensor, entry[a], output_of[tensor]) for tensor, a in out]
+    links += [(tensor, input_of[tensor], entry[b]) for tensor, b in into if b != NOWHERE]
+    links += [(tensor, entry[a], output_of[tensor]) for tensor, a in out if a != NOWHERE]
     rows_of = _rows(len(boxes), inputs, outputs, links)
     rows, links = _pass_rows(rows_of, links)
     _order(rows, links)

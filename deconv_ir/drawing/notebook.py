@@ -27,6 +27,6 @@ def notebook_html(graph: Graph, context: Context, text: str) -> str:
 
 def small_svg(graph: Graph, context: Context, title: str) -> str | None:
     """Draw a graph as an SVG document; None if it is large."""
-    sketch = sketch_of(graph, infer(graph, context, collect=True).outputs)
+    sketch = sketch_of(graph, infer(graph, context, collect=True).outputs, context)
     drawn = draw(sketch, open_limit=OPEN, drawn_limit=DRAWN)
     return None if drawn is None else write_svg(title, *drawn)

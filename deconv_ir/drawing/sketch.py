@@ -4,29 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from deconv_ir.drawing.blocks import Flow, box_of, flow_of
+from deconv_ir.drawing.blocks import Flow
+from deconv_ir.drawing.bodies import Flat, flatten
 from deconv_ir.drawing.captions import WITH_FILTERS, Caption, caption_of, dims_of, family_of
+from deconv_ir.drawing.labels import LETTER
 from deconv_ir.drawing.layering import Scene, arrange
 from deconv_ir.drawing.placing import DRAWN_AT_FIRST, first_open, place
-from deconv_ir.drawing.strokes import EDGE, Stroke, strokes
+from deconv_ir.drawing.strokes import EDGE, Stroke, Word, moved, strokes
 from deconv_ir.drawing.svg import write_svg
+from deconv_ir.ir.geometry import bounds
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Outputs
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.ir.shapes import format_shape
 
 
 class Sketch(NamedTuple):
     """The input of a drawing of a graph."""
 
-    graph: Graph
-    flow: Flow
+    flat: Flat
+    """The graph and its bodies."""
     scene: Scene
     captions: list[Caption]
     """The caption of each box."""
-    outputs: Sequence[Outputs]
-    """The inferred outputs of each layer."""
+
+    @property
+    def graph(self) -> Graph:
+        """The layers of the graph, then those of its bodies."""
+        return self.flat.graph
+
+    @property
+    def flow(self) -> Flow:
+        """The drawn layers and their connections."""
+        return self.flat.flow
+
+    @property
+    def outputs(self) -> Sequence[Outputs]:
+        """The inferred outputs of each layer."""
+        return self.flat.outputs
 
     @property
     def sizes(self) -> list[tuple[float, float]]:
@@ -34,29 +49,32 @@ class Sketch(NamedTuple):
         return [(c.width, c.height) for c in self.captions]
 
 
-def sketch_of(graph: Graph, outputs: Sequence[Outputs]) -> Sketch:
-    """Group, caption and lay out a graph."""
-    flow = flow_of(graph)
-    scene = arrange(graph, flow, box_of(graph, flow))
+def sketch_of(graph: Graph, outputs: Sequence[Outputs], context: Context) -> Sketch:
+    """Group, caption and lay out a graph; with `context`, bodies are inferred."""
+    flat = flatten(graph, outputs, context)
+    graph, outputs = flat.graph, flat.outputs
+    scene = arrange(flat)
     captions = []
     for box in scene.boxes:
         filter_ = ""
         if box.layer is not None and family_of(graph.layers[box.layer]) in WITH_FILTERS:
             fed = graph.topology.sources[box.layer]
-            if len(fed) > 1 and fed[1] is not None and fed[1][0] in flow.hidden:
+            if len(fed) > 1 and fed[1] is not None and fed[1][0] in flat.flow.hidden:
                 filter_ = dims_of(outputs[fed[1][0]][fed[1][1] :])
         captions.append(caption_of(box, graph, filter_))
-    return Sketch(graph, flow, scene, captions, outputs)
+    return Sketch(flat, scene, captions)
 
 
 def tensor_text(info: TensorInfo) -> str:
-    """Write a tensor's dims and type: ``1×64×56×56 f32``."""
+    """Write a tensor's dims and type: ``1×64×56×56 f32``; ``?`` is a dim without upper bound."""
     if info.shape is None:
-        dims = "?"
+        dims = "any shape"
     elif not info.shape:
         dims = "scalar"
     else:
-        dims = format_shape(info.shape)[1:-1].replace(",", "\N{MULTIPLICATION SIGN}")
+        dims = "\N{MULTIPLICATION SIGN}".join(
+            "?" if bounds(dim)[1] is None else str(dim) for dim in info.shape
+        )
     return f"{dims} {info.element_type or '?'}"
 
 
@@ -81,9 +99,15 @@ def draw(
         for layer, port in scene.tensors
         if port < len(sketch.outputs[layer])
     }
-    found = strokes(drawing, scene, sketch.captions, tensors, marked or {})
-    # Room for the sheets behind a box that represents several.
-    return drawing.width + 2 * EDGE + 6, drawing.height + 2 * EDGE, list(found)
+    found = list(strokes(drawing, scene, sketch.captions, tensors, marked or {}))
+    # Room for labels beside the boxes, and for the sheets behind a box that represents several.
+    words = [w for w in found if isinstance(w, Word) and w.anchor == "start"]
+    left = min([w.x for w in words], default=0.0)
+    right = max([w.x + LETTER * len(w.text) for w in words], default=0.0)
+    if left < 0:
+        found = [moved(stroke, -left) for stroke in found]
+    width = max(drawing.width + EDGE + 6, right) - min(left, 0.0)
+    return width + EDGE, drawing.height + 2 * EDGE, found
 
 
 def svg_of(sketch: Sketch, marked: Mapping[int, str] | None = None) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from deconv_ir.drawing.blocks import DrawnBox
 from deconv_ir.drawing.captions import Caption
+from deconv_ir.drawing.labels import place_labels
 from deconv_ir.drawing.layering import Scene
 from deconv_ir.drawing.palette import FAINT, FAMILIES, INK, LINE
 from deconv_ir.drawing.placing import Drawing, PlacedBox
@@ -53,6 +55,13 @@ class Word(NamedTuple):
 Stroke = Rect | Curve | Word
 
 
+def moved(stroke: Stroke, right: float) -> Stroke:
+    """Return a stroke that is moved to the right."""
+    if isinstance(stroke, Curve):
+        return stroke._replace(x1=stroke.x1 + right, x2=stroke.x2 + right)
+    return stroke._replace(x=stroke.x + right)
+
+
 def strokes(
     drawing: Drawing,
     scene: Scene,
@@ -66,35 +75,32 @@ def strokes(
     """
     opened = [p for p in drawing.places if p.open]
     for place in opened:
-        yield from _open(place, captions[place.box])
-    outputs = Counter(layer for layer, _ in scene.tensors)
-    labelled: set[tuple[int, float, float]] = set()
+        yield from _open(place, captions[place.box], scene.boxes[place.box])
     for line in drawing.lines:
         x1, y1, x2, y2 = (v + EDGE for v in line[1:5])
         yield Curve(x1, y1, x2, y2, LINE[0], line.arrow)
-    starts = {(p.x + p.width / 2, p.y + p.height): p.box for p in drawing.places if not p.open}
-    for line in drawing.lines:
-        box = starts.get((line.x1, line.y1))
-        key = (line.tensor, line.x1, line.y1)
-        source = scene.tensors[line.tensor]
-        if box is None or key in labelled or source not in tensors:
-            continue
-        labelled.add(key)
-        # If several tensors leave a box at one point, labels fit only at their ends.
-        x, y = line.x1 + 6, line.y1 + 13
-        if outputs[source[0]] > 1:
-            x, y = line.x2 + 6, line.y2 - 9
-        yield Word(x + EDGE, y + EDGE, tensors[source], 9.5, FAINT[0], anchor="start")
+    outputs = Counter(layer for layer, _ in scene.tensors)
+    texts = {k: tensors[source] for k, source in enumerate(scene.tensors) if source in tensors}
+    several = {k: outputs[layer] for k, (layer, _) in enumerate(scene.tensors)}
+    titles = {p.box: _head(captions[p.box], scene.boxes[p.box]) for p in opened}
+    for label in place_labels(drawing, texts, several, titles):
+        text = texts[label.tensor]
+        yield Word(label.x + EDGE, label.y + EDGE, text, 9.5, FAINT[0], anchor="start")
     for place in drawing.places:
         if not place.open:
             yield from _closed(place, captions[place.box], scene, marked)
 
 
-def _open(place: PlacedBox, caption: Caption) -> Iterator[Stroke]:
+def _head(caption: Caption, box: DrawnBox) -> str:
+    """Return the title of an open box: an open layer, whose bodies are shown, has its name."""
+    return caption.title if box.layer is None else f"{caption.title} {caption.lines[0]}"
+
+
+def _open(place: PlacedBox, caption: Caption, box: DrawnBox) -> Iterator[Stroke]:
     fill, border, ink = FAMILIES[caption.family][0]
     x, y = place.x + EDGE, place.y + EDGE
     yield Rect(x, y, place.width, place.height, fill, border, 1.0)
-    yield Word(x + 10, y + 17, caption.title, 11, ink, bold=True, anchor="start")
+    yield Word(x + 10, y + 17, _head(caption, box), 11, ink, bold=True, anchor="start")
 
 
 def _closed(

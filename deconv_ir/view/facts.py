@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deconv_ir.drawing.notebook import small_svg
 from deconv_ir.drawing.sketch import Sketch, tensor_text
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.places import tensor_bytes
@@ -16,9 +14,16 @@ from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import NamedTuple
+from deconv_ir.ir.shapes import compatible, intersect
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.view.statistics import constant_figures, share_of
+from deconv_ir.view.statistics import (
+    LISTED,
+    LISTED_IN_ALL,
+    MOST_LISTED,
+    constant_figures,
+    share_of,
+)
 from deconv_ir.view.windows import Reach, advice_of, is_transposed, reaches_of, taps_of, windows_of
 
 Progress = Callable[[str, int, int], None]
@@ -77,18 +82,22 @@ class _Gatherer:
         # For layers that do not fit, or are on a cycle, only declared properties are known.
         self.misfits: set[int | None] = set(range(len(self.graph.layers)))
         self.misfits -= set(self.graph.topology.order)
+        self.misfits |= sketch.flat.misfits
         self.misfits |= {
             error.location.layer
             for error in inference.errors
             if isinstance(error.location, GraphLocation)
         }
+        self.part_of = {index: part for part in sketch.flat.parts for index in part.layers}
         self.reaches = reaches_of(
-            self.graph, self.outputs, sketch.flow.hidden, context, self.misfits
+            self.graph, self.outputs, {*sketch.flow.hidden, *self.part_of}, context, self.misfits
         )
         # Layers that keep positions share the object of their input.
         self.shared_reaches: dict[int, int] = {}
         self.known: dict[tuple[int, ...], dict[str, Any]] = {}
         self.totals = {"flop": 0, "constants": 0, "constant_bytes": 0}
+        if self.part_of:
+            self.totals["in_bodies"] = len(self.part_of)
         self.tensor_number: dict[tuple[int, int], int] = {}
         self.tensors: list[list[Any]] = []
 
@@ -101,7 +110,11 @@ class _Gatherer:
         box_of = {b.layer: n for n, b in enumerate(self.sketch.scene.boxes) if b.layer is not None}
         layers = []
         constants: dict[int, Any] = {}
-        self.share = share_of([_elements(layer) for layer in graph.layers])
+        elements = [_elements(layer) for layer in graph.layers]
+        self.share = share_of(elements)
+        self.listed = max(
+            LISTED, min(MOST_LISTED, LISTED_IN_ALL // max(1, sum(map(bool, elements))))
+        )
         for index, layer in enumerate(graph.layers):
             if index % REPORT_EVERY == 0:
                 self.progress("Reading layers", index, len(graph.layers))
@@ -118,18 +131,23 @@ class _Gatherer:
         return Facts(layers, self.tensors, self.pool.items, constants, self.totals)
 
     def _tensor(self, index: int, layer: Layer, port: int) -> list[Any]:
-        """Describe a tensor: its layer, output, text, and declared properties if they differ."""
+        """Describe a tensor: its layer, output, text, declared properties, names.
+
+        Declared properties are given if they contradict the computed ones (then 1 follows the
+        names) or say more.
+        """
         info = self._info(index, port)
         declared = layer.outputs[port] if port < len(layer.outputs) else None
         text = tensor_text(info)
-        stated = ""
-        names: Sequence[str] = ()
-        if declared is not None:
-            names = declared.names
-            stated = tensor_text(TensorInfo(declared.shape, declared.element_type))
         row: list[Any] = [index, port, self.pool.add(text)]
-        if stated != text or names:
-            row += [self.pool.add(stated if stated != text else ""), list(names)]
+        if declared is not None:
+            stated = TensorInfo(declared.shape, declared.element_type)
+            wrong = not _agree(stated, info)
+            told = wrong or _says_more(stated, info)
+            if told or declared.names:
+                row += [self.pool.add(tensor_text(stated) if told else ""), list(declared.names)]
+            if wrong:
+                row.append(1)
         return row
 
     def _info(self, index: int, port: int) -> TensorInfo:
@@ -166,25 +184,14 @@ class _Gatherer:
         if shared:
             facts["f"] = self.pool.add(shared)
             self.totals["flop"] += shared.get("flop", 0)
-        if bodies := self._bodies(layer):
-            facts["bodies"] = bodies
+        if index in self.part_of:
+            part = self.part_of[index]
+            facts["of"] = [part.owner, self.pool.add(part.body.name)]
         if reach := self.reaches.get(index):
             if id(reach) not in self.shared_reaches:
                 self.shared_reaches[id(reach)] = self.pool.add([_reach(axis) for axis in reach])
             facts["r"] = self.shared_reaches[id(reach)]
         return facts
-
-    def _bodies(self, layer: Layer) -> list[dict[str, Any]]:
-        """Draw the bodies of a layer as images; for a large body, only its size is given."""
-        found = []
-        for body in layer.operation.bodies if layer.operation.implemented else ():
-            facts: dict[str, Any] = {"name": body.name, "layers": len(body.graph.layers)}
-            picture = small_svg(body.graph, self.context, body.name)
-            if picture is not None:
-                source = base64.b64encode(picture.encode()).decode()
-                facts["source"] = f"data:image/svg+xml;base64,{source}"
-            found.append(facts)
-        return found
 
     def _computed(
         self, index: int, layer: Layer, inputs: list[TensorInfo], outputs: Sequence[TensorInfo]
@@ -243,11 +250,24 @@ class _Gatherer:
         return found
 
     def _constant(self, constant: Const) -> dict[str, Any] | None:
-        found = constant_figures(constant, self.context, self.share)
+        found = constant_figures(constant, self.context, self.share, self.listed)
         if found is not None:
             self.totals["constants"] += 1
             self.totals["constant_bytes"] += constant.size
         return found
+
+
+def _agree(stated: TensorInfo, found: TensorInfo) -> bool:
+    """Whether declared and computed properties may be those of one tensor."""
+    types = {stated.element_type, found.element_type} - {None}
+    return len(types) < 2 and compatible(stated.shape, found.shape)
+
+
+def _says_more(stated: TensorInfo, found: TensorInfo) -> bool:
+    """Whether properties that agree with the computed ones are narrower."""
+    if found.element_type is None and stated.element_type is not None:
+        return True
+    return intersect(stated.shape, found.shape) != found.shape
 
 
 _NAMES = {Semantics.OPENVINO: "OpenVINO", Semantics.ONEDNN: "oneDNN"}

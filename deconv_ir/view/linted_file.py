@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from deconv_ir.drawing.bodies import Part
 from deconv_ir.drawing.sketch import Sketch, sketch_of
 from deconv_ir.errors import WeightsError
 from deconv_ir.formats.openvino_xml.weights import Weights
@@ -42,7 +43,7 @@ class LintedFile(NamedTuple):
         """The layout of the graph; None for a file without layers."""
         if self.graph is None or self.inference is None or not self.graph.layers:
             return None
-        return sketch_of(self.graph, self.inference.outputs)
+        return sketch_of(self.graph, self.inference.outputs, self.context)
 
     def at_shapes(self, shapes: Mapping[str, Shape]) -> LintedFile:
         """Return a copy with other shapes of inputs, by name; findings are kept."""
@@ -57,8 +58,11 @@ class LintedFile(NamedTuple):
         inference = infer(self.graph, self.context, given, collect=True)
         return self._replace(inference=inference)
 
-    def layers_of_findings(self) -> list[int]:
-        """Return, for each finding, the index of its layer; -1 if it has none."""
+    def layers_of_findings(self, parts: Sequence[Part] = ()) -> list[int]:
+        """Return, for each finding, the index of its layer; -1 if it has none.
+
+        With the bodies of a sketch, `parts`, indices are those of its flat graph.
+        """
         if self.graph is None:
             return [-1] * len(self.findings)
         layers = self.graph.layers
@@ -82,22 +86,36 @@ class LintedFile(NamedTuple):
                     index = ids.get(edges[0].to_layer, -1)
                 elif meant and location.layer is not None and meant[0].label == finding.layer:
                     index = location.layer  # choose this one among layers with the same label
-            # A body's layers are not drawn: their findings belong to the layer that runs it.
             around = bisect_right(lines, finding.line or 0) - 1
             if finding.layer and around >= 0 and layers[around].operation.bodies:
-                index = around
+                index = _inside(around, finding, parts)
             found.append(index)
         return found
 
     def marks(self) -> dict[int, str]:
         """Return the border colour of each layer with findings: that of the worst finding."""
         found: dict[int, str] = {}
-        about = self.layers_of_findings()
+        sketch = self.sketch
+        about = self.layers_of_findings(() if sketch is None else sketch.flat.parts)
         for severity, colour in MARKS.items():
             for finding, index in zip(self.findings, about, strict=True):
                 if finding.severity is severity and index >= 0:
                     found[index] = colour
         return found
+
+
+def _inside(owner: int, finding: Finding, parts: Sequence[Part]) -> int:
+    """Return the layer of a finding in the bodies of a layer, or that layer itself."""
+    owners, found, last = {owner}, owner, -1
+    for part in parts:  # outer bodies come first
+        if part.owner not in owners:
+            continue
+        owners.update(part.layers)
+        for index, layer in zip(part.layers, part.body.graph.layers, strict=True):
+            line = layer.line or 0
+            if layer.label == finding.layer and last < line <= (finding.line or 0):
+                found, last = index, line
+    return found
 
 
 def read_linted_file(

@@ -8,10 +8,11 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
+from deconv_ir.drawing.bodies import Part
 from deconv_ir.drawing.layering import Level
 from deconv_ir.drawing.palette import css
 from deconv_ir.drawing.placing import first_open
@@ -19,7 +20,7 @@ from deconv_ir.version import __version__
 from deconv_ir.view.facts import Progress, facts_of
 from deconv_ir.view.linted_file import LintedFile
 
-SCRIPTS = ("base.js", "place.js", "view.js", "panel.js", "geometry.js", "extras.js", "main.js")
+SCRIPTS = ("base", "place", "labels", "view", "panel", "geometry", "extras", "main")
 MAX_TEXT = 4000
 """Maximum number of characters of a finding's message."""
 
@@ -39,11 +40,10 @@ def write_page(
         "file": linted.file,
         "generator": f"deconv-show {__version__}",
         "semantics": linted.context.semantics.value,
-        "findings": _findings(linted),
         **_graph(linted, progress),
         **(extras or {}),
     }
-    style, script = css() + _read("page.css"), "".join(map(_read, SCRIPTS))
+    style, script = css() + _read("page.css"), "".join(_read(f"{name}.js") for name in SCRIPTS)
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -74,7 +74,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _findings(linted: LintedFile) -> list[dict[str, Any]]:
+def _findings(linted: LintedFile, parts: Sequence[Part] = ()) -> list[dict[str, Any]]:
     return [
         {
             "code": finding.code,
@@ -85,14 +85,14 @@ def _findings(linted: LintedFile) -> list[dict[str, Any]]:
             "line": finding.line,
             "at": index,
         }
-        for finding, index in zip(linted.findings, linted.layers_of_findings(), strict=True)
+        for finding, index in zip(linted.findings, linted.layers_of_findings(parts), strict=True)
     ]
 
 
 def _graph(linted: LintedFile, progress: Progress | None) -> dict[str, Any]:
     sketch = linted.sketch
     if sketch is None or linted.inference is None:
-        return {}
+        return {"findings": _findings(linted)}
     if progress is not None:
         progress("Laying out", 0, 1)
     scene = sketch.scene
@@ -103,6 +103,7 @@ def _graph(linted: LintedFile, progress: Progress | None) -> dict[str, Any]:
         for box, caption in zip(scene.boxes, sketch.captions, strict=True)
     ]
     return {
+        "findings": _findings(linted, sketch.flat.parts),
         "boxes": boxes,
         "levels": {str(n): _level(level) for n, level in scene.levels.items()},
         "lines": [number[tensor] for tensor in scene.tensors],

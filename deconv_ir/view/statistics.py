@@ -13,7 +13,12 @@ from deconv_ir.ops.constants.constant import Const, unpack
 
 BINS = 32
 LISTED = 12
-"""Maximum number of elements of a constant whose values are listed."""
+"""Maximum number of elements of a constant whose values stand for its other figures."""
+MOST_LISTED = 256
+LISTED_IN_ALL = 1 << 16
+"""Maximum number of values that are listed: of a constant, and of all of a model."""
+MAX_TEXT = 60
+"""Maximum number of characters of a string in a constant."""
 MOST_READ = 1 << 24
 """Number of elements of all constants of a model that are read, unless they are very many."""
 LEAST_READ = 1 << 12
@@ -40,19 +45,22 @@ def share_of(counts: Sequence[int]) -> int:
     return max(share, LEAST_READ)
 
 
-def constant_figures(constant: Const, context: Context, most: int) -> dict[str, Any] | None:
+def constant_figures(
+    constant: Const, context: Context, most: int, listed: int = LISTED
+) -> dict[str, Any] | None:
     """Return the figures of a constant; None if its bytes cannot be read.
 
-    Keys: ``values`` of a small constant; else ``min``, ``max``, ``mean``, ``zeros`` (their share),
-    ``odd`` (number of NaN and infinities) and ``bins``, the counts of a histogram over the range.
+    Keys: ``values``, the first `listed` elements; with more than `LISTED` elements also ``min``,
+    ``max``, ``mean``, ``zeros`` (their share), ``odd`` (number of NaN and infinities) and ``bins``,
+    the counts of a histogram over the range.
     Of a constant with more than `most` elements, these are figures of a sample, and ``sample`` has
     the numbers of its elements and of all elements.
     """
     try:
         count = constant.check()
         if count <= most:
-            return figures(constant.execute([], context)[0])
-        found = figures(_sample(constant, context, count, most))
+            return figures(constant.execute([], context)[0], listed)
+        found = figures(_sample(constant, context, count, most), listed)
     except (DeconvError, TypeError):
         return None
     return found | {"sample": [most // _GRAIN * _GRAIN, count]}
@@ -76,15 +84,14 @@ def _sample(constant: Const, context: Context, count: int, most: int) -> Array:
     return np.concatenate(parts)
 
 
-def figures(array: Array) -> dict[str, Any]:
+def figures(array: Array, listed: int = LISTED) -> dict[str, Any]:
     """Return the figures of an array; see `constant_figures`."""
     import numpy as np
 
     flat = np.asarray(array).reshape(-1)
-    if flat.dtype.kind in "OSTU":
-        return {}
-    if flat.size <= LISTED:
-        return {"values": [number(float(v)) for v in flat]}
+    values = [_value(v) for v in flat[:listed].tolist()]
+    if flat.dtype.kind in "OSTU" or flat.size <= LISTED:
+        return {"values": values}
     low, high, total, zeros, odd = math.inf, -math.inf, 0.0, 0, 0
     for block in _blocks(flat):
         good = block[np.isfinite(block)]
@@ -93,7 +100,7 @@ def figures(array: Array) -> dict[str, Any]:
         if good.size:
             low, high = min(low, float(good.min())), max(high, float(good.max()))
             total += float(good.sum())
-    found: dict[str, Any] = {"zeros": zeros / flat.size, "odd": odd}
+    found: dict[str, Any] = {"values": values, "zeros": zeros / flat.size, "odd": odd}
     if low > high:
         return found
     bins = np.zeros(BINS, np.int64)
@@ -114,6 +121,18 @@ def _blocks(flat: Array) -> Any:
 
     for start in range(0, flat.size, _BLOCK):
         yield flat[start : start + _BLOCK].astype(np.float64)
+
+
+def _value(value: Any) -> int | float | str:
+    """Return an element as JSON has it: integers exactly, strings shortened."""
+    if isinstance(value, bool | int):
+        # JavaScript's numbers are doubles.
+        return int(value) if abs(value) <= 1 << 53 else str(value)
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if isinstance(value, str):
+        return value if len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}\N{HORIZONTAL ELLIPSIS}"
+    return number(float(value))
 
 
 def number(value: float) -> float | str:

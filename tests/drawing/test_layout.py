@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR
 
+import deconv_ir
 from deconv_ir.drawing.blocks import DrawnBox, name_parts
 from deconv_ir.drawing.placing import Drawing, first_open, place
 from deconv_ir.drawing.sketch import Sketch
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+BODIES = [*FIXTURES.glob("bodies/*.xml"), *FIXTURES.glob("drawn/*.xml")]
 NETWORKS = {f"random {seed}": (seed, 60 + 40 * seed) for seed in range(6)}
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
+@pytest.fixture(scope="module", params=[*NETWORKS, *BODIES], ids=str)
 def drawn(request: pytest.FixtureRequest) -> Sketch:
+    if request.param not in NETWORKS:
+        return sketch(deconv_ir.load(request.param, warn=False).graph)
     return sketch(graph_of(random_network(*NETWORKS[request.param])))
 
 
@@ -29,7 +35,8 @@ def drawings(drawn: Sketch) -> Iterator[Drawing]:
 
 def test_each_layer_is_in_one_box(drawn: Sketch) -> None:
     leaves = list(drawn.scene.boxes[0].leaves())
-    assert sorted(leaves) == list(range(len(drawn.graph.layers)))
+    shown = set(range(len(drawn.graph.layers))) - set(drawn.flow.hidden)
+    assert sorted(leaves) == sorted(shown)
 
 
 def test_boxes_of_a_group_are_connected_without_cycles(drawn: Sketch) -> None:
@@ -86,18 +93,22 @@ def test_each_tensor_is_a_path_from_its_producer_to_its_consumers(drawn: Sketch)
     """With all groups open, the segments of each tensor's lines join end to end."""
     drawing = place(drawn.scene, drawn.sizes, set(drawn.scene.levels))
     box_of = {drawn.scene.boxes[p.box].layer: p for p in drawing.places if not p.open}
+    exits, entries = drawn.flat.exits, drawn.flat.entries
     ends: dict[int, set[tuple[float, float]]] = {}
     for line in sorted(drawing.lines, key=lambda line: line.y1):
-        source = box_of[drawn.scene.tensors[line.tensor][0]]
-        start = (source.x + source.width / 2, source.y + source.height)
-        reached = ends.setdefault(line.tensor, {tuple(round(v, 3) for v in start)})
+        tensor = drawn.scene.tensors[line.tensor]
+        sources = [box_of[layer] for layer in exits.get(tensor, [tensor[0]])]
+        starts = {(round(s.x + s.width / 2, 3), round(s.y + s.height, 3)) for s in sources}
+        reached = ends.setdefault(line.tensor, starts)
         assert (round(line.x1, 3), round(line.y1, 3)) in reached
         reached.add((round(line.x2, 3), round(line.y2, 3)))
     for number, tensor in enumerate(drawn.scene.tensors):
-        for index, sources in enumerate(drawn.graph.topology.sources):
-            if tensor in sources:
-                p = box_of[index]
-                assert (round(p.x + p.width / 2, 3), round(p.y, 3)) in ends[number]
+        for index, taken in enumerate(drawn.graph.topology.sources):
+            for port, source in enumerate(taken):
+                own = [] if drawn.graph.layers[index].operation.bodies else [index]
+                for end in entries.get((index, port), own) if source == tensor else ():
+                    p = box_of[end]
+                    assert (round(p.x + p.width / 2, 3), round(p.y, 3)) in ends[number]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +149,23 @@ def test_groups_follow_names() -> None:
 
 
 UNARY = ("Abs", "Exp", "Sigmoid", "Tanh")
+
+
+def test_bodies_are_inside_the_layers_that_run_them() -> None:
+    """An If whose else_body has a Loop, as OpenVINO saved it; the Loop's one body has no frame."""
+    found = sketch(deconv_ir.load(FIXTURES / "drawn/if_with_loop.xml", warn=False).graph)
+    loop = ["Loop_22", ["state", "Add_12", "sig", "Result_16", "Result_17"]]
+    then = ["then_body", ["t", "Multiply_6", "tanh", "Result_8"]]
+    (shown,) = (box for box in outline(found.scene.boxes[0]) if isinstance(box, list))
+    label, _, bodies = shown
+    assert label == "If_25"
+    assert [bodies[0][0], sorted(bodies[0][2])] == [then[0], sorted(then[1])]
+    assert bodies[1][0] == "else_body"
+    (inner,) = (box for box in bodies[1][2] if isinstance(box, list))
+    assert [inner[0], sorted(inner[2])] == [loop[0], sorted(loop[1])]
+    # Shapes are those of the tensors that enter, not the wider ones that the body declares.
+    (tanh,) = (i for i, layer in enumerate(found.graph.layers) if layer.name == "tanh")
+    assert [str(dim) for dim in found.outputs[tanh][0].shape or ()] == ["1", "4", "?"]
 
 
 def test_repeated_blocks_are_one_box_with_a_count() -> None:

@@ -13,7 +13,7 @@ from deconv_ir.formats.openvino_xml import WeightsInMemory
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.operation import Context
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.view.statistics import LEAST_READ, MOST_READ, constant_figures, share_of
+from deconv_ir.view.statistics import LEAST_READ, MOST_READ, constant_figures, figures, share_of
 from tests.support import IR, invoke_script
 
 
@@ -96,6 +96,23 @@ def test_a_rare_value_of_a_whole_constant_is_found() -> None:
     assert "sample" not in found
 
 
+@pytest.mark.parametrize(
+    ("array", "values"),
+    [
+        (np.array([2**53 - 1, -(2**63), 7], np.int64), [2**53 - 1, str(-(2**63)), 7]),
+        (np.array([123456789, -1], np.int32), [123456789, -1]),
+        (np.array([True, False]), [1, 0]),
+        (np.array([0.1234567, np.inf, np.nan], np.float32), [0.12346, "inf", "nan"]),
+        (np.array(["ab", "x" * 99], object), ["ab", "x" * 60 + "…"]),
+        (np.array([b"ab", b"\xff"], object), ["ab", "\ufffd"]),
+        (np.arange(100, dtype=np.int64), list(range(20))),
+        (np.array([], np.float32), []),
+    ],
+)
+def test_the_first_values_are_listed(array: np.ndarray, values: list[object]) -> None:
+    assert figures(array, 20)["values"] == values
+
+
 @pytest.mark.parametrize("runs", [False, True])
 def test_a_string_constant_is_shown(runs: bool, tmp_path: Path) -> None:
     """The bytes: number of strings, begin and ends, characters."""
@@ -109,5 +126,6 @@ def test_a_string_constant_is_shown(runs: bool, tmp_path: Path) -> None:
     done = invoke_script("show", path, *arguments, "--output", page)
     assert done.exit_code == 0, done.stderr
     assert '"element_type","string"' in page.read_text()
+    assert '"values":["a","b"]' in page.read_text()
     assert ('"pictures":{"' in page.read_text()) == runs
     assert deconv_ir.diff(path, path).equal

@@ -21,17 +21,30 @@ const svg = (tag, attributes, ...children) =>
   build(document.createElementNS(SVG, tag), attributes, children);
 const find = (id) => document.getElementById(id);
 
-function scaled(value, unit) {
-  for (const [size, prefix] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]])
-    if (value >= size) return `${(value / size).toPrecision(3)} ${prefix}${unit}`;
-  return `${Number(value.toPrecision(3))} ${unit}`;
+// Numbers for people: three digits, or all digits of what is before the point.
+const three = (value) => (Math.abs(value) >= 99.95 ? value.toFixed(0) : value.toPrecision(3));
+
+function inUnits(value, units, rest) {
+  for (const [size, unit] of units) if (value >= 0.9995 * size) return `${three(value / size)} ${unit}`;
+  return rest(value);
 }
 
-function bytes(value) {
-  for (const [size, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]])
-    if (value >= size) return `${(value / size).toPrecision(3)} ${unit}`;
-  return `${value} bytes`;
+const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const scaled = (value, unit) => inUnits(value, PREFIXES.map(([size, prefix]) => [size, prefix + unit]),
+  () => `${Number(value.toPrecision(3))} ${unit}`);
+
+const bytes = (value) => inUnits(value, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]],
+  () => counted(value, "byte"));
+
+const duration = (seconds) => (seconds ? inUnits(seconds, [[1, "s"], [1e-3, "ms"]], () => `${three(1e6 * seconds)} \u00b5s`) : "0");
+
+function percent(share) {
+  const value = 100 * share;
+  if (value > 0 && value < 0.1) return "less than 0.1 %";
+  return `${value < 9.95 ? value.toFixed(1) : value.toFixed(0)} %`;
 }
+
+const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 // One name for each column of the data that Python writes.
 const boxes = (data.boxes || []).map(([title, lines, family, width, height, layer, count, size]) => (
@@ -45,10 +58,18 @@ for (const [number, [inside, inputs, outputs, rows, flat]] of Object.entries(dat
   for (const box of inside) boxes[box].parent = Number(number);
 }
 const layers = data.layers || [];
-const tensors = (data.tensors || []).map(([layer, output, text, declared, names]) => ({
-  layer, output, text: data.pool[text], names: names || [],
+const tensors = (data.tensors || []).map(([layer, output, text, declared, names, wrong]) => ({
+  layer, output, text: data.pool[text], names: names || [], wrong: Boolean(wrong),
   declared: declared === undefined ? "" : data.pool[declared],
 }));
+// Layer -> the layers of its bodies.
+const bodiesOf = new Map();
+layers.forEach(({ of: part }, index) => {
+  if (!part) return;
+  if (!bodiesOf.has(part[0])) bodiesOf.set(part[0], []);
+  bodiesOf.get(part[0]).push(index);
+});
+const bodyName = (index) => data.pool[layers[index].of[1]];
 const findings = data.findings || [];
 const findingsOf = new Map();
 const RANK = { error: 0, warning: 1, info: 2 };

@@ -28,7 +28,7 @@ function chart(lines) {
 const timeOf = (index) => (data.profile ? data.profile.layers[index] : undefined);
 
 function rate(flop, seconds) {
-  const share = data.profile.peak ? `, ${(100 * flop / seconds / data.profile.peak).toPrecision(2)} % of ${
+  const share = data.profile.peak ? `, ${percent(flop / seconds / data.profile.peak)} of ${
     scaled(data.profile.peak, "FLOP/s")}` : "";
   return `${scaled(flop / seconds, "FLOP/s")}${share}`;
 }
@@ -37,22 +37,22 @@ function timePart(index) {
   const time = timeOf(index);
   if (!time) return null;
   const [seconds, flop, kind] = time;
-  return section("Time", table(row("step", kind), row("time", `${(seconds * 1e3).toPrecision(3)} ms, ${
-    (100 * seconds / data.profile.seconds).toPrecision(2)} % of all`),
+  return section("Time", table(row("step", kind), row("time", `${duration(seconds)}, ${
+    percent(seconds / data.profile.seconds)} of all`),
     flop ? row("rate", rate(flop, seconds)) : null));
 }
 
 function omittedPart() {
   const omitted = (data.pictures || {})[""];
-  return omitted ? html("p", { class: "faint" }, `${omitted} tensors have no picture: they did not fit into ` +
-    "--max-size, or are empty.") : null;
+  return omitted ? html("p", { class: "faint" }, `${counted(omitted, "tensor")} without a picture: larger than --max-size ` +
+    "allows, or empty.") : null;
 }
 
 function profilePart() {
   if (!data.profile) return null;
   const slowest = Object.entries(data.profile.layers).sort((a, b) => b[1][0] - a[1][0]).slice(0, 15);
   return section("Slowest steps", html("table", { class: "grid" }, slowest.map(([index, [seconds, flop]]) =>
-    html("tr", {}, html("td", {}, layerLink(Number(index))), html("td", {}, `${(seconds * 1e3).toPrecision(3)} ms`),
+    html("tr", {}, html("td", {}, layerLink(Number(index))), html("td", {}, duration(seconds)),
       html("td", {}, flop ? scaled(flop / seconds, "FLOP/s") : "")))));
 }
 
@@ -97,9 +97,28 @@ function shadeBy(name) {
     for (let box = layers[index].b; box > 0 && value; box = boxes[box].parent)
       sums[box] = name === "error" ? Math.max(sums[box], value) : sums[box] + value;
   });
-  const most = Math.max(...boxes.map((box, k) => (box.layer >= 0 ? sums[k] : 0)), 1e-300);
-  return (box) => {
-    const share = name === "error" ? sums[box] && Math.max(0, 1 + Math.log10(sums[box] / most) / 8) : sums[box] / most;
-    return `color-mix(in srgb, var(--hot) ${Math.round(80 * Math.min(1, Math.sqrt(share)))}%, var(--cold))`;
-  };
+  let most = 0;
+  boxes.forEach((box, k) => { if (box.layer >= 0) most = Math.max(most, sums[k]); });
+  const scale_ = SCALES[name], end = most || 1e-300;
+  const colour = (box) =>
+    `color-mix(in srgb, var(--hot) ${Math.round(80 * Math.min(1, scale_.place(sums[box] / end)))}%, var(--cold))`;
+  return { colour, scale: scale_, most, above: sums.some((sum, k) => k > 0 && sum > most) };
+}
+
+// How a share of the largest value becomes a colour, and the shares that the scale names.
+const ROOT = { place: Math.sqrt, ticks: [0, 0.25, 1] };
+const SCALES = {
+  cost: { title: "arithmetic", text: (v) => scaled(v, "FLOP"), ...ROOT },
+  time: { title: "time", text: duration, ...ROOT },
+  error: { title: "largest error, of the largest magnitude", text: (v) => String(Number(v.toPrecision(2))),
+    place: (share) => (share ? Math.max(0, 1 + Math.log10(share) / 8) : 0), ticks: [0, 1e-4, 1] },
+};
+
+function showScale(shade) {
+  const legend = find("scale");
+  legend.hidden = !shade;
+  if (!shade) return;
+  const { scale: { title, text, ticks }, most, above } = shade;
+  legend.replaceChildren(html("div", {}, title), html("div", { class: "ramp" }), html("div", { class: "ticks" },
+    ticks.map((share) => html("span", {}, most ? `${text(share * most)}${share === 1 && above ? " or more" : ""}` : ""))));
 }

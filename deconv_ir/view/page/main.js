@@ -9,7 +9,7 @@ function selectBox(number, where) {
   showTab("layer");
   drawn = null;
   refresh();
-  if (layer >= 0) history.replaceState(null, "", `#layer=${layers[layer].i}`);
+  if (layer >= 0) history.replaceState(null, "", `#layer=${addressOf(layer)}`);
 }
 
 function selectLayer(index) {
@@ -75,7 +75,7 @@ canvas.addEventListener("wheel", (event) => {
 function clicked(event) {
   const place = boxAt(event.clientX, event.clientY);
   if (!place) return;
-  if (boxes[place.box].layer < 0) toggle(place.box);
+  if (levels[place.box]) toggle(place.box);
   selectBox(place.box, "here");
 }
 
@@ -108,7 +108,8 @@ function go(k) {
 
 search.addEventListener("input", look);
 search.addEventListener("keydown", (event) => {
-  if (event.key === "Enter") go(hit + (event.shiftKey ? -1 : 1));
+  // Afterwards n and N, as keys of the page, lead to the next and previous layer.
+  if (event.key === "Enter") { go(hit + (event.shiftKey ? -1 : 1)); if (hits.length) search.blur(); }
   if (event.key === "Escape") { results.hidden = true; search.blur(); }
   event.stopPropagation();
 });
@@ -141,16 +142,19 @@ function step(key) {
 
 const keys = {
   "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: fit, f: fit,
-  "/": () => search.focus(),
+  "/": () => { search.focus(); search.select(); },
   n: () => go(hit + 1), N: () => go(hit - 1),
-  Enter: () => { if (selected.box > 0 && boxes[selected.box].layer < 0) { toggle(selected.box); selectBox(selected.box); } },
+  Enter: () => { if (selected.box > 0 && levels[selected.box]) { toggle(selected.box); selectBox(selected.box); } },
   c: () => closeAll(),
   "?": () => find("help").showModal(),
 };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest && event.target.closest("select, dialog, #panel")) return;
-  if (event.target.closest && event.target.closest("button") && event.key === "Enter") return;
+  const around = (what) => event.target.closest && event.target.closest(what);
+  if (around("select, dialog")) return;
+  // The panel scrolls by arrows; links, buttons and findings have their own Enter.
+  if (around("#panel") && (event.key.startsWith("Arrow") || event.key === "Enter")) return;
+  if (around("button, summary") && event.key === "Enter") return;
   const act = event.key.startsWith("Arrow") ? () => step(event.key) : keys[event.key];
   if (!act) return;
   event.preventDefault();
@@ -177,6 +181,7 @@ find("theme").addEventListener("click", () => {
 });
 find("colour").addEventListener("change", (event) => {
   shade = shadeBy(event.target.value);
+  showScale(shade);
   drawn = null;
   refresh();
 });
@@ -194,6 +199,25 @@ addEventListener("afterprint", () => {
   refresh();
 });
 
+// Ids are unique within a graph: those of a body follow its layer's.
+function addressOf(index) {
+  const { i, of: part } = layers[index];
+  return part ? `${addressOf(part[0])}/${bodyName(index)}/${i}` : String(i);
+}
+
+// The layer that the end of the address names, by its id or its name.
+function followAddress() {
+  const [, wanted] = /^#layer=(.+)$/.exec(location.hash) || [];
+  if (!wanted) return false;
+  let name = wanted;
+  try { name = decodeURIComponent(wanted); } catch { /* not encoded */ }
+  let index = layers.findIndex((_, k) => addressOf(k) === wanted);
+  if (index < 0) index = layers.findIndex((layer) => layer.n === name);
+  if (index >= 0) selectLayer(index);
+  return index >= 0;
+}
+addEventListener("hashchange", followAddress);
+
 function begin() {
   find("title").textContent = data.title || data.file || "model";
   find("tab-findings").textContent = findings.length ? `Findings (${findings.length})` : "Findings";
@@ -201,10 +225,7 @@ function begin() {
     if (!present) find("colour").querySelector(`[value=${name}]`).remove();
   if (boxes.length) { layOut(); start(); }
   else find("nothing").hidden = false;
-  const linked = /^#layer=(\d+)$/.exec(location.hash);
-  const index = linked ? layers.findIndex((layer) => String(layer.i) === linked[1]) : -1;
-  if (index >= 0) selectLayer(index);
-  else showTab(findings.length ? "findings" : "model");
+  if (!followAddress()) showTab(findings.length ? "findings" : "model");
   // Tests wait for this: the first frame with the drawing has been painted.
   requestAnimationFrame(() => setTimeout(() => { document.documentElement.dataset.ready = Math.round(performance.now()); }));
 }

@@ -23,6 +23,7 @@ function showLayer(index) {
     html("p", { class: "name" }, layer.n),
     table(
       row("id", String(layer.i)),
+      layer.of ? row("inside", `${bodyName(index)} of `, layerLink(layer.of[0])) : null,
       layer.v ? row("version", layer.v) : null,
       layer.l ? row("source", `${data.file || "the file"}:${layer.l}`) : null,
     ),
@@ -34,7 +35,7 @@ function showLayer(index) {
     (layer.in || []).map((number, k) => constantPart(layer, number, k)),
     data.constants[index] ? constantFigures("Values", index) : null,
     picturesPart(layer),
-    bodiesPart(layer),
+    bodiesPart(index),
     formulaPart(facts),
     padsPart(facts),
     reachPart(layer),
@@ -65,7 +66,7 @@ function tensorRow(name, number, other) {
   if (number < 0) return row(name, html("span", { class: "faint" }, "not connected"));
   const tensor = tensors[number];
   return row(name, html("code", {}, tensor.text),
-    tensor.declared ? html("div", { class: "wrong" }, `declared: ${tensor.declared}`) : null,
+    tensor.declared ? html("div", { class: tensor.wrong ? "wrong" : "faint" }, `declared: ${tensor.declared}`) : null,
     html("div", {}, other(tensor, number)),
     tensor.names.length ? html("div", { class: "faint" }, `named ${tensor.names.join(", ")}`) : null);
 }
@@ -104,13 +105,27 @@ function constantFigures(title, index) {
   const figures = data.constants[index];
   const rows = [row("constant", layerLink(index), " ", html("code", {}, tensors[layers[index].o].text))];
   if (figures.sample)
-    rows.push(row("estimated from", `${figures.sample[0]} of ${figures.sample[1]} elements`));
-  if (figures.values) rows.push(row("values", html("code", {}, figures.values.join(", "))));
+    rows.push(row("estimated from", `${figures.sample[0]} of ${counted(figures.sample[1], "element")}`));
+  const all = !figures.bins && figures.min === undefined;
+  if (figures.values && all) rows.push(row("values", html("code", {}, figures.values.join(", "))));
   if (figures.min !== undefined)
     rows.push(row("range", `${figures.min} \u2026 ${figures.max}, mean ${figures.mean}`));
-  if (figures.zeros !== undefined) rows.push(row("zeros", `${(100 * figures.zeros).toFixed(1)} %`));
+  if (figures.zeros !== undefined) rows.push(row("zeros", percent(figures.zeros)));
   if (figures.odd) rows.push(row("NaN, infinite", html("span", { class: "wrong" }, String(figures.odd))));
-  return section(title, table(...rows), figures.bins ? histogram(figures) : null);
+  return section(title, table(...rows), figures.bins ? histogram(figures) : null,
+    figures.values && !all ? valuesPart(figures, tensors[layers[index].o].text) : null);
+}
+
+// The first values, in rows of the last axis where these are short.
+function valuesPart({ values, sample, count }, text) {
+  const dims = text.split(" ")[0].split(TIMES).map(Number), last = dims[dims.length - 1];
+  const wide = last > 16 || last < 2 ? 8 : last * Math.max(1, Math.floor(8 / last)), lines = [];
+  for (let k = 0; k < values.length; k += wide)
+    lines.push(html("tr", {}, values.slice(k, k + wide).map((value) => html("td", {}, String(value)))));
+  const total = dims.reduce((a, b) => a * b, 1), rest = total - values.length;
+  return html("details", { class: "values" }, html("summary", {}, rest > 0 ? (sample ? "Values, a sample"
+    : `The first ${values.length} of ${total} values`) : `All ${total} values`), html("div", { class: "scroll" },
+    html("table", { class: "grid" }, lines)));
 }
 
 function histogram({ bins, min, max }) {
@@ -125,9 +140,16 @@ function histogram({ bins, min, max }) {
     svg("text", { x: 0, y: 74 }, String(min)), svg("text", { x: 288, y: 74, class: "right" }, String(max)));
 }
 
-function bodiesPart(layer) {
-  return (layer.bodies || []).map(({ name, layers: count, source }) => section(`${name}, ${count} layers`,
-    source ? html("img", { class: "body", src: source, alt: name }) : null));
+function bodiesPart(index) {
+  const found = new Map();
+  for (const inner of bodiesOf.get(index) || []) {
+    const name = bodyName(inner);
+    if (!found.has(name)) found.set(name, []);
+    found.get(name).push(inner);
+  }
+  return [...found].map(([name, list]) => section(`${name}, ${counted(list.length, "layer")}`,
+    html("ul", {}, list.filter((k) => !layers[k].h).slice(0, 50).map((k) =>
+      html("li", {}, layers[k].t, " ", layerLink(k))))));
 }
 
 function formulaPart(facts) {
@@ -159,7 +181,7 @@ function costPart(facts) {
   return section("Cost", table(
     facts.flop ? row("arithmetic", scaled(facts.flop, "FLOP")) : null,
     facts.bytes ? row("reads and writes", bytes(facts.bytes)) : null,
-    facts.flop && facts.bytes ? row("intensity", `${(facts.flop / facts.bytes).toPrecision(3)} FLOP/byte`) : null));
+    facts.flop && facts.bytes ? row("intensity", `${three(facts.flop / facts.bytes)} FLOP/byte`) : null));
 }
 
 function showGroup(number) {
@@ -177,13 +199,14 @@ function showModel() {
   const counts = new Map();
   for (const layer of layers) counts.set(layer.t, (counts.get(layer.t) || 0) + 1);
   const kinds = [...counts].sort((a, b) => b[1] - a[1]);
-  const ends = (type) => layers.map((layer, k) => [layer, k]).filter(([layer]) => layer.t === type).slice(0, 50);
+  const ends = (type) => layers.map((layer, k) => [layer, k]).filter(([layer]) => layer.t === type && !layer.of).slice(0, 50);
   const shown = ([layer, k]) => row(layerLink(k), html("code", {},
     layer.k ? tensors[layer.o].text : (layer.in || []).map((t) => (t < 0 ? "?" : tensors[t].text)).join(", ")));
   const totals = data.totals || {};
   show(html("h2", {}, data.title || "Model"),
-    table(row("file", data.file || "(not from a file)"), row("layers", String(layers.length)),
-      totals.flop ? row("arithmetic", scaled(totals.flop, "FLOP")) : null,
+    table(row("file", data.file || "(not from a file)"), row("layers", totals.in_bodies
+      ? `${layers.length - totals.in_bodies}, and ${totals.in_bodies} in bodies` : String(layers.length)),
+      totals.flop ? row("arithmetic", scaled(totals.flop, "FLOP"), totals.in_bodies ? ", with each body once" : "") : null,
       totals.constant_bytes ? row("constants", `${totals.constants}, ${bytes(totals.constant_bytes)}`) : null,
       row("semantics", data.semantics)),
     profilePart(), comparedPart(), omittedPart(),
@@ -199,7 +222,7 @@ function showFindings() {
   items.forEach((item, k) => {
     if (findings[k].at >= 0) item.querySelector("div").before(html("div", { class: "name" }, layers[findings[k].at].n));
   });
-  show(html("h2", {}, findings.length ? `${findings.length} findings` : "No findings"),
+  show(html("h2", {}, findings.length ? counted(findings.length, "finding") : "No findings"),
     html("ul", { class: "findings" }, items),
     findings.length > 2000 ? html("p", { class: "faint" }, `and ${findings.length - 2000} more`) : null);
 }

@@ -6,10 +6,11 @@ const DETAIL = 0.33; // below this scale, boxes are drawn without text
 const EDGE = 24;
 let scene = { width: 0, height: 0, places: [], lines: [] };
 let placeOf = new Map();
+let labels = null; // of the scene; placed when they are first drawn
 let scale = 1, left = 0, top_ = 0; // of the scene's origin, in pixels of the window
 let drawn = null; // the region that is drawn
 let selected = { box: -1, layer: -1 };
-let shade = null; // layer -> colour, where boxes show a quantity
+let shade = null; // where boxes show a quantity
 
 // How many tensors of each layer are drawn.
 const outputsOf = new Map();
@@ -21,6 +22,7 @@ for (const number of data.lines || []) {
 function layOut() {
   scene = placeAll(opened);
   placeOf = new Map(scene.places.map((place) => [place.box, place]));
+  labels = null;
   drawn = null;
 }
 
@@ -62,6 +64,7 @@ function draw(region) {
   stage.replaceChildren();
   for (const place of places) if (place.open) stage.append(openBox(place, region.detail));
   drawLines(lines, region.detail);
+  if (region.detail) drawLabels(region);
   if (region.detail) for (const place of places) { if (!place.open) stage.append(closedBox(place)); }
   else drawShapes(places);
 }
@@ -87,23 +90,26 @@ function drawLines(lines, detail) {
     }
     stage.append(group);
   }
-  if (!detail) return;
-  const named = new Set();
-  for (const l of lines) {
-    const key = `${l.tensor} ${l.x1} ${l.y1}`;
-    if (!l.from || named.has(key)) continue;
-    named.add(key);
-    const tensor = tensors[data.lines[l.tensor]];
-    // Where several tensors leave a box at one point, there is room at their ends only.
-    const at = outputsOf.get(tensor.layer) > 1 ? { x: l.x2 + 6, y: l.y2 - 9 } : { x: l.x1 + 6, y: l.y1 + 15 };
-    stage.append(svg("text", { class: "shape", ...at }, tensor.text));
-  }
+}
+
+function drawLabels(region) {
+  const drawnTensor = (number) => tensors[data.lines[number]];
+  labels = labels || placeLabels(scene, (number) => drawnTensor(number).text,
+    (number) => outputsOf.get(drawnTensor(number).layer) > 1, (box) => headOf(boxes[box]));
+  for (const { tensor, x, y, width } of labels)
+    if (x < region.x + region.width && x + width > region.x && y < region.y + region.height && y > region.y)
+      stage.append(svg("text", { class: "shape", x, y }, drawnTensor(tensor).text));
 }
 
 function classOf(place, kind) {
   const mark = marks.get(place.box), box = boxes[place.box];
   const chosen = place.box === selected.box ? " chosen" : "";
   return `${kind} f-${box.family}${mark ? ` mark-${mark}` : ""}${chosen}`;
+}
+
+// An open layer, whose bodies are shown, has its name next to its type.
+function headOf(box) {
+  return box.layer < 0 ? box.title : `${box.title} ${box.lines[0]}`;
 }
 
 function frame(place) {
@@ -113,18 +119,18 @@ function frame(place) {
 function openBox(place, detail) {
   const group = svg("g", { class: classOf(place, "open") }, svg("rect", frame(place)));
   if (detail) group.append(svg("text", { class: "title", x: place.x + 11, y: place.y + 17 },
-    `\u25be ${boxes[place.box].title}`));
+    `\u25be ${headOf(boxes[place.box])}`));
   return group;
 }
 
 function closedBox(place) {
   const box = boxes[place.box], middle = place.x + place.width / 2;
-  const fill = shade && shade(place.box);
+  const fill = shade && shade.colour(place.box);
   const group = svg("g", { class: classOf(place, fill ? "box shaded" : "box"), "data-box": place.box });
   if (box.count > 1) for (const step of [6, 3])
     group.append(svg("rect", { ...frame(place), x: place.x + step, y: place.y + step }));
   group.append(filled(svg("rect", frame(place)), fill));
-  const title = box.layer < 0 ? `\u25b8 ${box.title}` : box.title;
+  const title = levels[place.box] ? `\u25b8 ${box.title}` : box.title;
   group.append(svg("text", { class: "title", x: middle, y: place.y + 18 }, title));
   box.lines.forEach((line, k) => group.append(
     svg("text", { class: k ? "detail" : "name", x: middle, y: place.y + 33 + 14 * k }, line)));
@@ -140,7 +146,7 @@ function drawShapes(places) {
   const paths = new Map();
   for (const place of places) {
     if (place.open) continue;
-    const fill = shade && shade(place.box);
+    const fill = shade && shade.colour(place.box);
     const key = fill || classOf(place, "box far");
     if (!paths.has(key)) paths.set(key, { fill, parts: [] });
     paths.get(key).parts.push(`M${place.x} ${place.y}h${place.width}v${place.height}h${-place.width}z`);
