@@ -195,18 +195,21 @@ def _actions(
         if not _touch(diagnostic.range, asked):
             continue
         rule = load_rule(checked.findings[index].code)
-        does = rule.fix.partition(";")[0] or "applies its fix"
-        title = f"{rule.code}: {does}" if fix.safe else f"{rule.code}: {does} (unsafe: review it)"
-        edits = [lsp.TextEdit(positions.range(start, end), new) for start, end, new in fix.edits]
-        actions.append(
-            lsp.CodeAction(
-                title=title,
-                kind=lsp.CodeActionKind.QuickFix,
-                diagnostics=[diagnostic],
-                is_preferred=fix.safe,
-                edit=lsp.WorkspaceEdit(changes={uri: edits}),
+        for one in (fix, *fix.alternatives):
+            does = one.title or rule.fix.partition(";")[0] or "applies its fix"
+            title = f"{rule.code}: {does}" + ("" if one.safe else " (unsafe: review it)")
+            edits = [
+                lsp.TextEdit(positions.range(start, end), new) for start, end, new in one.edits
+            ]
+            actions.append(
+                lsp.CodeAction(
+                    title=title,
+                    kind=lsp.CodeActionKind.QuickFix,
+                    diagnostics=[diagnostic],
+                    is_preferred=one.safe,
+                    edit=lsp.WorkspaceEdit(changes={uri: edits}),
+                )
             )
-        )
     return actions
 
 

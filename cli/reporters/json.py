@@ -31,7 +31,7 @@ def render(run: Run) -> str:
                 "expected": plain(f.expected),
                 "actual": plain(f.actual),
                 "hint": f.hint,
-                "fixable": any(index == i for index, _ in result.fixes),
+                "fixable": any(at == i and not fix.alternatives for at, fix in result.fixes),
             }
             for result in run.results
             for i, f in enumerate(result.findings)

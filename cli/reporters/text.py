@@ -78,7 +78,7 @@ def summary(run: Run) -> str:
         files = len({finding.file for finding in findings})
         found = _by_severity(counts)
         parts.append(f"Found {found} in {files} of {counted(run.results, 'file')}.")
-        fixes = [fix for result in run.results for _, fix in result.fixes]
+        fixes = [fix for result in run.results for _, fix in result.fixes if not fix.alternatives]
         if safe := sum(fix.safe for fix in fixes):
             parts.append(f"{safe} fixable with --fix.")
         if safe < len(fixes):

@@ -138,7 +138,7 @@ def _encode(result: Result) -> dict[str, Any]:
         "passed_over": result.passed_over,
         "suppressed": result.suppressed,
         "hidden": [(severity.value, count) for severity, count in result.hidden],
-        "fixable": [(index, fix.safe) for index, fix in result.fixes],
+        "fixable": [(i, fix.safe) for i, fix in result.fixes if not fix.alternatives],
         "lines": {str(number): text for number, text in result.lines.items()},
     }
 

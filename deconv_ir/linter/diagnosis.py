@@ -37,13 +37,27 @@ class Correction(NamedTuple):
     misspelt: str | None = None
     """The attribute that currently has the value."""
 
+    @property
+    def changes(self) -> dict[str, str | None]:
+        """The values of the attributes that change; None: removed."""
+        removed: dict[str, str | None] = {} if self.misspelt is None else {self.misspelt: None}
+        return {**removed, self.name: self.value}
+
     def __str__(self) -> str:
         place = f" in place of {self.misspelt}" if self.misspelt else ""
         return f'{self.name}="{self.value}"{place}'
 
 
-def diagnose(context: LintContext, index: int) -> list[Correction]:
-    """Return corrections that give all declared outputs, the most likely first."""
+class Diagnosis(NamedTuple):
+    """Corrections of a layer that give all declared outputs, the most likely first."""
+
+    corrections: tuple[Correction, ...] = ()
+    is_certain: bool = False
+    """Whether the first one is better founded than the others, or means the same."""
+
+
+def diagnose(context: LintContext, index: int) -> Diagnosis:
+    """Search for corrections that give all declared outputs."""
     layer = context.graph.layers[index]
     operation = type(layer.operation)
     written = dict(layer.attributes)
@@ -70,7 +84,15 @@ def diagnose(context: LintContext, index: int) -> list[Correction]:
     found.sort(key=lambda item: item[:2])
     # A missing or misspelt attribute is a better explanation than a changed one.
     least = found[0][0] if found else 0
-    return [correction for rank, _, correction in found if rank == least or least >= 2][:MAX_SHOWN]
+    shown = [entry for entry in found if entry[0] == least or least >= 2][:MAX_SHOWN]
+    corrections = tuple(correction for *_, correction in shown)
+    if not corrections:
+        return Diagnosis()
+    first = corrections[0].changes
+    # Written attributes are more likely wrong than absent ones, equal numbers more likely right.
+    rivals = [entry[2] for entry in shown[1:] if entry[:2] == shown[0][:2]]
+    is_certain = all(is_same_work(context, index, first, rival.changes) for rival in rivals)
+    return Diagnosis(corrections, is_certain)
 
 
 def count_contradicted(context: LintContext) -> dict[int, int]:

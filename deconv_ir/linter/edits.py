@@ -11,10 +11,11 @@ from deconv_ir.ir.shapes import Shape, declared_form
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Fix
 from deconv_ir.linter.safety import supports_attribute, supports_shape, supports_type
+from deconv_ir.ops.base import attributes_of
 
 if TYPE_CHECKING:
     from deconv_ir.formats.edits import Edit
-    from deconv_ir.linter.diagnosis import Correction
+    from deconv_ir.linter.diagnosis import Correction, Diagnosis
 
 
 def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shape) -> Fix:
@@ -52,6 +53,28 @@ def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fi
     if not edits:
         return Fix()
     return Fix(edits, supports_attribute(context, index, name, value))
+
+
+def diagnosis_fix(context: LintContext, index: int, diagnosis: Diagnosis) -> Fix:
+    """Return the fix of the likeliest correction; if it is not certain, the others too."""
+    fixes = [
+        correction_fix(context, index, correction)._replace(title=str(correction))
+        for correction in diagnosis.corrections
+    ]
+    others = () if diagnosis.is_certain else tuple(fixes[1:])
+    return fixes[0]._replace(alternatives=others)
+
+
+def stated_type_fix(
+    context: LintContext, index: int, stated: ElementType, declared: ElementType
+) -> Fix:
+    """Return the fix of the attribute that states the element type of an output, if any."""
+    operation = context.graph.layers[index].operation
+    for spec in attributes_of(type(operation)):
+        if getattr(operation, spec.field, None) is stated:
+            edits = attribute_edit(context, index, spec.name, declared.name)
+            return Fix(edits, title=f'{spec.name}="{declared.name}"')
+    return Fix()
 
 
 def correction_fix(context: LintContext, index: int, correction: Correction) -> Fix:

@@ -13,8 +13,6 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import Options
 
-DIAGNOSED = "IR416"
-"""The rule whose findings name the correction of a layer."""
 MAX_ROUNDS = 10
 """Maximum number of rounds: a fix can reveal the next finding; mostly one round suffices."""
 
@@ -48,16 +46,20 @@ def fix_bytes(
         return check_bytes(data, name, options, weights, limits, resume=resume)
 
     first = result = check(data)
+    resume = True
     if unsafe:
         data = _corrected(data, first, check)
-        result = check(data, resume=False)
+        result = check(data)
+        # Declared dims change to fit a layer only if it is not one of several possible corrections.
+        resume = any(fix.alternatives for _, fix in result.fixes)
+        result = result if resume else check(data, resume=False)
     best = data, result
     for _ in range(MAX_ROUNDS):
         edited = _edited(result, _applicable(result, unsafe))
         if edited is None:
             break
         data = edited
-        result = check(data, resume=not unsafe)
+        result = check(data, resume=resume)
         # A dim that is fixed at one end of an edge no longer matches the other end, so a round may
         # add as many findings as it fixes.
         if len(_applicable(result, unsafe)) < len(_applicable(best[1], unsafe)):
@@ -76,13 +78,9 @@ def _identity(finding: Finding) -> tuple[str, str | None, str]:
 
 
 def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) -> bytes:
-    """Correct the layers with a diagnosis, before declared dims are changed to fit them."""
+    """Make corrections of layers, before declared dims and types are changed to fit them."""
     for _ in range(MAX_ROUNDS):
-        diagnosed = [
-            fix.edits
-            for place, fix in result.fixes
-            if result.findings[place].code == DIAGNOSED and result.findings[place].hint
-        ]
+        diagnosed = [fix.edits for _, fix in result.fixes if fix.title and not fix.alternatives]
         changed = _edited(result, diagnosed)
         if changed is None:
             break
@@ -95,7 +93,7 @@ def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) ->
 
 def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
     """Return the edits of the fixes that may be applied."""
-    return [fix.edits for _, fix in result.fixes if fix.safe or unsafe]
+    return [fix.edits for _, fix in result.fixes if fix.safe or (unsafe and not fix.alternatives)]
 
 
 def _edited(result: Result, fixes: list[tuple[Edit, ...]]) -> bytes | None:

@@ -19,6 +19,10 @@ class Fix(NamedTuple):
     edits: tuple[Edit, ...] = ()
     safe: bool = False
     """Whether the rest of the file confirms it; `--fix` applies only such fixes."""
+    title: str = ""
+    """What the edits do, such as ``strides="2,2"``; empty: what the rule's fix does."""
+    alternatives: tuple[Fix, ...] = ()
+    """Other fixes that the file prefers no less: an editor offers all, a command makes none."""
 
 
 NO_FIX = Fix()

@@ -227,6 +227,16 @@ def test_quick_fixes(path: Path) -> None:
         actions = await editor.actions(path, whole)
         assert not any(action.is_preferred for action in actions)
         assert all("(unsafe" in action.title for action in actions)
+        (action,) = (a for a in actions if a.title.startswith("IR416"))
+        assert action.title == 'IR416: strides="2,2" (unsafe: review it)'
+        # One action for each of several candidates, with its own title.
+        tied = CLEAN.replace('pads_begin="1, 1"', 'pads_begin="2, 2"')
+        assert tied != CLEAN
+        editor.change(path, 3, tied)
+        await editor.diagnostics()
+        whole = lsp.Range(lsp.Position(0, 0), position(tied, len(tied)))
+        titles = [a.title for a in await editor.actions(path, whole) if "IR416" in a.title]
+        assert len(titles) == len(set(titles)) > 1
         assert await editor.actions(path, whole, ["source.fixAll.deconv-lint"]) == []
 
     speak(talk)

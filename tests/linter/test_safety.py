@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support import IR
 
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.fix import fix_bytes
@@ -89,7 +90,7 @@ def test_dims_that_agree_outvote_a_layer(old: str, new: str, diagnosis: str) -> 
 
 def test_unsafe_fixes_correct_the_layer() -> None:
     """A layer with a diagnosis is corrected, and the declared dims are left alone."""
-    corrected = 0
+    corrected = tied = 0
     for path in FIXTURES:
         text = path.read_text()
         for spot in re.finditer(r'(?:strides|dilations|pads_begin|pads_end)="([^"]*)"', text):
@@ -100,11 +101,35 @@ def test_unsafe_fixes_correct_the_layer() -> None:
                 if [f.code for f in result.findings if f.hint] != ["IR416"]:
                     continue
                 new, count, left = fixed(wrong, weights, unsafe=True)
+                ((_, fix),) = result.fixes
+                if fix.alternatives:  # nothing prefers one of several corrections
+                    tied += 1
+                    assert (new, count) == (wrong, 0)
+                    continue
                 corrected += 1
                 assert count == 1
                 assert "IR416" not in {f.code for f in left.findings}
                 assert re.findall("<dim>.*</dim>", new) == re.findall("<dim>.*</dim>", text)
     assert corrected > 10
+    assert tied > 0
+
+
+@pytest.mark.parametrize(("old", "new"), [("f32", "f16"), ("f32", "i32")])
+def test_a_wrong_type_of_a_parameter_is_corrected_there(old: str, new: str) -> None:
+    """Twelve ports declare FP32: they are right, and the attribute is not."""
+    ir = IR()
+    y = ir.parameter("x", "1,3")
+    for kind in ("Exp", "Abs", "Sqrt", "Negative", "Floor"):
+        y = ir.layer(kind, [y], outputs=("1,3",))
+    ir.result(y)
+    right = re.sub(
+        r'(<port id="\d+" precision="FP32"[^>]*)/>', r"\1><dim>1</dim><dim>3</dim></port>", ir.xml()
+    )
+    right = right.replace('names="x">', 'names="x"><dim>1</dim><dim>3</dim>')
+    wrong = right.replace(f'element_type="{old}"', f'element_type="{new}"')
+    assert check_bytes(right.encode(), "m.xml", DEFAULT).findings == []
+    assert fixed(wrong, Path("none.bin"))[:2] == (wrong, 0)
+    assert fixed(wrong, Path("none.bin"), unsafe=True)[0] == right
 
 
 def test_label_of_a_constant_is_not_copied() -> None:

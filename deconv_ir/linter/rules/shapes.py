@@ -11,7 +11,7 @@ from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims, is_static
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.edits import correction_fix, dims_fix, type_fix
+from deconv_ir.linter.edits import diagnosis_fix, dims_fix, stated_type_fix, type_fix
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, rule
 from deconv_ir.linter.rules.fragments import output_shape
@@ -146,7 +146,7 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
 
         <data strides="3,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
-    from deconv_ir.linter.diagnosis import MAX_LAYERS, count_contradicted, diagnose
+    from deconv_ir.linter.diagnosis import MAX_LAYERS, Diagnosis, count_contradicted, diagnose
 
     counts = count_contradicted(context)
     for number, (index, computed) in enumerate(sorted(context.disputed.items())):
@@ -163,7 +163,8 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
         formula = layer.operation.explain(
             context.inputs(index), context.inference_context, port, axes[0] if axes else 0
         )
-        found = diagnose(context, index) if number < MAX_LAYERS else []
+        diagnosis = diagnose(context, index) if number < MAX_LAYERS else Diagnosis()
+        found = diagnosis.corrections
         them = f"all {counts[index]} declared dims" if counts[index] > 1 else "the declared dim"
         yield Report(
             f"{counts[index]} declared dims contradict this layer: output {port} is declared "
@@ -173,7 +174,7 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
             expected=format_shape(stated),
             actual=format_shape(shape),
             hint=f"{' or '.join(map(str, found))} would make {them} right" if found else None,
-            fix=correction_fix(context, index, found[0])
+            fix=diagnosis_fix(context, index, diagnosis)
             if found
             else dims_fix(context, index, "output", port, shape),
         )
@@ -268,6 +269,11 @@ def with_computed_precision(found: DeconvError | Finding, context: LintContext) 
         inputs = context.inputs(layer)
         if inputs and inputs[0].element_type is found.actual:
             return None
+    if layer in context.evidence.mistyped:
+        # Both ends of the edges declare another type: the attribute is wrong, if there is one.
+        own = stated_type_fix(context, layer, found.expected, found.actual)
+        if own.edits:
+            return Report.of(found, own)
     return Report.of(found, type_fix(context, layer, "output", port, found.expected))
 
 
