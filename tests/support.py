@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from click.testing import CliRunner, Result
@@ -19,8 +21,20 @@ LFS_POINTER = (
 )
 """A file that Git LFS left in place of its content."""
 
+Row = TypeVar("Row")
+Value = TypeVar("Value")
 Out = tuple[int, int]
 """Layer id, output port id."""
+
+
+def in_turn(rows: Iterable[Row], values: Sequence[Value], each: int) -> list[tuple[Row, Value]]:
+    """Pair each row of a table with `each` values, the next ones for the next row.
+
+    For tables whose rows and values take separate paths: every value is used, and no product of
+    both is needed.
+    """
+    turns = itertools.cycle(values)
+    return [(row, value) for row in rows for value in itertools.islice(turns, each)]
 
 
 @dataclass

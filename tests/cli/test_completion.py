@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from hostile.children import python
 from support import IR, invoke
 
 
@@ -32,9 +31,7 @@ def complete(command: str, *words: str) -> list[str]:
         "COMP_CWORD": str(len(words)),
     }
     code = f"import sys; sys.argv = [{program!r}]; from deconv_cli.{command} import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
+    done = python(code, env=environment, text=True)
     assert done.stderr == ""
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 

@@ -42,7 +42,7 @@ SPEC_STDIN = ("spec", "check", "-")
     [
         *(
             (command, *row)
-            for command in (RUN, LINT, LINT_STDIN, FIX)
+            for command in (RUN, LINT)
             for row in (
                 ("xml_bytes=100", "bytes, more than the limit of 100"),
                 ("xml_bytes=0.1KB", "bytes, more than the limit of 100"),
@@ -51,6 +51,8 @@ SPEC_STDIN = ("spec", "check", "-")
                 ("rank=3", "4 dims, more than the limit of 3"),
             )
         ),
+        (LINT_STDIN, "xml_bytes=100", "bytes, more than the limit of 100"),
+        (FIX, "layers=2", "more layers than the limit of 2"),
         (SPEC, "document_bytes=20", "bytes, more than the limit of 20"),
         (SPEC_FIX, "document_bytes=20", "bytes, more than the limit of 20"),
         (SPEC_STDIN, "document_bytes=20", "<stdin>: larger than the limit of 20 bytes"),
@@ -98,7 +100,7 @@ def test_the_cache_heeds_limits(folder: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "rank", "rank=", "rank=0", "rank=-1", "rank=1.5", "rank=4KB", "rank=" + "9" * 20),
+        *("", "rank", "rank=0", "rank=-1", "rank=1.5", "rank=4KB", "rank=" + "9" * 20),
         *("document_bytes=1", "xml_bytes=much", "xml_bytes=nan", "Rank=3", "rank=\u0663"),
     ],
 )

@@ -102,17 +102,17 @@ def test_bits_depend_on_the_model_and_the_image_alone(
         return rng.standard_normal((batch, channels, *extents), dtype=np.float32)
 
     images = draw(5, *extents)
-    larger, smaller = draw(3, *(8 * e for e in extents)), draw(2, *(e // 4 for e in extents))
+    larger, smaller = draw(2, *(3 * e for e in extents)), draw(2, *(e // 4 for e in extents))
     try:
         set_threads(1)
         model = deconv_ir.load(path)
         expected = [compute(model, image[None])[0] for image in images]
-        for threads in (1, 2, 3, 7):
+        for threads in (1, 3):
             set_threads(threads)
             fresh, warm = deconv_ir.load(path), deconv_ir.load(path)
-            for other in (larger, smaller, larger[:, ..., : 4 * extents[-1]], smaller[:1]):
+            for other in (larger, smaller, larger[:, ..., : 2 * extents[-1]], smaller[:1]):
                 warm.run(other)
-            for batch in (1, 2, 5):
+            for batch in (2, 5):
                 for model in (fresh, warm):
                     found = compute(model, images[:batch])
                     for image, result in zip(expected, found, strict=False):

@@ -7,7 +7,6 @@ result is that of the same values in a contiguous array.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -150,13 +149,15 @@ def agree(number: int, found: dict[str, np.ndarray], data: np.ndarray) -> None:
         np.testing.assert_allclose(mine, wanted, 1e-5, 1e-6, err_msg=where)
 
 
-@pytest.mark.parametrize("producer", PRODUCERS)
-def test_operations_behind_views_and_transposed_arrays(
-    producer: Callable[[IR, Shape], Out],
-) -> None:
+@pytest.mark.parametrize("turn", range(len(PRODUCERS)))
+def test_operations_behind_views_and_transposed_arrays(turn: int) -> None:
+    """Every operation is behind three of the producers, in turn."""
+    producer = PRODUCERS[turn]
     rng = np.random.default_rng(0)
     before: dict[Shape, Any] = {}
     for number, (operation, example) in enumerate(EXAMPLES):
+        if (number + turn) % len(PRODUCERS) > 2:
+            continue
         shape = example.inputs[0].shape or ()
         if shape not in before:
             ir = IR()

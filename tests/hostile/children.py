@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import IO, Any
+
+from hostile.template import Template
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -28,15 +34,7 @@ def bounded(code: str, memory: int = 512 * MIB, seconds: float = 60) -> str:
 
     A `DeconvError` is printed; anything else that it raises fails the test.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", _BOUND.format(memory)],
-        input=code,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        env=environment(),
-        check=False,
-    )
+    done = python(_BOUND.format(memory), env=environment(), input=code, text=True, timeout=seconds)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -56,11 +54,72 @@ def start(script: str, *arguments: object, cwd: Path, **options: object) -> subp
     )
 
 
-def run(script: str, *arguments: object, cwd: Path, **options: object) -> tuple[int, str, str]:
+def run(script: str, *arguments: object, cwd: Path, **options: Any) -> tuple[int, str, str]:
     """Run a command; return its exit code, standard output and standard error."""
+    if options.keys() <= {"stdin"}:
+        code = f"from deconv_cli.{script} import main; main()"
+        done = python(code, *arguments, cwd=cwd, env=environment(), **options)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
     process = start(script, *arguments, cwd=cwd, **options)
     out, err = process.communicate(timeout=60)
     return process.returncode, (out or b"").decode(), (err or b"").decode()
+
+
+def python(
+    code: str,
+    *arguments: object,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    input: str | bytes | None = None,  # noqa: A002 (as in subprocess.run)
+    stdin: int | IO[Any] = subprocess.DEVNULL,
+    text: bool = False,
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[Any]:
+    """Run ``python -c CODE ARGUMENTS``: a fork of a process that has imported the package.
+
+    Settings that are read when the package is imported take a process of their own.
+    """
+    words = (sys.executable, "-c", code, *map(str, arguments))
+    env = dict(os.environ if env is None else env)
+    usual = environment()
+    if _having(env, "DECONV_", "OPENBLAS_") not in ({}, _having(usual, "DECONV_", "OPENBLAS_")):
+        given = {"input": input} if input is not None else {"stdin": stdin}
+        return subprocess.run(
+            words, cwd=cwd, env=env, text=text, timeout=timeout, capture_output=True, check=False,
+            **given,
+        )  # fmt: skip
+    with tempfile.TemporaryFile() as given:
+        if input is not None:
+            given.write(input.encode() if isinstance(input, str) else input)
+            given.seek(0)
+            stdin = given
+        elif stdin == subprocess.DEVNULL:
+            stdin = null()
+        started = template(tuple(sorted(_having(env, "PYTHON", "LANG", "LC_").items())))
+        status, out, errors = started.run(
+            code, words[3:], cwd=cwd or Path.cwd(), environment=env, stdin=stdin, seconds=timeout
+        )
+    done = subprocess.CompletedProcess(words, status, out, errors)
+    if text:
+        done.stdout, done.stderr = out.decode(), errors.decode()
+    return done
+
+
+def _having(env: Mapping[str, str], *begins: str) -> dict[str, str]:
+    """Return the variables whose names begin with one of these words."""
+    return {name: value for name, value in env.items() if name.startswith(begins)}
+
+
+@functools.cache
+def template(variables: tuple[tuple[str, str], ...]) -> Template:
+    """Start a process with these variables, and one thread of the BLAS."""
+    return Template({**environment(), **dict(variables)})
+
+
+@functools.cache
+def null() -> int:
+    """Return an open /dev/null."""
+    return os.open(os.devnull, os.O_RDONLY)
 
 
 def one_error_line(text: str) -> str:

@@ -272,7 +272,7 @@ def test_a_signal_at_any_moment(number: int, expected: int, folder: Path) -> Non
     draw = random.Random(number)
     whole = _output_of_a_run(folder)
     ended = set()
-    for _ in range(15):
+    for _ in range(10):
         process = start(
             "run",
             *RUN,

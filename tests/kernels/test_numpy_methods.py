@@ -151,7 +151,7 @@ def test_images_do_not_depend_on_their_batch(method, scratch):
 
 
 @pytest.mark.parametrize("algorithm", ["auto", *METHODS])
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(48))
 def test_odd_geometries(draw_odd_case, algorithm, seed):
     """Up to six axes, extents of 0, data outside the output's receptive field, depthwise."""
     case = draw_odd_case(seed, np.dtype(("float32", "int16", "float64", "float16")[seed % 4]))
@@ -163,13 +163,12 @@ def test_odd_geometries(draw_odd_case, algorithm, seed):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("element", ["float32", "float16"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("stride", [2, 3, 4])
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 7])
-@pytest.mark.parametrize("seed", range(6))
-def test_interleaving(draw_case, method, element, stride, kernel, seed):
+def test_interleaving(draw_case, method, stride, kernel, axes):
     """Sub-convolutions may begin anywhere, and the output may have any strides."""
-    axes = 1 + seed % 3
+    seed, element = kernel + stride + axes, ("float32", "float16")[(kernel + stride) % 2]
     fixed = {"kernel": (kernel,) * axes, "strides": (stride,) * axes}
     case = draw_case(seed, np.dtype(element), axes, **fixed)
     packed = Deconvolution(case.filter, algorithm=method, **case.static)

@@ -13,8 +13,10 @@ ALGORITHMS = ["auto", "im2col", "gemm_col2im"]
 FAR = 70_000
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("element", ["float32", "float16", "int8"])
+@pytest.mark.parametrize(
+    ("algorithm", "element"),
+    [("auto", "float32"), ("auto", "int8"), ("im2col", "float16"), ("gemm_col2im", "float32")],
+)
 @pytest.mark.parametrize("pad", [0, 1, 3, -2, FAR - 1, FAR + 2, 3 * FAR, 9 * FAR])
 @pytest.mark.parametrize("extent", [1, 5, FAR + 1, 2 * FAR + 9])
 def test_products_lie_where_the_oracle_has_them(algorithm, element, pad, extent):

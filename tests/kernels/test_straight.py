@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from support import in_turn
 
 from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -46,11 +48,15 @@ def layer(geometry: str, kind: str, dtype: Any, random_values: Any) -> tuple[Any
     return data, random_values(rng, (groups * ends[0], ends[1], *kernel), dtype), told
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("element", ["float32", "float64", "bfloat16", "int32", "uint64"])
-def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeypatch) -> None:
+TYPES = ["float64", "bfloat16", "int32", "uint64"]
+CASES = [(row, "float32") for row in itertools.product(GEOMETRIES, KINDS)]
+CASES += in_turn(itertools.product(GEOMETRIES, KINDS), [*TYPES, TYPES[0]], 1)
+
+
+@pytest.mark.parametrize(("row", "element"), CASES, ids=lambda v: v if v in TYPES else None)
+def test_against_loops(row, element, random_values, dtype_of, monkeypatch) -> None:
     """The data include NaN; threads vary, and so do scratchpads that hold only a few channels."""
+    geometry, kind = row
     kernel, loops = KINDS[kind]
     dtype, (*_, pads, output) = dtype_of(element), GEOMETRIES[geometry]
     data, weights, told = layer(geometry, kind, dtype, random_values)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from support import in_turn
 
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
@@ -48,9 +50,16 @@ def layer(geometry: str, dtype: np.dtype[Any], random_values: Any) -> Any:
     return data, weights, arguments, pads, output
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_against_loops(kind, geometry, dtype, random_values, monkeypatch) -> None:
+# Every geometry and kind in f32, and two of the other element types in turn.
+TYPES = ["float64", "float16", "bfloat16"]
+TYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+CASES = [(row, "float32") for row in itertools.product(GEOMETRIES, KINDS)]
+CASES += in_turn(itertools.product(GEOMETRIES, KINDS), TYPES, 2)
+
+
+@pytest.mark.parametrize(("row", "element"), CASES, ids=lambda v: v if v in TYPES else None)
+def test_against_loops(row, element, dtype_of, random_values, monkeypatch) -> None:
+    (geometry, kind), dtype = row, dtype_of(element)
     kernel, loops = KINDS[kind]
     data, weights, arguments, pads, output = layer(geometry, dtype, random_values)
     expected = loops(data, weights, pads_begin=pads, output=output, **arguments)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from deconv_cli.common import to_json
 from deconv_cli.reporters import FORMATS
+from hostile.children import python
 
 from .network import NETWORK, WEIGHTS
 
@@ -25,13 +26,12 @@ pytestmark = pytest.mark.skipif(
 def run(folder: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command where output is strict UTF-8, as in most terminals."""
     code = f"from deconv_cli.{command} import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+    done = python(
+        code,
+        *arguments,
         cwd=folder,
         env=os.environ
         | {"XDG_CACHE_HOME": str(folder / ".cache"), "PYTHONIOENCODING": "utf-8:strict"},
-        capture_output=True,
-        check=False,
     )
     assert b"Traceback" not in done.stderr, done.stderr.decode(errors="replace")
     return done

@@ -7,10 +7,10 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from hostile.children import python
 
 from deconv_ir.linter.catalogue import RULES, load_rule
 from deconv_ir.linter.engine import check_bytes
@@ -147,13 +147,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from deconv_cli.lint import main; main()", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code = "from deconv_cli.lint import main; main()"
+    return python(code, *arguments, cwd=folder, text=True)
 
 
 def test_fix_in_place(folder: Path) -> None:

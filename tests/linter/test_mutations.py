@@ -23,8 +23,8 @@ from .oracle import judge, judge_file
 
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/ir").glob("*.xml"))
 DEFAULT = choose()
-CHUNKS = 8
-WANTED = 2000 // CHUNKS
+CHUNKS = 4
+WANTED = 800 // CHUNKS
 
 # Kind of mistake -> rules that report it in the line of the change ...
 AT_THE_LINE = {

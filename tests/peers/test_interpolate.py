@@ -14,6 +14,7 @@ import deconv_ir
 ov = pytest.importorskip(
     "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
 )
+pytestmark = pytest.mark.peers
 op = ov.opset13
 
 COORDINATES = [

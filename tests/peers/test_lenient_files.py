@@ -13,6 +13,7 @@ import deconv_ir
 ov = pytest.importorskip(
     "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
 )
+pytestmark = pytest.mark.peers
 
 
 @pytest.mark.parametrize("name", LENIENT)
