@@ -43,6 +43,8 @@ _OPTIONS = {
     "end names others": "--to TENSOR names others",
     "modest=False runs it anyway": "--shape, which states the shapes of inputs, runs it anyway",
     "memory_limit sets another limit": "--memory-limit SIZE sets another limit",
+    "overrides=Overrides(in_shapes=...) reads it with other shapes": "--in-shapes ID:SHAPE reads "
+    "it with other shapes",
     "run(outputs=...) runs what does not need them": "--until or --output-layer runs what does "
     "not need them",
     "semantics='spec' or 'onednn' chooses": "--semantics spec|onednn chooses",

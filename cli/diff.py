@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from deconv_ir.formats.dumps import MANIFEST, read_manifest
+from deconv_ir.ir.shapes import compatible
 
 from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_model_command, warn
 from .options import (
@@ -61,8 +62,9 @@ class DiffRequest(Options):
     )
     random_inputs: int | None = random_inputs()
     shapes: tuple[str, ...] = input_shapes(
-        "Shape of an input with dynamic dims, for --random-inputs; of any input, if its declared "
-        "size is much for a small network. Repeatable."
+        "Shape of an input: that of dynamic dims, for --random-inputs; other static shapes "
+        "reshape the model, and the declared one allows sizes that are much for a small network. "
+        "Repeatable."
     )
     against: str | None = option(
         "RUNTIME|DIR",
@@ -165,7 +167,28 @@ def _arrays(model: Model, request: DiffRequest) -> dict[str, Array]:
 def _load(request: DiffRequest) -> Model:
     from deconv_ir import load
 
-    return load(request.first, semantics=request.semantics, warn=False, accuracy=request.accuracy)
+    from .shapes import reshaped
+
+    model = load(request.first, semantics=request.semantics, warn=False, accuracy=request.accuracy)
+    return reshaped(model, request.shapes)
+
+
+def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
+    """Return the second model, reshaped if the first was and it is not an ONNX model."""
+    shapes = {name: port.shape for name, port in first.inputs.items()}
+    if request.second is None or not request.shapes or request.against == "onnxruntime":
+        return request.second
+    from deconv_ir import load
+
+    second = load(
+        request.second, semantics=request.other_semantics or request.semantics, warn=False
+    )
+    if len(second.inputs) != len(shapes):
+        return second
+    named = zip(second.inputs, shapes.items(), strict=True)  # else inputs correspond by position
+    wanted = {own: shapes.get(own, shape) for own, (_, shape) in named}
+    fits = all(compatible(port.shape, wanted[own]) for own, port in second.inputs.items())
+    return second if fits else second.reshape(wanted)
 
 
 def _diff(request: DiffRequest) -> ModelDifference:
@@ -187,7 +210,7 @@ def _diff(request: DiffRequest) -> ModelDifference:
     first = _load(request) if request.runs else request.first
     return diff(
         first,
-        request.second,
+        request.second if isinstance(first, str) else _load_second(first, request),
         None if isinstance(first, str) else _arrays(first, request),
         against=against,
         ignore=[aspect.strip() for aspect in ignore if aspect.strip()],

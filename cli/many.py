@@ -17,6 +17,7 @@ from deconv_ir.errors import DeconvError, one_line
 from deconv_ir.formats import npy
 from deconv_ir.formats.dumps import SUFFIX, name_files
 from deconv_ir.ir.record import NamedTuple
+from deconv_ir.ir.shapes import format_shape
 
 from .batch import run_batch
 from .cluster import (
@@ -106,6 +107,7 @@ def run_many(model: Model, request: Request) -> int:
             f"{', '.join(map(repr, missing))} (each input has an --input of its own)"
         )
     items = _items(many, model.output_names(request.wanted), request)
+    _require_batch(model, request, items)
     _protect(model, request, items, fixed_files)
     fixed = gather_inputs(
         model,
@@ -133,6 +135,22 @@ def run_many(model: Model, request: Request) -> int:
     if "failed" in statuses:
         return EXIT_MISTAKE
     return EXIT_DIFFERS if "differs" in statuses else EXIT_OK
+
+
+def _require_batch(model: Model, request: Request, items: Sequence[Item]) -> None:
+    """Require that the model takes the files of a batch together."""
+    if request.batch is None:
+        return
+    together = min(request.batch or len(items), len(items))
+    for name in items[0].files:
+        shape = model.inputs[name].shape
+        if shape and isinstance(shape[0], int) and shape[0] < together:
+            other = ",".join(["?", *map(str, shape[1:])])
+            raise Mistake(
+                f"--batch: {together} files are one run, but input {name!r} takes shape "
+                f"{format_shape(shape)}, a batch of {shape[0]} (use --shape {name}={other}, which "
+                "reshapes the model, or run without --batch)"
+            )
 
 
 def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) -> list[Item]:

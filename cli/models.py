@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_model(request: Request) -> Model:
-    """Load the model, or its requested layer."""
+    """Load the model, or its requested layer, with the requested shapes."""
     # NumPy's import is most of the start-up time; it is not needed before.
     from deconv_ir.loading import load
 
@@ -38,7 +38,12 @@ def open_model(request: Request) -> Model:
         if given is not request.model:
             error.locate(file=FROM_STDIN)
         raise
-    return model if request.layer is None else model.layer(request.layer)
+    model = model if request.layer is None else model.layer(request.layer)
+    if request.shapes:
+        from .shapes import reshaped
+
+        model = reshaped(model, request.shapes, always=request.save_xml is not None)
+    return model
 
 
 def model_name(model: Model) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import EXIT_OK, STREAM, note, read_standard_input, require_absent
+from .common import EXIT_OK, STREAM, Mistake, note, read_standard_input, require_absent
+from .models import model_name
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -16,19 +17,42 @@ if TYPE_CHECKING:
 
 
 def convert(request: Request) -> int:
-    """Write the model in the other format, and return the exit code."""
-    from deconv_ir.formats.conversion import to_onednn, to_openvino
+    """Write an IR as a oneDNN Graph file, and return the exit code."""
+    from deconv_ir.formats.conversion import to_onednn
 
-    target = request.save_xml or request.save_onednn
-    assert target is not None, "one of the options was given"
+    target = request.save_onednn
+    assert target is not None, "the option was given"
     given: str | bytes = request.model
     if given == STREAM:
         given = read_standard_input(request.limits.xml_bytes)
     require_absent(Path(target), request.force)
-    if request.save_xml is not None:
-        written = to_openvino(given, target, request.limits, request.overrides())
-    else:
-        written = to_onednn(given, target, request.weights, request.limits)
+    written = to_onednn(given, target, request.weights, request.limits)
+    if not request.quiet:
+        note(f"wrote {' and '.join(written)}")
+    return EXIT_OK
+
+
+def save_xml(model: Model, request: Request) -> int:
+    """Write a oneDNN Graph file, or a changed IR, as an IR; return the exit code."""
+    from deconv_ir.formats.reading import is_onednn
+    from deconv_ir.loading import write_model
+
+    from .guard import guard_run
+    from .models import report_findings
+
+    assert request.save_xml is not None, "the option was given"
+    target = Path(request.save_xml)
+    if not is_onednn(model.graph) and not request.changes_model:
+        raise Mistake(
+            f"--save-xml: {model_name(model)} is an IR already "
+            "(use --shape to save it with other shapes)"
+        )
+    guard = guard_run(model, request, ())
+    for path in (target, target.with_suffix(".bin")):
+        guard.allow("--save-xml", path)
+    require_absent(target, request.force)
+    report_findings([f for f in model.findings if f.rule == "reshape-constant"], strict=False)
+    written = write_model(model, target)
     if not request.quiet:
         note(f"wrote {' and '.join(written)}")
     return EXIT_OK

@@ -130,8 +130,9 @@ class Request(Options):
     strict: bool = flag("Treat wrong declared dims as errors.")
     random_inputs: int | None = random_inputs(": floats are standard normal, integers from 0 to 9")
     shapes: tuple[str, ...] = input_shapes(
-        "Shape of an input with dynamic dims, as in data=1,3,224,224: for --random-inputs, "
-        "--explain-plan and --info. Repeatable."
+        "Shape of an input, as in data=2,3,224,224 or data=?,3,224,224: that of dynamic dims, for "
+        "--random-inputs, --explain-plan and --info; other static shapes reshape the model. "
+        "Repeatable."
     )
     save_inputs: str | None = option(
         "FILE|DIR",
@@ -227,7 +228,9 @@ class Request(Options):
         "strides."
     )
     save_xml: str | None = option(
-        "FILE.xml", "Write a oneDNN Graph file as an OpenVINO IR, and do not run it."
+        "FILE.xml",
+        "Write the model as an OpenVINO IR, and do not run it: a oneDNN Graph file, or an IR with "
+        "the shapes of --shape.",
     )
     save_onednn: str | None = option(
         "FILE.json",
@@ -255,6 +258,11 @@ class Request(Options):
         """Names of the requested tensors; None: the outputs of the model."""
         names = [*([self.until] if self.until is not None else []), *self.output_layers]
         return list(dict.fromkeys(names)) or None
+
+    @property
+    def changes_model(self) -> bool:
+        """Whether options change the model of an IR."""
+        return bool(self.shapes)
 
     def alternatives(self) -> list[Request]:
         """Return a request for each combination of alternative overrides, separated by commas.

@@ -30,6 +30,7 @@ Examples:
   deconv-run graph.json --input 0=x.npy --input 1=weights.npy
   deconv-run graph.json --random-inputs 0 --in-shapes 0:2x64x56x56 --op-attrs 0:strides:2x2
   deconv-run graph.json --save-xml model.xml
+  deconv-run model.xml --shape 2,3,64,96 --save-xml larger.xml
 
 \b
 Exit codes: 0 done, 1 the comparison failed, 2 something is wrong with the
@@ -55,7 +56,7 @@ def command(**options: Any) -> int:
     """
     request = Request(**options)
     request.require_consistent()
-    if request.save_xml is not None or request.save_onednn is not None:
+    if request.save_onednn is not None:
         from .onednn import convert
 
         return convert(request)
@@ -67,6 +68,10 @@ def _run_one(request: Request) -> int:
 
     started = time.perf_counter()
     model = open_model(request)
+    if request.save_xml is not None:
+        from .onednn import save_xml
+
+        return save_xml(model, request)
     # The modules and the graph stay alive: the collector need not scan them repeatedly.
     gc.freeze()
     gc.enable()

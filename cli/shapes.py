@@ -27,29 +27,45 @@ def parse_named_shape(text: str) -> tuple[str, Shape]:
         raise Mistake(f"{OPTION} {text}: {error}") from None
 
 
-def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
-    """Return the shape of each input: declared, and narrowed by --shape (``NAME=SHAPE``).
+def named_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
+    """Return the shapes of --shape (``NAME=SHAPE``) by input.
 
     The name may be left out if the model has one input.
     """
-    shapes = {name: port.shape for name, port in model.inputs.items()}
-    known = ", ".join(map(repr, shapes)) or "none"
-    named: set[str] = set()
+    known = ", ".join(map(repr, model.inputs)) or "none"
+    shapes: dict[str, Shape] = {}
     for text in given:
         name, shape = parse_named_shape(text)
-        if not name and len(shapes) == 1:
-            (name,) = shapes
+        if not name and len(model.inputs) == 1:
+            (name,) = model.inputs
         if not name:
             raise Mistake(f"{OPTION} {text}: which input? The model has {known} (use NAME=SHAPE)")
-        if name not in shapes:
+        if name not in model.inputs:
             raise Mistake(f"{OPTION} {text}: the model has no input {name!r}; it has {known}")
-        if name in named:
+        if name in shapes:
             raise Mistake(f"{OPTION} {name!r} is given twice")
-        named.add(name)
-        if not compatible(shape, shapes[name]):
-            raise Mistake(
-                f"{OPTION} {text}: input {name!r} takes shape {format_shape(shapes[name])}"
-            )
+        shapes[name] = shape
+    return shapes
+
+
+def reshaped(model: Model, given: Sequence[str], *, always: bool = False) -> Model:
+    """Return the model with the shapes of --shape, if it declares others, or `always`."""
+    shapes = named_shapes(model, given)
+    fits = all(_is_within(shape, model.inputs[name].shape) for name, shape in shapes.items())
+    return model if not shapes or (fits and not always) else model.reshape(shapes)
+
+
+def _is_within(shape: Shape, declared: Shape) -> bool:
+    return compatible(shape, declared) and intersect(shape, declared) == shape
+
+
+def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
+    """Return the shape of each input: declared, and narrowed by --shape.
+
+    The model is the result of `reshaped`.
+    """
+    shapes = {name: port.shape for name, port in model.inputs.items()}
+    for name, shape in named_shapes(model, given).items():
         shapes[name] = intersect(shape, shapes[name])
     return shapes
 

@@ -52,8 +52,9 @@ class ShowRequest(Options):
     )
     random_inputs: int | None = random_inputs()
     shapes: tuple[str, ...] = input_shapes(
-        "Shape of an input with dynamic dims, which the page shows; of any input, if its declared "
-        "size is much for a small network. Repeatable."
+        "Shape of an input: that of dynamic dims, which the page shows; other static shapes "
+        "reshape the model, and the declared one allows sizes that are much for a small network. "
+        "Repeatable."
     )
     other_inputs: tuple[str, ...] = option(
         "[NAME=]FILE",

@@ -26,7 +26,7 @@ def run_model(
     A model that cannot be loaded or run is shown without results, with a warning.
     """
     from .inputs import gather_inputs
-    from .shapes import input_shapes
+    from .shapes import input_shapes, reshaped
 
     against = request.against
     if against == "onnxruntime":
@@ -37,6 +37,9 @@ def run_model(
         model = _load(data, weights, linted)
     except DeconvError as error:
         return linted, _without(error)
+    loaded, model = model, reshaped(model, request.shapes)
+    if model is not loaded:
+        linted = linted._replace(graph=model.graph, context=model.context)
     shapes = input_shapes(model, request.shapes)
     if not request.runs:
         return linted.at_shapes(shapes), {}

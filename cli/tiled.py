@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 NOT_IN_TILES = (
     *("no_output", "expect", "random_inputs", "save_inputs", "batch", "fail_fast"),
-    *("repeat", "warmup", "profile", "explain_plan", "shapes", "cast", "physical"),
+    *("repeat", "warmup", "profile", "explain_plan", "cast", "physical"),
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.formats.openvino_xml import Weights, version10
+from deconv_ir.formats.openvino_xml.weights import ExtendedWeights
 from deconv_ir.formats.reading import Readable, is_onednn, read_graph, with_weights
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.findings import IRWarning
@@ -136,17 +137,28 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     >>> deconv_ir.load("copy.xml").graph.layers[3].label
     "'up' (ConvolutionBackpropData, id 3)"
     """
-    from deconv_ir.formats.openvino_xml.writer import write, write_weights
+    write_model(model, Path(path))
 
-    target = Path(path)
+
+def write_model(model: Model, path: Path) -> list[str]:
+    """Write a model as `save` does; return the files that were written."""
+    from deconv_ir.formats.openvino_xml.writer import write, write_packed, write_weights
+
     if is_onednn(model.graph):
         from deconv_ir.formats.conversion import write_lowered
 
-        write_lowered(model.graph, target)
-        return
+        return write_lowered(model.graph, path)
     weights = model.context.weights
-    if isinstance(weights, Weights) and any(
+    has_constants = isinstance(weights, Weights) and any(
         isinstance(x.operation, Const) for part in walk_graphs(model.graph) for x in part.layers
-    ):
-        write_weights(weights, target.with_suffix(".bin"))
-    write(model.graph, target)
+    )
+    if not has_constants:
+        write(model.graph, path)
+        return [str(path)]
+    assert isinstance(weights, Weights)
+    if isinstance(weights, ExtendedWeights):  # with bytes that are no longer used
+        write_packed(model.graph, weights, path)
+    else:
+        write_weights(weights, path.with_suffix(".bin"))
+        write(model.graph, path)
+    return [str(path), str(path.with_suffix(".bin"))]

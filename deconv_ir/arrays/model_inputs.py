@@ -136,6 +136,22 @@ class ModelInputs:
             )
         return infos
 
+    def new_infos(self, shapes: Any) -> dict[int, TensorInfo]:
+        """Return the infos of the inputs with other shapes, by name or of the only input."""
+        if not isinstance(shapes, Mapping):
+            if len(self.ports) != 1:
+                raise InputError(
+                    f"the model has {len(self.ports)} inputs ({self._named()}): "
+                    "shapes must be a mapping by name",
+                    file=self.graph.file,
+                )
+            shapes = {next(iter(self.ports)): shapes}
+        infos = self.infos(None)
+        for name, given in shapes.items():
+            index = self.parameters[self.position(name)]
+            infos[index] = infos[index]._replace(shape=self._shape(name, given))
+        return infos
+
     def _shape(self, name: str, given: Any) -> Shape:
         """Parse a caller's shape: a dim may be -1 or None, the whole shape None."""
         if given is None:

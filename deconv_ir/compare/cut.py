@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from deconv_ir.compare.extract_part import extract_part, output_names
@@ -11,20 +11,18 @@ from deconv_ir.compare.network import Network, open_network
 from deconv_ir.errors import InputError, IRError
 from deconv_ir.formats.conversion import write_lowered
 from deconv_ir.formats.files import output_errors, replace_file
+from deconv_ir.formats.openvino_xml.packing import Packer
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.reading import is_onednn
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.graph import Graph, Info, Layer, Source
+from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import ConstantSource, TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.tensor_names import find_tensors
 from deconv_ir.model import Model
-from deconv_ir.ops import find_operation
-from deconv_ir.ops.base import parse_attributes
-from deconv_ir.ops.constants.constant import Const, unpack
+from deconv_ir.ops.constants.constant import unpack
 
-_CHUNK = 1 << 20
 _SMALL = 16
 """Constants with at most this many elements are settings (a scale, a clamp), not weights."""
 
@@ -149,7 +147,7 @@ def write_part(network: Network, part: Graph, output: Path, seed: int | None = N
         write_lowered(part, output)
         return _describe(part, 0)
     packer = _Packer(network.context.weights, seed)
-    packed = part.replace(layers=tuple(map(packer.place, part.layers)))
+    packed = packer.pack(part)
     with output_errors(output, "the part"):
         if packer.size:
             with replace_file(output.with_suffix(".bin")) as stream:
@@ -170,79 +168,27 @@ def _describe(part: Graph, weight_bytes: int) -> Part:
     return Part(len(part.layers), tuple(described), tuple(output_names(part)), weight_bytes)
 
 
-class _Packer:
-    """Assigns places in a new weights file to the constants of a part; equal ranges share one."""
+class _Packer(Packer):
+    """Replaces weights by noise if there is a seed."""
 
     def __init__(self, weights: ConstantSource | None, seed: int | None) -> None:
-        self.weights = weights
+        super().__init__(weights)
         self.seed = seed
-        self.size = 0
-        self.placed: dict[tuple[int, int], int] = {}
-        self.types: dict[tuple[int, int], ElementType] = {}
         self.kept: list[str] = []
         """Names of constants that are not replaced by noise, if others are."""
 
-    def place(self, layer: Layer) -> Layer:
-        """Give the constants of a layer, and of its bodies, places in the new file."""
-        operation = layer.operation
-        if isinstance(operation, Const) and operation.element_type is not None:
-            changes = self._changes(operation, layer.name)
-            return layer._replace(
-                operation=operation.replace(**changes),
-                attributes=_written(layer.attributes, changes),
-            )
-        return layer._replace(extras=tuple(map(self._place_within, layer.extras)))
-
-    def _place_within(self, info: Info) -> Info:
-        """Do the same for the layers in an element that is written as it was read: a body."""
-        children = tuple(map(self._place_within, info.children))
-        named = dict(info.attributes)
-        if info.tag == "layer" and find_operation(named["type"], named.get("version")) is Const:
-            name = named.get("name", "")
-            children = tuple(self._place_data(c, name) if c.tag == "data" else c for c in children)
-        return info._replace(children=children)
-
-    def _place_data(self, data: Info, name: str) -> Info:
-        constant, errors = parse_attributes(Const, dict(data.attributes))
-        for error in errors:
-            raise error
-        if not isinstance(constant, Const) or constant.element_type is None:
-            return data
-        return data._replace(attributes=_written(data.attributes, self._changes(constant, name)))
-
-    def _changes(self, constant: Const, name: str) -> dict[str, int]:
-        assert constant.element_type is not None
-        size = constant.element_type.size_of(constant.check())
-        if not constant.element_type.bits:  # strings have no fixed size
-            size = constant.size
-        if self.seed is not None and not _is_weight(constant.element_type, size):
+    def note(self, name: str, element_type: ElementType, size: int) -> None:
+        if self.seed is not None and not _is_weight(element_type, size):
             self.kept.append(name)
-        key = (constant.offset, size)
-        if key not in self.placed:
-            self.placed[key] = self.size
-            self.types[key] = constant.element_type
-            self.size += size
-        return {"offset": self.placed[key], "size": size}
 
-    def chunks(self) -> Iterator[bytes | memoryview]:
-        """Iterate over the bytes of the new weights file, in chunks."""
-        if self.weights is None:
+    def data(
+        self, number: int, offset: int, size: int, element_type: ElementType
+    ) -> Iterator[bytes | memoryview]:
+        if self.seed is None or not _is_weight(element_type, size):
+            yield from super().data(number, offset, size, element_type)
             return
-        for number, (key, element_type) in enumerate(self.types.items()):
-            offset, size = key
-            if self.seed is not None and _is_weight(element_type, size):
-                data = self.weights.read(offset, size)
-                yield _noise(data, element_type, [self.seed, number])
-                continue
-            for at in range(0, size, _CHUNK):
-                yield self.weights.read(offset + at, min(_CHUNK, size - at))
-
-
-def _written(
-    attributes: Sequence[tuple[str, str]], changes: Mapping[str, int]
-) -> tuple[tuple[str, str], ...]:
-    """Return the attributes of a layer with some values changed."""
-    return tuple((dict(attributes) | {k: str(value) for k, value in changes.items()}).items())
+        assert self.weights is not None
+        yield _noise(self.weights.read(offset, size), element_type, [self.seed, number])
 
 
 def _is_weight(element_type: ElementType, size: int) -> bool:

@@ -13,6 +13,7 @@ from deconv_ir.compare.network import Network
 from deconv_ir.errors import InputError, UnsupportedError, extra_hint
 from deconv_ir.formats.dumps import safe_stem
 from deconv_ir.formats.onednn_json.to_openvino import lower
+from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.reading import is_onednn
 from deconv_ir.ir.dtypes import Array, from_numpy, parse_element_type
@@ -204,6 +205,10 @@ class OpenVINOSide(_Grouped):
             ir = lower(graph)
             self.model, self.weights = to_bytes(ir.graph), ir.weights
             self.ports = {source: (name, 0) for source, name in ir.names.items()}
+        elif graph.changed:
+            stored = network.context.weights
+            self.model = to_bytes(graph)
+            self.weights = b"".join(stored.chunks()) if isinstance(stored, Weights) else b""
         if self.model is None:
             raise UnsupportedError("OpenVINO reads a model from its file, this one has none")
         try:

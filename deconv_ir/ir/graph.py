@@ -238,6 +238,8 @@ class Graph(Record):
     bare : bool
         The graph was read from a single `layer`; its Parameters and Results are made from that
         layer's ports.
+    changed : bool
+        The graph is no longer that of its file, as after `Model.reshape`.
 
     Examples
     --------
@@ -256,6 +258,7 @@ class Graph(Record):
     extras: tuple[Info, ...] = field(default=())
     file: str | None = field(default=None)
     bare: bool = field(default=False)
+    changed: bool = field(default=False)
 
     @functools.cached_property
     def topology(self) -> Topology:

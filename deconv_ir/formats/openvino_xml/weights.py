@@ -51,6 +51,11 @@ class Weights:
         return self._size
 
     @property
+    def file_bytes(self) -> int:
+        """Bytes that are in the open file; constants behind them are in memory."""
+        return 0 if self.descriptor is None else self._size
+
+    @property
     def name(self) -> str:
         """Name of the file, without its folder."""
         return os.path.basename(self.path)
@@ -149,6 +154,11 @@ class ExtendedWeights(Weights):
         self._first = first
         self._appended = bytes(-len(first) % _ALIGNMENT) + appended
         self._size = len(first) + len(self._appended)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes that are in the open file."""
+        return self._first.file_bytes
 
     def read(self, offset: int, size: int) -> memoryview:
         """Return `size` bytes from `offset` on."""

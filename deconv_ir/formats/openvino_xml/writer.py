@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from lxml import etree
@@ -90,6 +91,21 @@ def write_weights(weights: Weights, path: Path) -> None:
     with output_errors(path, "the weights"):
         if path.exists() and path.samefile(weights.path):
             return
-        with replace_file(path) as stream:
-            for chunk in weights.chunks():
-                stream.write(chunk)
+        _store(weights.chunks(), path)
+
+
+def write_packed(graph: Graph, weights: Weights, path: Path) -> None:
+    """Write a graph and a weights file with only the constants that it uses."""
+    from deconv_ir.formats.openvino_xml.packing import Packer
+
+    packer = Packer(weights)
+    packed = packer.pack(graph)
+    with output_errors(path, "the weights"):
+        _store(packer.chunks(), path.with_suffix(".bin"))
+    write(packed, path)
+
+
+def _store(chunks: Iterable[bytes | memoryview], path: Path) -> None:
+    with replace_file(path) as stream:
+        for chunk in chunks:
+            stream.write(chunk)

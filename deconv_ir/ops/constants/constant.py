@@ -124,7 +124,8 @@ class Const(Operation):
             return unpack(data, element_type, stop - start)
 
         descriptor = getattr(weights, "descriptor", None)
-        file = None if descriptor is None else (descriptor, self.offset)
+        whole = self.offset + self.size <= getattr(weights, "file_bytes", 0)
+        file = (descriptor, self.offset) if descriptor is not None and whole else None
         return LazyTensor(static(self.shape), dtype, read, file=file)
 
 

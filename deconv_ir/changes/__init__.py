@@ -1,0 +1,1 @@
+"""Models changed on request: other input shapes, preprocessing, other constants."""
