@@ -37,6 +37,7 @@ from .common import (
     STREAM,
     Mistake,
     as_line,
+    counted,
     note,
     print_json,
     report_error,
@@ -478,7 +479,7 @@ def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> No
         return
     if not request.quiet:
         parts = ", ".join(f"{counts[status]} {status}" for status in _STATUSES if counts[status])
-        click.echo(f"{len(outcomes)} files: {parts}  {seconds:.1f} s", err=True)
+        click.echo(f"{counted(outcomes, 'file')}: {parts}  {seconds:.1f} s", err=True)
         if request.output is not None:
             click.echo(request.output)
 

@@ -13,7 +13,8 @@ from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.machine_limits import MachineLimits, measure_limits
 from deconv_ir.execute.memory import format_bytes
 
-from .common import print_json
+from .common import counted, print_json
+from .fit import fit, terminal_width
 from .resources import limit_threads
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def print_profile(profile: Profile, threads: int | None) -> None:
         ["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), "", "", ""]
     )
     headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "GB/s", "of limit", "share"]
-    print_table(table, headers, ("left",) * 3 + ("right",) * 6, err=True)
+    omit = ("output", "GB/s", "GFLOP", "of limit", "type", "GFLOP/s")
+    print_table(table, headers, ("left",) * 3 + ("right",) * 6, err=True, omit=omit)
     click.echo(
         f"limits: {limits.operations / 1e9:.3g} GFLOP/s (a product of matrices), "
         f"{limits.bytes / 1e9:.3g} GB/s (a copy in memory)",
@@ -110,10 +112,11 @@ def print_plan(plan: Plan, *, as_json: bool) -> None:
         for row in rows
     ]
     headers = ["step", "layer", "type", "inputs", "outputs", "how", "size"]
-    print_table(table, headers, ("right", "left", "left", "left", "left", "left", "right"))
+    aligned = ("right", "left", "left", "left", "left", "left", "right")
+    print_table(table, headers, aligned, omit=("outputs", "inputs", "type"), sentences=["how"])
     least = "" if plan.known else "at least "
     click.echo(
-        f"\n{len(plan.steps)} steps; {plan.folded} layers folded into constants, "
+        f"\n{counted(plan.steps, 'step')}; {counted(plan.folded, 'layer')} folded into constants, "
         f"{plan.dropped} dropped\n"
         f"constants {format_bytes(plan.constant_bytes)}, "
         f"as they are packed {format_bytes(plan.weight_bytes)}, tensors alive at once "
@@ -124,16 +127,16 @@ def print_plan(plan: Plan, *, as_json: bool) -> None:
 
 def _memory(row: PlanRow) -> str:
     parts = []
-    if row.fused:
-        parts.append(f"with {', '.join(row.fused)}")
-    if row.overwrites is not None:
-        parts.append(f"in place of {row.overwrites}")
-    if row.offset is not None:
-        parts.append(f"at {format_bytes(row.offset)}")
     if row.algorithm is not None:
         parts.append(row.algorithm)
     if row.cycles is not None:
         parts.append(f"predicted {row.cycles / 1e6:.3g} Mcycles")
+    if row.offset is not None:
+        parts.append(f"at {format_bytes(row.offset)}")
+    if row.overwrites is not None:
+        parts.append(f"in place of {row.overwrites}")
+    if row.fused:
+        parts.append(f"with {', '.join(row.fused)}")
     return "; ".join(parts)
 
 
@@ -180,11 +183,29 @@ def print_table(
     aligned: Sequence[str],
     *,
     err: bool = False,
+    omit: Sequence[str] = (),
+    sentences: Sequence[str] = (),
 ) -> None:
-    """Print a table with a bold line of headers."""
+    """Print a table with a bold line of headers.
+
+    On a terminal it is made to fit (see `fit`): texts are shortened, then the columns `omit` are
+    left out, in this order.  A file or a pipe gets all of it.
+    """
     cells = [[one_line(str(cell)) for cell in row] for row in table]
+    width = terminal_width(err=err)
+    omitted: list[str] = []
+    if width is not None:
+        cells, columns, omitted = fit(cells, headers, aligned, width, omit, sentences)
+        headers, aligned = ([row[c] for c in columns] for row in (headers, aligned))
     text = tabulate(
-        cells, headers, tablefmt="plain", colalign=aligned if table else None, disable_numparse=True
+        cells,
+        list(headers),
+        tablefmt="plain",
+        colalign=list(aligned) if table else None,
+        disable_numparse=True,
     )
     for number, line in enumerate(text.splitlines()):
         click.echo(click.style(line, bold=number == 0), err=err)
+    if omitted:
+        left_out = f"left out at {width} columns: {', '.join(omitted)}"
+        click.echo(click.style(left_out, dim=True), err=err)
