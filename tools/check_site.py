@@ -50,6 +50,12 @@ def problems(site: Path) -> list[str]:
         for option in sorted(options_of(command)):
             if not re.search(rf"{option}\b", text):
                 found.append(f"reference/cli.html: no option {option}")
+    # Markdown takes indented lines for code.
+    for block in re.findall(r"<pre.*?</pre>", text, re.S):
+        if re.search(r"[\w)]\.\s*(</\w+>)*\s*</pre>", block):
+            found.append(f"reference/cli.html: a sentence is a code block: {block[:200]}")
+    if not (site / "search" / "search_index.js").is_file():
+        found.append("search/search_index.js is missing: pages opened from disk have no search")
     for page_file in site.rglob("*.html"):
         for match in FETCHED.finditer(page_file.read_text()):
             if re.search(r"(https?:)?//", match[1] or match[0]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import importlib
+import inspect
 import logging
 import os
 import re
@@ -22,6 +23,9 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
 }
 IMAGES = (".png", ".svg")
+SHIM = "https://unpkg.com/iframe-worker/shim"
+"""The script that the plugin `offline` loads where browsers run no workers."""
+WORKER = "assets/site_worker.js"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 COMMAND = re.compile(r"^<!-- options of deconv-(\w+) -->$", re.M)
 log = logging.getLogger("mkdocs.site_hooks")
@@ -50,6 +54,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages at the root, and the images from other folders that pages show."""
     for name, uri in PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / name)))
+    files.append(File.generated(config, WORKER, abs_src_path=str(ROOT / "tools/site_worker.js")))
     for source in [*map(ROOT.joinpath, PAGES), *DOCS.rglob("*.md")]:
         for _, _, link, _ in LINK.findall(source.read_text()):
             path = _target(source, link)
@@ -60,6 +65,28 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def on_post_page(output: str, *, page: Any, **_: Any) -> str:
+    """Let pages that are opened from disk search without a network."""
+    return output.replace(SHIM, os.path.relpath(WORKER, Path(page.url).parent))
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """Do the same for the page of missing addresses, which is at the root."""
+    return output_content.replace(SHIM, WORKER)
+
+
+def _help(text: str) -> str:
+    """Return the help of a command as Markdown: paragraphs, and indented lines as code."""
+    parts = []
+    for part in inspect.cleandoc(text).split("\n\n"):
+        title, _, rest = part.removeprefix("\b\n").partition("\n")
+        if rest.startswith("  "):
+            parts += [title, f"```text\n{inspect.cleandoc(rest)}\n```"]
+        else:
+            parts.append(part.removeprefix("\b\n"))
+    return "\n\n".join(parts)
+
+
 def _cell(text: str) -> str:
     return " ".join(html.escape(text, quote=False).replace("|", "\\|").split())
 
@@ -68,14 +95,14 @@ def _command(name: str, command: click.Command, heading: str = "##") -> list[str
     """Describe a command as its --help does: usage, and options with their defaults."""
     context = click.Context(command, info_name=name)
     usage = command.get_usage(context).removeprefix("Usage: ")
-    lines = [f"{heading} {name}", "", command.help or "", "", "```text", usage, "```", ""]
+    lines = [f"{heading} {name}", "", _help(command.help or ""), "", "```text", usage, "```", ""]
     records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
     rows = [record for record in records if record and record[1]]
     if rows:
         lines += ["| option | meaning |", "|---|---|"]
         lines += [f"| `{' '.join(n.split())}` | {_cell(t)} |" for n, t in rows]
     if command.epilog:
-        lines += ["", command.epilog]
+        lines += ["", _help(command.epilog)]
     lines.append("")
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
