@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support import in_turn
 
 from deconv_ir import kernels
 from deconv_ir.ir.dtypes import Array
@@ -159,10 +160,13 @@ def largest_around(sums: Array, step: int, far: tuple[int, ...]) -> Array:
     return sums
 
 
-@pytest.mark.parametrize("of_weights", WEIGHTS)
-@pytest.mark.parametrize("of_data", DISTRIBUTIONS)
-@pytest.mark.parametrize("layer", LAYERS)
-def test_errors_are_those_of_the_sums_nearby(layer: str, of_data: str, of_weights: str) -> None:
+@pytest.mark.parametrize(
+    ("row", "of_weights"),
+    in_turn(itertools.product(LAYERS, DISTRIBUTIONS), list(WEIGHTS), 2),
+    ids=lambda v: v if isinstance(v, str) else "-".join(v),
+)
+def test_errors_are_those_of_the_sums_nearby(row: tuple[str, str], of_weights: str) -> None:
+    layer, of_data = row
     rng = np.random.default_rng([len(layer), len(of_data), len(of_weights)])
     kind, data_shape, filter_shape, stride, dilation, pad, output = LAYERS[layer]
     data = DISTRIBUTIONS[of_data](rng, data_shape).astype(np.float32)
@@ -204,13 +208,19 @@ def test_taps_of_very_different_size_are_summed_directly(layer: str) -> None:
     assert algorithms == [True, True, False, False]
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("element", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("value", [2.0**14, np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    ("row", "value"),
+    in_turn(
+        itertools.product(LAYERS, ("float32", "float16", "bfloat16"), ISAS),
+        [2.0**14, np.inf, np.nan, 2.0**14, -np.inf],
+        2,
+    ),
+    ids=lambda v: "-".join(v) if isinstance(v, tuple) else None,
+)
 def test_an_outlier_is_local_to_its_windows(
-    monkeypatch: pytest.MonkeyPatch, layer: str, value: float, element: str, isa: str
+    monkeypatch: pytest.MonkeyPatch, row: tuple[str, str, str], value: float
 ) -> None:
+    layer, element, isa = row
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
     rng = np.random.default_rng(3)

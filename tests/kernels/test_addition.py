@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 from kernels.test_depthwise import ACTIVATIONS, GEOMETRIES, ISAS, KINDS
+from support import in_turn
 
 from deconv_ir.kernels import Convolution, Deconvolution
 from deconv_ir.kernels.activation import Activation
@@ -55,13 +57,14 @@ def arrays(layer: str, kind: str, geometry: tuple[tuple[int, ...], ...], random_
     return [random_values(rng, shape, np.dtype(np.float32)) for shape in shapes]
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("geometry", GEOMETRIES | MORE)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("layer", LAYERS)
-def test_the_bits_are_those_of_numpy(
-    layer, kind, geometry, isa, random_values, monkeypatch
-) -> None:
+@pytest.mark.parametrize(
+    ("row", "geometry"),
+    in_turn(itertools.product(LAYERS, KINDS, ISAS), list(GEOMETRIES | MORE), 7),
+    ids=lambda v: v if isinstance(v, str) else "-".join(v),
+)
+def test_the_bits_are_those_of_numpy(row, geometry, random_values, monkeypatch) -> None:
+    """Each layer meets every geometry, with the instruction sets in turn."""
+    layer, kind, isa = row
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     found = (GEOMETRIES | MORE)[geometry]
     how: dict[str, Any]

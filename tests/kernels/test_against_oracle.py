@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import in_turn
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.kernels import Deconvolution, naive
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
-@pytest.mark.parametrize("seed", range(3))
-def test_random_problems(draw_case, algorithm, dtype, axes, seed):
-    case = draw_case(1000 * axes + seed, dtype, axes)
+def test_random_problems(draw_case, algorithm, dtype, axes):
+    case = draw_case(1000 * axes + dtype.num, dtype, axes)
     case.check(case.actual(algorithm=algorithm), algorithm)
 
 
@@ -49,9 +49,8 @@ def test_named_problems(draw_case, algorithm, fixed, seed):
 
 
 @pytest.mark.parametrize("scratch_bytes", [1, 500, 20_000])
-@pytest.mark.parametrize("seed", range(2))
-def test_tiling_does_not_change_the_result(draw_case, dtype, algorithm, scratch_bytes, seed):
-    case = draw_case(seed, dtype)
+def test_tiling_does_not_change_the_result(draw_case, dtype, algorithm, scratch_bytes):
+    case = draw_case(scratch_bytes % 3, dtype)
     case.check(case.actual(algorithm=algorithm, scratch_bytes=scratch_bytes), algorithm)
 
 
@@ -66,8 +65,14 @@ def test_one_filter_serves_all_extents(draw_case, algorithm):
         first.check(kernel.run(first.data, first.pads_begin, first.output), algorithm)
 
 
-@pytest.mark.parametrize("view", ["transposed", "reversed", "strided", "broadcast", "channels"])
-def test_data_of_any_strides(draw_case, dtype, algorithm, view):
+VIEWS = ["transposed", "reversed", "strided", "broadcast", "channels"]
+
+
+@pytest.mark.parametrize(
+    ("view", "element"), in_turn(VIEWS, ["float32", "float64", "bfloat16", "int8", "uint64"], 3)
+)
+def test_data_of_any_strides(draw_case, dtype_of, element, algorithm, view):
+    dtype = dtype_of(element)
     case = draw_case(5, dtype, 2, dilations=(1, 2))
     rng = np.random.default_rng(1)
     n, c = 2, case.data.shape[1]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from support import in_turn
 
 from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
 from deconv_ir.kernels.activation import Activation, ActivationKind
@@ -61,10 +63,19 @@ def static(geometry: str, bias: Any) -> dict[str, Any]:
     return {"strides": strides, "dilations": dilations, "groups": len(bias), "bias": bias}
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("channels", CHANNELS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_against_loops(kind, channels, geometry, dtype, random_values, monkeypatch) -> None:
+# Every layer in f32, and in one of the other element types in turn.
+LAYERS = list(itertools.product(GEOMETRIES, CHANNELS, KINDS))
+TYPES = ["float64", "float16", "bfloat16"]
+TYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize(
+    ("row", "element"),
+    [*((row, "float32") for row in LAYERS), *in_turn(LAYERS, TYPES, 1)],
+    ids=lambda v: v if isinstance(v, str) else "-".join(map(str, v)),
+)
+def test_against_loops(row, element, dtype_of, random_values, monkeypatch) -> None:
+    (geometry, channels, kind), dtype = row, dtype_of(element)
     kernel, loops = KINDS[kind]
     *_, pads, output = GEOMETRIES[geometry]
     data, weights, bias = layer(geometry, channels, dtype, random_values)
@@ -86,14 +97,14 @@ def test_against_loops(kind, channels, geometry, dtype, random_values, monkeypat
         assert np.all(difference <= ulp * magnitudes), isa
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("channels", CHANNELS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_nothing_around_the_data_is_read(
-    kind, channels, geometry, isa, random_values, dtype_of, monkeypatch
-) -> None:
+@pytest.mark.parametrize(
+    ("row", "isa"),
+    in_turn(LAYERS, ISAS, 1),
+    ids=lambda v: v if isinstance(v, str) else "-".join(map(str, v)),
+)
+def test_nothing_around_the_data_is_read(row, isa, random_values, dtype_of, monkeypatch) -> None:
     """NaN surround the data; a NaN in one channel affects the same outputs as in the loops."""
+    geometry, channels, kind = row
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     kernel, loops = KINDS[kind]
     *_, pads, output = GEOMETRIES[geometry]

@@ -19,11 +19,11 @@ KINDS = {Deconvolution: naive, Convolution: naive_convolution}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("element", ["float32", "float16", "float64"])
 @pytest.mark.parametrize("share", ["one", "some", "all"])
 @pytest.mark.parametrize("seed", range(12))
-def test_patterns(algorithm, kind, element, share, seed):
+def test_patterns(algorithm, kind, share, seed):
     rng = np.random.default_rng(seed)
+    element = ("float32", "float16", "float64")[seed // 3 % 3]
     axes, groups = 1 + seed % 3, (1, 1, 3)[seed % 3]
 
     def vector(low, high):

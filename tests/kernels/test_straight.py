@@ -53,7 +53,9 @@ CASES = [(row, "float32") for row in itertools.product(GEOMETRIES, KINDS)]
 CASES += in_turn(itertools.product(GEOMETRIES, KINDS), [*TYPES, TYPES[0]], 1)
 
 
-@pytest.mark.parametrize(("row", "element"), CASES, ids=lambda v: v if v in TYPES else None)
+@pytest.mark.parametrize(
+    ("row", "element"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v)
+)
 def test_against_loops(row, element, random_values, dtype_of, monkeypatch) -> None:
     """The data include NaN; threads vary, and so do scratchpads that hold only a few channels."""
     geometry, kind = row

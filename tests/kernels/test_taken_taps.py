@@ -57,7 +57,9 @@ CASES = [(row, "float32") for row in itertools.product(GEOMETRIES, KINDS)]
 CASES += in_turn(itertools.product(GEOMETRIES, KINDS), TYPES, 2)
 
 
-@pytest.mark.parametrize(("row", "element"), CASES, ids=lambda v: v if v in TYPES else None)
+@pytest.mark.parametrize(
+    ("row", "element"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v)
+)
 def test_against_loops(row, element, dtype_of, random_values, monkeypatch) -> None:
     (geometry, kind), dtype = row, dtype_of(element)
     kernel, loops = KINDS[kind]

@@ -21,7 +21,7 @@ from deconv_ir.ops.examples import Example, parse_example
 
 Arrays = dict[str, np.ndarray]
 
-BOXES = 16
+BOXES = 10
 """Largest number of boxes of an output that are tried."""
 
 

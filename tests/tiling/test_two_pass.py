@@ -82,8 +82,11 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("kind", LAYERS)
-@pytest.mark.parametrize("offset", [0, 100])
+@pytest.mark.parametrize(
+    ("kind", "offset"),
+    # The mean may be far from zero: a variance is sums of squares around it.
+    [*((kind, 0) for kind in LAYERS), *((k, 100) for k in ("groups", "instance", "outside", "l2"))],
+)
 def test_two_passes_give_the_result_to_rounding(kind: str, offset: int) -> None:
     ir = IR()
     x = convolution(ir, ir.parameter("x", "2,3,13,11"))

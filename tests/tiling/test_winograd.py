@@ -76,9 +76,9 @@ def test_layers_behind_one_another(kind: str, kernel: int, stride: int, dilation
     data = numbers.standard_normal(shape).astype(np.float32)
     # Windows with elements as large as these are summed directly.
     uneven = np.where(numbers.random(shape) < 0.02, 1e4 * data, data)
-    for given in (data, uneven):
+    for given, tiles in ((data, ((11, 9), (1, 13))), (uneven, ((5, 4),))):
         expected = whole(model, {"x": given})
-        for tile in ((5, 4), (11, 9), (1, 13)):
+        for tile in tiles:
             assert is_exact(in_tiles(model, {"x": given}, tile), expected), tile
 
 
@@ -100,7 +100,7 @@ def upsampling(extents: Sequence[int], strides: Sequence[int], pad: int = 0) -> 
 @pytest.mark.parametrize("strides", [(2, 2), (3, 2), (2, 2, 2)], ids=str)
 def test_windows_of_one_tap_stand_alone(strides: tuple[int, ...], pad: int) -> None:
     """An output depends on one position of the data; neighbouring positions are not read."""
-    extents = (6, 7, 5)[: len(strides)]
+    extents = (4, 5, 4)[: len(strides)]
     model = upsampling(extents, strides, pad)
     run = model.tiled()
     (decisive,) = winograd_runs(run)
@@ -111,14 +111,13 @@ def test_windows_of_one_tap_stand_alone(strides: tuple[int, ...], pad: int) -> N
     numbers = np.random.default_rng(1)
     data = numbers.standard_normal((1, 9, *extents)).astype(np.float32)
     uneven = np.where(numbers.random(data.shape) < 0.05, 1e4 * data, data)
-    for given in (data, uneven):
+    for given, tile in ((data, (5, 4, 3)), (uneven, (1, 1, 1))):
         expected = whole(model, {"x": given})
-        for tile in ([1] * len(strides), [5, 4, 3][: len(strides)]):
-            assert is_exact(in_tiles(model, {"x": given}, tile), expected), tile
+        assert is_exact(in_tiles(model, {"x": given}, tile[: len(strides)]), expected), tile
 
 
 @pytest.mark.usefixtures("everywhere")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_random_networks(seed: int) -> None:
     network = Network(seed)
     model, x = network.model(accuracy="fast"), network.input()
