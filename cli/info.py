@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.shapes import format_shape
 
-from .common import EXIT_OK, print_json, warn
+from .common import EXIT_OK, counted, print_json, warn
 from .models import model_name
 from .shapes import input_shapes
 
@@ -39,6 +40,8 @@ def print_info(model: Model, request: Request) -> int:
             "inputs": [_described(*port) for port in inputs],
             "outputs": [_described(*port) for port in outputs],
         }
+        if request.verbose:
+            document["layers"] = _layers(model, shapes)
         print_json(document)
         return EXIT_OK
     from .tables import print_table
@@ -49,8 +52,36 @@ def print_info(model: Model, request: Request) -> int:
         for name, element_type, shape in ports
     ]
     print_table(table, ["", "name", "type", "shape"], ("left", "left", "left", "left"))
-    click.echo(f"\n{model.graph.name}: {len(model.graph.layers)} layers")
+    click.echo(f"\n{model.graph.name}: {counted(model.graph.layers, 'layer')}")
+    if request.verbose:
+        rows = [
+            [row["id"], row["name"], row["type"], ", ".join(row["outputs"])]
+            for row in _layers(model, shapes)
+        ]
+        print_table(rows, ["id", "layer", "type", "outputs"], ("right", "left", "left", "left"))
     return EXIT_OK
+
+
+def _layers(model: Model, shapes: Mapping[str, Shape]) -> list[dict[str, Any]]:
+    """Describe the layers, in the order of the file, with the inferred outputs."""
+    from deconv_ir.ir.infer import infer
+    from deconv_ir.ir.operation import TensorInfo
+
+    inputs = [i for i, layer in enumerate(model.graph.layers) if layer.type == "Parameter"]
+    given = {
+        index: TensorInfo(shapes[name], port.element_type)
+        for index, (name, port) in zip(inputs, model.inputs.items(), strict=True)
+    }
+    inference = infer(model.graph, model.context, given, collect=True)
+    return [
+        {
+            "id": layer.id,
+            "name": layer.name,
+            "type": layer.type,
+            "outputs": [str(info) for info in outputs],
+        }
+        for layer, outputs in zip(model.graph.layers, inference.outputs, strict=True)
+    ]
 
 
 def _described(name: str, element_type: ElementType | None, shape: Shape) -> dict[str, Any]:

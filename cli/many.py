@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,21 +36,21 @@ from .common import (
     STREAM,
     Mistake,
     as_line,
-    counted,
     note,
-    print_json,
     report_error,
 )
 from .compare import compare_files
 from .guard import guard_run
 from .inputs import gather_inputs, pair, read_array, stands_for_many
 from .manifest import Manifest, Stamp, Stamped, describe_run
+from .many_report import latency_of, report
 from .models import report_findings
 from .patterns import find, pair_references, show
 from .profiles import start_profile, write_trace
 from .request import SEVERAL
 from .resources import limit_threads
 from .shapes import input_shapes
+from .single import repeat
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -126,7 +125,8 @@ def run_many(model: Model, request: Request) -> int:
         finally:
             if manifest is not None:
                 manifest.save()
-    _report(outcomes, request, time.perf_counter() - started)
+    latency = latency_of(runner.seconds, runner.cold, request)
+    report(outcomes, request, time.perf_counter() - started, latency)
     if profile is not None and not request.as_json:
         from .tables import print_profile
 
@@ -196,7 +196,7 @@ def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) ->
 def _output_folder(request: Request, shown: str) -> Path | None:
     """Return the folder of the outputs; None if they are only compared."""
     output = request.output
-    if output is None and request.expect:
+    if request.no_output or (output is None and request.expect):
         if request.resume:
             raise Mistake("--resume requires --output DIR, the folder of the results so far")
         return None
@@ -300,6 +300,8 @@ class _Runner:
         self.profile = profile
         self.manifest = manifest
         self.progress = progress
+        self.seconds: list[float] = []  # of repeated runs
+        self.cold: float | None = None  # of the first run
         self._reported: set[str] = set()
         self._outcomes: dict[int, Outcome] = {}
 
@@ -326,7 +328,10 @@ class _Runner:
         """Run items on a cluster, whose workers read and write the files."""
         from deconv_ir.tiling.remote import compute_file
 
-        self.request.require_none_of(("batch", "expect", "profile"), "does not go to a cluster")
+        self.request.require_none_of(
+            ("batch", "expect", "profile", "repeat", "seconds", "no_output"),
+            "does not go to a cluster",
+        )
         threads = worker_threads(self.request)
         since = time.time_ns() if is_local(self.request) else None  # clocks of others may differ
         options = {"outputs": self.request.wanted, "cast": self.request.cast}
@@ -465,40 +470,11 @@ class _Runner:
         findings = bound.findings
         report_findings([f for f in findings if str(f) not in self._reported], request.strict)
         self._reported |= {str(f) for f in findings}
-        return bound.run(profile=self.profile)
-
-
-_STATUSES = ("done", "differs", "skipped", "failed", "not run")
-"""The order of the summary, which does not depend on the order in which workers end."""
-
-
-def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> None:
-    counts = Counter(outcome.status for outcome in outcomes)
-    if request.as_json:
-        _report_json(outcomes, counts, seconds)
-        return
-    if not request.quiet:
-        parts = ", ".join(f"{counts[status]} {status}" for status in _STATUSES if counts[status])
-        click.echo(f"{counted(outcomes, 'file')}: {parts}  {seconds:.1f} s", err=True)
-        if request.output is not None:
-            click.echo(request.output)
-
-
-def _report_json(outcomes: Sequence[Outcome], counts: Mapping[str, int], seconds: float) -> None:
-    from .summary import comparison_rows
-
-    document = {
-        "files": [
-            {
-                "inputs": {name: str(path) for name, path in outcome.item.files.items()},
-                "outputs": {name: str(path) for name, path in outcome.item.targets.items()},
-                "status": outcome.status,
-                "error": outcome.error,
-                "comparisons": comparison_rows(outcome.comparisons),
-            }
-            for outcome in outcomes
-        ],
-        "counts": dict(counts),
-        "seconds": seconds,
-    }
-    print_json(document)
+        if not request.repeats:
+            return bound.run(profile=self.profile)
+        results, latency, seconds = repeat(
+            lambda counts: bound.run(profile=self.profile if counts else None), request
+        )
+        self.seconds += seconds
+        self.cold = latency.cold if self.cold is None else self.cold
+        return results

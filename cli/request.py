@@ -52,7 +52,7 @@ OPTION_NAMES = {"output_layers": "output-layer"}
 OVERRIDES = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
 """Options that change a oneDNN Graph file."""
 CLUSTER = ("workers", "scheduler", "scheduler_file")
-FOR_ONE_RUN = ("no_output", "save_inputs", "repeat", "explain_plan")
+FOR_ONE_RUN = ("save_inputs", "explain_plan")
 FOR_MANY_RUNS = ("batch", "resume", "fail_fast")
 INFO_HINT = "cannot be combined with --info, which is about the whole model"
 
@@ -167,13 +167,18 @@ class Request(Options):
     fail_fast: bool = flag("With many files: stop at the first bad file.")
     repeat: int | None = option(
         "N",
-        "Run N times; print median, 90th percentile, mean and range of the latency, and the "
-        "throughput.",
+        "Run N times; print the 50th, 90th and 99th percentile, mean and range of the latency, "
+        "and the throughput. With many files: each N times.",
         type=click.IntRange(1),
+    )
+    seconds: float | None = option(
+        "S",
+        "Like --repeat, for S seconds; with both, until one of them is reached.",
+        type=click.FloatRange(0, min_open=True),
     )
     warmup: int | None = option(
         "M",
-        "With --repeat: M warm-up runs that are not counted. Default: 1.",
+        "With --repeat or --seconds: M warm-up runs that are not counted. Default: 1.",
         type=click.IntRange(0),
     )
     threads: int | None = option(None, "Default: all cores.", type=click.IntRange(1))
@@ -250,7 +255,7 @@ class Request(Options):
         )
     )
     as_json: bool = flag("Print the summary as JSON.", "--json")
-    verbose: bool = flag("Print more.", "-v", "--verbose")
+    verbose: bool = flag("Print more; with --info, the layers.", "-v", "--verbose")
     quiet: bool = flag("Print only warnings and errors.", "-q", "--quiet")
 
     @property
@@ -263,6 +268,11 @@ class Request(Options):
     def changes_model(self) -> bool:
         """Whether options change the model of an IR."""
         return bool(self.shapes)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the model is run repeatedly."""
+        return self.repeat is not None or self.seconds is not None
 
     def alternatives(self) -> list[Request]:
         """Return a request for each combination of alternative overrides, separated by commas.
@@ -325,8 +335,8 @@ class Request(Options):
             raise Mistake("--save-xml and --save-onednn cannot be combined")
         if self.two_pass and self.tile is None:
             raise Mistake("--two-pass requires --tile")
-        if self.warmup is not None and self.repeat is None:
-            raise Mistake("--warmup requires --repeat N")
+        if self.warmup is not None and not self.repeats:
+            raise Mistake("--warmup requires --repeat N or --seconds S")
 
     def require_none_of(self, names: Sequence[str], reason: str) -> None:
         """Require that the options of these fields were not given."""

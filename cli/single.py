@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .common import EXIT_DIFFERS, EXIT_OK
@@ -96,16 +97,29 @@ def _run(
     from .resources import hand_back, limit_threads
 
     def run(counts: bool = True) -> dict[str, Array]:
-        return bound.run(profile=profile if counts else None, once=request.repeat is None)
+        return bound.run(profile=profile if counts else None, once=not request.repeats)
 
     with limit_threads(request.threads):
-        if request.repeat is None:
+        if not request.repeats:
             hand_back(bound.plan)
             return run(), None, bound.plan
-        from .timing import repeat_run
+        results, found, _ = repeat(run, request)
+        return results, found, bound.plan
 
-        warmup = 1 if request.warmup is None else request.warmup
-        return *repeat_run(run, warmup, request.repeat), bound.plan
+
+def repeat(
+    run: Callable[[bool], dict[str, Array]], request: Request
+) -> tuple[dict[str, Array], Latency, list[float]]:
+    """Run a model as --repeat, --seconds and --warmup say."""
+    from .timing import end_progress, repeat_run, show_progress
+
+    warmup = 1 if request.warmup is None else request.warmup
+    quiet = request.quiet or request.as_json
+    progress = None if quiet else show_progress(request.repeat, request.seconds)
+    try:
+        return repeat_run(run, warmup, request.repeat, request.seconds, progress=progress)
+    finally:
+        end_progress(progress)
 
 
 def explain(model: Model, request: Request) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,20 +24,29 @@ if TYPE_CHECKING:
 
 
 def profile_rows(profile: Profile, limits: MachineLimits) -> list[dict[str, Any]]:
-    """Sum the times of each layer, in the order of their first runs; compare with the limits."""
+    """Sum the times of each layer, in the order of their first runs; compare with the limits.
+
+    Median and least are those of the sums in each run.
+    """
     total = profile.seconds
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    of_runs: dict[tuple[str, str, str], dict[int, float]] = {}
     for time in profile.layers:
         name = _inner_name(time.within, time.layer)
         names = {"layer": name, "type": time.type, "output": time.output}
         fresh = names | {"runs": 0, "seconds": 0.0, "gflop": None, "gigabytes": 0.0}
-        row = rows.setdefault((name, time.type, time.output), fresh)
+        key = (name, time.type, time.output)
+        row = rows.setdefault(key, fresh)
+        each = of_runs.setdefault(key, {})
+        each[time.run] = each.get(time.run, 0.0) + time.seconds
         row["runs"] += 1
         row["seconds"] += time.seconds
         row["gigabytes"] += (time.bytes or 0) / 1e9
         if time.operations is not None:
             row["gflop"] = (row["gflop"] or 0.0) + time.operations / 1e9
-    for row in rows.values():
+    for key, row in rows.items():
+        row["median_seconds"] = median(of_runs[key].values())
+        row["least_seconds"] = min(of_runs[key].values())
         known = row["gflop"] is not None and row["seconds"] > 0
         row["gflop_per_second"] = row["gflop"] / row["seconds"] if known else None
         timed = row["gigabytes"] > 0 and row["seconds"] > 0
@@ -47,6 +56,13 @@ def profile_rows(profile: Profile, limits: MachineLimits) -> list[dict[str, Any]
             1e9 * (row["gflop"] or 0.0), 1e9 * row["gigabytes"], row["seconds"]
         )
     return list(rows.values())
+
+
+def median(values: Iterable[float]) -> float:
+    """Return the median of one or more numbers."""
+    import numpy as np
+
+    return float(np.median(list(values)))
 
 
 def _inner_name(within: str, layer: str) -> str:
@@ -61,13 +77,19 @@ def print_profile(profile: Profile, threads: int | None) -> None:
     rows = sorted(profile_rows(profile, limits), key=lambda row: -row["seconds"])
     gflop = sum(row["gflop"] or 0.0 for row in rows)
     total = profile.seconds
+    each: dict[int, float] = {}
+    for time in profile.layers:
+        if not time.within:
+            each[time.run] = each.get(time.run, 0.0) + time.seconds
+    several = len(each) > 1
     table = [
         [
             row["layer"],
             row["type"],
             row["output"],
-            f"{row['seconds'] * 1e3:.3f}",
-            _number(row["gflop"]),
+            f"{row['median_seconds'] * 1e3:.3f}",
+            *([f"{row['least_seconds'] * 1e3:.3f}"] if several else []),
+            _number(None if row["gflop"] is None else row["gflop"] / max(1, len(each))),
             _number(row["gflop_per_second"]),
             _number(row["gigabytes_per_second"]),
             "" if row["share_of_limit"] is None else f"{row['share_of_limit']:.0%}",
@@ -76,12 +98,17 @@ def print_profile(profile: Profile, threads: int | None) -> None:
         for row in rows
     ]
     rate = gflop / total if total else None
-    table.append(
-        ["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), "", "", ""]
-    )
-    headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "GB/s", "of limit", "share"]
+    times = [median(each.values()), min(each.values())] if several else [total]
+    summed = [f"{seconds * 1e3:.3f}" for seconds in times]
+    gflop /= max(1, len(each))
+    table.append(["all layers", "", "", *summed, _number(gflop), _number(rate), "", "", ""])
+    ms = ["median ms", "least ms"] if several else ["ms"]
+    headers = ["layer", "type", "output", *ms, "GFLOP", "GFLOP/s", "GB/s", "of limit", "share"]
     omit = ("output", "GB/s", "GFLOP", "of limit", "type", "GFLOP/s")
-    print_table(table, headers, ("left",) * 3 + ("right",) * 6, err=True, omit=omit)
+    aligned = ("left",) * 3 + ("right",) * (len(headers) - 3)
+    print_table(table, headers, aligned, err=True, omit=omit)
+    if several:
+        click.echo(f"median and least time of each layer in {len(each)} runs", err=True)
     click.echo(
         f"limits: {limits.operations / 1e9:.3g} GFLOP/s (a product of matrices), "
         f"{limits.bytes / 1e9:.3g} GB/s (a copy in memory)",

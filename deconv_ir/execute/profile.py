@@ -16,9 +16,9 @@ from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 
-_StepTime = tuple[Plan, Step, str, float, float, int]
+_StepTime = tuple[Plan, Step, str, float, float, int, int]
 """A plan and a step; the layer and body that it is in; begin and end, as `time.perf_counter`
-counts; thread."""
+counts; thread; number of the run."""
 
 
 class LayerTime(NamedTuple):
@@ -38,6 +38,8 @@ class LayerTime(NamedTuple):
         The layer and its body that the layer is in, as ``loop/body``; empty: in none.
     bytes : int or None
         Of its inputs and outputs, each once: what it reads and writes at least; None: not known.
+    run : int
+        Number of the run, among those with the same profile; the first is 0.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class LayerTime(NamedTuple):
     operations: int | None
     within: str = ""
     bytes: int | None = None
+    run: int = 0
 
     @property
     def rate(self) -> float | None:
@@ -82,6 +85,7 @@ class Profile:
         self._rows: list[LayerTime] = []
         self._threads: list[int] = []
         self._origin: float | None = None
+        self._runs = 0
         self._lock = ForkSafeLock()
 
     @property
@@ -92,13 +96,13 @@ class Profile:
             described: dict[int, LayerTime] = {}
             # Plans stay alive until all of their steps are described, so no `id` is used twice.
             times = [self._unread.popleft() for _ in range(len(self._unread))]
-            for plan, step, place, began, ended, thread in times:
+            for plan, step, place, began, ended, thread, run in times:
                 self._threads.append(thread)
                 row = described.get(id(step))
                 if row is None:
                     row = described[id(step)] = _row(plan, step)
                 self._rows.append(
-                    row._replace(start=began - origin, seconds=ended - began, within=place)
+                    row._replace(start=began - origin, seconds=ended - began, within=place, run=run)
                 )
             return list(self._rows)
 
@@ -107,11 +111,13 @@ class Profile:
         """Total time of all layers, in seconds; layers of bodies are included in their layer."""
         return sum(row.seconds for row in self.layers if not row.within)
 
-    def start(self) -> None:
-        """Count the time from now on, unless a run has started before."""
+    def start(self) -> int:
+        """Begin a run and return its number; the first one starts the clock."""
         with self._lock:
             if self._origin is None:
                 self._origin = perf_counter()
+            self._runs += 1
+            return self._runs - 1
 
     def add(self, time: _StepTime) -> None:
         """Add the time of a step; `start` was called before."""
@@ -148,8 +154,7 @@ class Profile:
 
 def record(profile: Profile, plan: Plan) -> Observer:
     """Return the observer to which a run reports its steps."""
-    profile.start()
-    return _Recorder(profile, plan)
+    return _Recorder(profile, plan, profile.start())
 
 
 class _Recorder(NamedTuple):
@@ -157,14 +162,17 @@ class _Recorder(NamedTuple):
 
     profile: Profile
     plan: Plan
+    run: int
     place: str = ""
 
     def __call__(self, step: Step, began: float, ended: float) -> None:
-        self.profile.add((self.plan, step, self.place, began, ended, threading.get_ident()))
+        thread = threading.get_ident()
+        self.profile.add((self.plan, step, self.place, began, ended, thread, self.run))
 
     def within(self, step: Step, body: str, plan: Plan) -> _Recorder:
         name = f"{self.plan.graph.layers[step.layer].name}/{body}"
-        return _Recorder(self.profile, plan, f"{self.place}/{name}" if self.place else name)
+        place = f"{self.place}/{name}" if self.place else name
+        return _Recorder(self.profile, plan, self.run, place)
 
 
 def _row(plan: Plan, step: Step) -> LayerTime:

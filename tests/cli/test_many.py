@@ -52,6 +52,28 @@ def test_each_file_gives_what_it_gives_alone() -> None:
     assert "\x1b" not in done.stderr, "a progress bar is for terminals"
 
 
+def test_repeated_runs_of_many_files() -> None:
+    arguments = ("model.xml", "--input", "frames/*.npy", "--no-output", "--repeat", "5")
+    done = invoke(*arguments, "--profile")
+    assert done.exit_code == 0, done.stderr
+    assert "3 files: 3 done" in done.stderr
+    assert "(15 runs; " in done.stderr
+    assert "in 15 runs" in done.stderr
+    assert tree(".") == sorted(tree("frames") and [f"frames/{name}" for name in tree("frames")])
+    latency = json.loads(invoke(*arguments, "--json").stdout)["latency"]
+    assert (latency["repeat"], latency["warmup"]) == (15, 1)
+    assert json.loads(invoke(*arguments[:4], "--json").stdout)["latency"] is None
+
+
+def test_files_that_agree_are_counted_as_such() -> None:
+    assert invoke("model.xml", "--input", "frames/*.npy", "--output", "refs").exit_code == 0
+    done = invoke("model.xml", "--input", "frames/*.npy", "--expect", "refs/")
+    assert (done.exit_code, "3 files: 3 agree" in done.stderr) == (0, True), done.stderr
+    np.save("refs/f1.npy", np.load("refs/f1.npy") + 1)
+    done = invoke("model.xml", "--input", "frames/*.npy", "--expect", "refs/")
+    assert (done.exit_code, "3 files: 2 agree, 1 differs" in done.stderr) == (1, True), done.stderr
+
+
 def test_folders_below_the_pattern_are_kept() -> None:
     for name in ("a", "b/c"):
         Path("frames", name).mkdir(parents=True)
@@ -339,14 +361,14 @@ def test_references_are_paired_by_name(expect: list[str], batch: tuple[str, ...]
     arguments = ["model.xml", "--input", "frames", "--expect", *expect, "--rtol", "1e-4", *batch]
     done = invoke(*arguments)
     assert done.exit_code == 0, done.stderr
-    assert "3 files: 3 done" in done.stderr
+    assert "3 files: 3 agree" in done.stderr
     assert tree(".") == before  # a comparison does not write outputs
     changed = np.load("refs/f1.npy")
     changed[0, 0, 0, 0] += 1
     np.save("refs/f1.npy", changed)
     done = invoke(*arguments, "--output", "out")
     assert done.exit_code == 1
-    assert "3 files: 2 done, 1 differs" in done.stderr
+    assert "3 files: 2 agree, 1 differs" in done.stderr
     assert "error: frames/f1.npy: y: DIFFERS: largest absolute error 1 at [0,0,0,0]" in done.stderr
     assert tree("out") == ["f0.npy", "f1.npy", "f2.npy"]
     report = json.loads(invoke(*arguments, "--json").stdout)

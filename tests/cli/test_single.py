@@ -13,8 +13,13 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from deconv_cli.tables import profile_rows
 from deconv_cli.timing import latency, repeat_run
 from support import IR, invoke
+
+import deconv_ir
+from deconv_ir import LayerTime, Profile
+from deconv_ir.execute.machine_limits import MachineLimits
 
 MODEL = "model.xml"
 
@@ -235,7 +240,8 @@ def test_shape_in_plans(here: Path) -> None:
             ["--shape", "a=5,3", "--input", "a=a.npy"],
             "a.npy: --shape gives input 'a' the shape [5,3], the array has [2,3]",
         ),
-        (["--warmup", "2"], "--warmup requires --repeat N"),
+        (["--warmup", "2"], "--warmup requires --repeat N or --seconds S"),
+        (["--seconds", "0"], "invalid value for '--seconds'"),
         (["--repeat", "0"], "invalid value for '--repeat'"),
         (["--output", "x.npz"], "--output and --no-output cannot be combined"),
         (["--save-inputs", "x.npy"], "--save-inputs x.npy is one array, there are 2"),
@@ -243,7 +249,6 @@ def test_shape_in_plans(here: Path) -> None:
         (["--info", "--until", "sum"], "--until cannot be combined with --info"),
         (["--info", "--output-layer", "sum"], "--output-layer cannot be combined with --info"),
         (["--resume"], "--resume requires many input files"),
-        (["--input", "a=*.npy", "--repeat", "2"], "requires one file for each input"),
     ],
 )
 def test_options_that_contradict_each_other(here: Path, arguments: list[str], words: str) -> None:
@@ -313,43 +318,66 @@ def test_a_missing_input_is_described(here: Path) -> None:
 
 
 def test_latency_of_known_times() -> None:
-    """Of 1 .. 10 ms: median 5.5, 90th percentile 9.1 (as numpy.percentile), 10 runs in 55 ms."""
+    """Of 1 .. 10 ms: percentiles 5.5, 9.1 and 9.91 (as numpy.percentile), 10 runs in 55 ms."""
     seconds = [n / 1000 for n in (3, 1, 2, 10, 9, 8, 4, 5, 6, 7)]
-    found = latency(seconds, 2)
+    found = latency(seconds, 2, 0.5)
     assert found._asdict() == pytest.approx(
         {
             "warmup": 2,
             "repeat": 10,
-            "median": 5.5e-3,
+            "cold": 0.5,
+            "p50": 5.5e-3,
             "p90": 9.1e-3,
+            "p99": 9.91e-3,
             "mean": 5.5e-3,
             "min": 1e-3,
             "max": 10e-3,
             "throughput": 10 / 0.055,
         }
     )
-    assert found.p90 == pytest.approx(float(np.percentile(seconds, 90)))
+    assert [found.p50, found.p90, found.p99] == pytest.approx(np.percentile(seconds, [50, 90, 99]))
     assert str(found) == (
-        "median 5.500 ms, p90 9.100 ms, mean 5.500 ms, min 1.000 ms, max 10.000 ms, "
-        "throughput 181.8 runs/s (10 runs)"
+        "p50 5.500 ms, p90 9.100 ms, p99 9.910 ms, mean 5.500 ms, min 1.000 ms, max 10.000 ms, "
+        "throughput 181.8 runs/s (10 runs; the first of all took 500.000 ms)"
     )
-    assert latency([0.25], 0).p90 == 0.25
+    assert "(1 run;" in str(latency([0.25], 0, 0.25))
 
 
-def test_runs_that_warm_up_do_not_count() -> None:
-    """Runs take 5, 5, 1, 2, 3 seconds by the clock."""
-    times = iter([0.0, 1.0, 1.0, 3.0, 3.0, 6.0])
-    counted: list[bool] = []
+@pytest.mark.parametrize(
+    ("warmup", "repeat", "at_least", "counts", "cold"),
+    [
+        (2, 3, None, 3, 9.0),
+        (0, 3, None, 3, 9.0),
+        (2, None, 6.0, 3, 9.0),  # 1 + 2 + 3 seconds
+        (2, None, 5.5, 3, 9.0),
+        (2, 2, 6.0, 2, 9.0),
+        (2, 9, 6.0, 3, 9.0),
+        (0, None, 0.1, 1, 9.0),
+        (1, None, 8.0, 1, 9.0),
+    ],
+)
+def test_repeated_runs(
+    warmup: int, repeat: int | None, at_least: float | None, counts: int, cold: float
+) -> None:
+    """By the clock, the first run takes 9 seconds, a second one 8, and the rest 1, 2, 3, ..."""
+    durations = [9.0, 8.0, 1.0, 2.0, 3.0, 4.0] if warmup != 0 else [9.0, 1.0, 2.0, 3.0, 4.0]
+    times = iter([0.0] + [t for d in durations for t in (d, 0.0)])
+    done: list[bool] = []
+    told: list[tuple[int, float]] = []
 
-    def run(counts: bool) -> int:
-        counted.append(counts)
-        return len(counted)
+    def run(counted: bool) -> int:
+        done.append(counted)
+        return len(done)
 
-    results, found = repeat_run(run, 2, 3, lambda: next(times))
-    assert counted == [False, False, True, True, True]
-    assert results == 5
-    assert (found.warmup, found.repeat, found.min, found.max) == (2, 3, 1.0, 3.0)
-    assert found.median == 2.0
+    results, found, seconds = repeat_run(
+        run, warmup, repeat, at_least, lambda: next(times), lambda *how: told.append(how)
+    )
+    assert done == [False] * warmup + [True] * counts
+    assert results == warmup + counts
+    assert seconds == durations[warmup : warmup + counts]
+    assert (found.warmup, found.repeat, found.cold) == (warmup, counts, cold)
+    assert [number for number, _ in told] == list(range(1, counts))
+    assert [spent for _, spent in told] == [sum(seconds[:k]) for k in range(1, counts)]
 
 
 def test_repeat(here: Path) -> None:
@@ -357,16 +385,50 @@ def test_repeat(here: Path) -> None:
     done = invoke(*arguments, "--repeat", "7", "--warmup", "3", "--no-output", "--profile")
     assert done.exit_code == 0, done.stderr
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("runs"))
-    for word in ("median", "p90", "throughput", "(7 runs)"):
+    for word in ("p50", "p90", "p99", "throughput", "(7 runs; the first of all took"):
         assert word in line
+    # Of several runs, the profile has the median and the least time of each layer, and says so.
+    assert "median ms" in done.stderr
+    assert "least ms" in done.stderr
+    assert "median and least time of each layer in 7 runs" in done.stderr
     done = invoke(*arguments, "--repeat", "7", "--json", "--profile", "--output", "out.npz")
     report = json.loads(done.stdout)
     assert (report["latency"]["repeat"], report["latency"]["warmup"]) == (7, 1)
     # The warm-up is not in the profile either.
     assert [row["runs"] for row in report["profile"]] == [7, 7]
+    for row in report["profile"]:
+        assert 0 < row["least_seconds"] <= row["median_seconds"] <= row["seconds"]
     once = invoke(*arguments, "--expect", "out.npz", "--rtol", "0", "--atol", "0", "--json")
     assert once.exit_code == 0
     assert json.loads(once.stdout)["latency"] is None
+    once = invoke(*arguments, "--no-output", "--profile")
+    assert "median" not in once.stderr
+    seconds = invoke(*arguments, "--seconds", "0.001", "--no-output", "--json")
+    assert json.loads(seconds.stdout)["latency"]["repeat"] >= 1
+
+
+def test_times_of_layers_in_several_runs() -> None:
+    """Two parts of a layer in each of three runs: sums 3, 4 and 8 seconds."""
+    profile = Profile()
+    times = [(0, 1.0), (0, 2.0), (1, 1.0), (1, 3.0), (2, 4.0), (2, 4.0)]
+    profile._rows = [
+        LayerTime("a", "ReLU", "f32[1]", 0.0, seconds, 10, run=run) for run, seconds in times
+    ]
+    (row,) = profile_rows(profile, MachineLimits(1e9, 1e9))
+    assert (row["median_seconds"], row["least_seconds"], row["seconds"]) == (4.0, 3.0, 15.0)
+    assert row["runs"] == 6
+
+
+def test_layers_are_listed(here: Path) -> None:
+    done = invoke(MODEL, "--info", "-v")
+    assert done.exit_code == 0, done.stderr
+    model = deconv_ir.load(MODEL, warn=False)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    for layer in model.graph.layers:
+        assert any(line[:3] == [str(layer.id), layer.name, layer.type] for line in lines)
+    report = json.loads(invoke(MODEL, "--info", "-v", "--json", "--shape", "a=2,3").stdout)
+    (found,) = (row for row in report["layers"] if row["name"] == "a")
+    assert found["outputs"] == ["f32[2,3]"]
 
 
 def test_arrays_are_not_written_to_a_terminal(here: Path) -> None:
