@@ -7,9 +7,13 @@ value, the operation must have the attributes that it has without.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
 import re
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -97,11 +101,10 @@ def changes(text: str) -> Iterator[Change]:
 
 
 SERVER = """
-import json, signal, sys
+import json, sys
 import numpy, openvino
 core = openvino.Core()
 for line in sys.stdin:
-    signal.alarm(4)  # some files are read for ever
     text, weights, layer = json.loads(line)
     data = openvino.Tensor(numpy.frombuffer(bytes.fromhex(weights) or bytes(1), numpy.uint8))
     try:
@@ -114,26 +117,58 @@ for line in sys.stdin:
 """
 
 
-def ask(changes: Sequence[tuple[Change, bytes]]) -> list[str | None]:
-    """Return the attributes that OpenVINO reads, None where it refuses.
+class Server:
+    """OpenVINO's reader in a process of its own: some files end it, and some are read for ever."""
 
-    It runs in a process of its own, since some files end it.
-    """
-    lines = [json.dumps([c.text, weights.hex(), c.layer]) + "\n" for c, weights in changes]
-    answers: list[str | None] = []
-    while len(answers) < len(lines):
-        done = subprocess.run(
-            [sys.executable, "-c", SERVER],
-            input="".join(lines[len(answers) :]),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        answers += [json.loads(line) for line in done.stdout.splitlines()]
-        if len(answers) < len(lines):
-            assert done.returncode < 0, done.stderr  # killed by a signal
-            answers.append(None)
-    return answers
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[str] | None = None
+
+    def answer(self, line: str) -> str | None:
+        """Return the attributes of a layer, None where OpenVINO refuses the file."""
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", SERVER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(line)
+            self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], 20)
+        printed = self.process.stdout.readline() if ready else ""
+        if printed:
+            found: str | None = json.loads(printed)
+            return found
+        self.end()
+        return None
+
+    def end(self) -> None:
+        """End the process and whatever it has started."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            for stream in (self.process.stdin, self.process.stdout):
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()  # type: ignore[union-attr]
+            self.process = None
+
+
+def ask(changes: Sequence[tuple[Change, bytes]]) -> list[str | None]:
+    """Return the attributes that OpenVINO reads, None where it refuses."""
+    server = Server()
+    try:
+        return [
+            server.answer(json.dumps([c.text, weights.hex(), c.layer]) + "\n")
+            for c, weights in changes
+        ]
+    finally:
+        server.end()
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
