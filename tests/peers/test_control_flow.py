@@ -27,7 +27,7 @@ def check(model: Any, runs: Sequence[Sequence[np.ndarray]], folder: Path, kind: 
     path = folder / "model.xml"
     ov.save_model(model, path, compress_to_fp16=False)
     ours, state = deconv_ir.load(path), deconv_ir.State()
-    assert not ours.findings
+    assert not [f for f in ours.findings if f.rule != "profiles-differ"]
     errors = [f for f in deconv_ir.lint(path) if f.severity is deconv_ir.Severity.ERROR]
     assert not errors
     request = core.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
