@@ -8,7 +8,6 @@ import pytest
 
 from .faults import add_met, met, summary
 
-
 # Each comparison states its semantics, and its tolerance covers the rounding of f16.
 REPORTED = "ignore:.*(to f16, the OpenVINO runtime|the oneDNN library).*"
 
