@@ -34,10 +34,10 @@ def test_noise(target: str) -> None:
 
 def test_a_slice_of_the_mutated_irs() -> None:
     """The test runs in its own process: modules loaded by other tests would count as memory."""
-    command = [sys.executable, "-P", str(MUTATE), "--count", "400"]
+    command = [sys.executable, "-P", str(MUTATE), "--count", "200"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "tried 400, failures 0" in done.stdout
+    assert "tried 200, failures 0" in done.stdout
     ran = re.search(r"^ *(\d+) ran$", done.stdout, re.MULTILINE)
     assert ran is not None
-    assert int(ran[1]) > 20, "mutations must not keep everything from running"
+    assert int(ran[1]) > 10, "mutations must not keep everything from running"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from support import in_turn
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.kernels import (
@@ -119,13 +120,16 @@ def read_only(array: Array) -> Array:
 LAYOUTS = [unaligned, reversed_strides, with_gaps, transposed, of_odd_strides, read_only]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("argument", ["data", "filter", "bias"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
-@pytest.mark.parametrize("kind", ALGORITHMS)
-def test_arrays_of_any_layout(
-    kind: Any, dtype: str, argument: str, layout: Callable[[Array], Array]
-) -> None:
+@pytest.mark.parametrize(
+    ("row", "dtype"),
+    in_turn(
+        itertools.product(ALGORITHMS, ("data", "filter", "bias"), LAYOUTS),
+        ["float32", "float64", "float16", "int8", "int64"],
+        2,
+    ),
+)
+def test_arrays_of_any_layout(row: tuple[Any, str, Callable[[Array], Array]], dtype: str) -> None:
+    kind, argument, layout = row
     case = KernelCase(kind, "auto", dtype)
     changed = layout(getattr(case, argument))
     np.testing.assert_array_equal(case.run(**{argument: changed}), case.expected)

@@ -200,10 +200,10 @@ def test_an_lzma_entry_that_asks_for_gigabytes(tmp_path: Path) -> None:
 
 def test_a_slice_of_the_hostile_headers() -> None:
     """The test runs in its own process, which has a memory limit."""
-    command = [sys.executable, "-P", str(HEADERS), "--count", "3000", "--first", "12000"]
+    command = [sys.executable, "-P", str(HEADERS), "--count", "1200", "--first", "12000"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "tried 3000, failures 0" in done.stdout
+    assert "tried 1200, failures 0" in done.stdout
     read = re.search(r"^ *(\d+) read$", done.stdout, re.MULTILINE)
     assert read is not None
-    assert int(read[1]) > 300, "what is wrong with them must not keep all of them from being read"
+    assert int(read[1]) > 120, "what is wrong with them must not keep all of them from being read"

@@ -14,7 +14,7 @@ ALGORITHMS = [*(["direct", "winograd"] if compiled_module() else []), "im2col"]
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("axes", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_problems(draw_case, random_values, dtype, algorithm, axes, seed):
     case = draw_case(500 * axes + seed, dtype, axes)
     rng = np.random.default_rng(seed)
