@@ -42,16 +42,27 @@ _OPTIONS = {
     'cast="wrap" converts it all the same': "--cast=wrap converts it all the same",
     "end names others": "--to TENSOR names others",
     "modest=False runs it anyway": "--shape, which states the shapes of inputs, runs it anyway",
-    "memory_limit sets another limit": "--memory-limit SIZE sets another limit",
+    "memory_limit sets another limit": "--memory-limit SIZE sets another limit, --tile auto "
+    "computes from file to file within it",
     "overrides=Overrides(in_shapes=...) reads it with other shapes": "--in-shapes ID:SHAPE reads "
     "it with other shapes",
     "run(outputs=...) runs what does not need them": "--until or --output-layer runs what does "
     "not need them",
     "semantics='spec' or 'onednn' chooses": "--semantics spec|onednn chooses",
     "semantics='spec' or 'openvino' chooses": "--semantics spec|openvino chooses",
+    "statistics of the whole in a first pass allow it": "--two-pass allows it",
     "weights names another file": "--weights FILE names another file",
 }
 """A hint of the library -> the equivalent option of a command."""
+
+
+_BENCHMARK_APP = {
+    "-m": "the model needs no option: did you mean MODEL?",
+    "-i": "did you mean --input?",
+    "-d": "models run on the CPU: leave it out",
+    "-n": "did you mean --repeat?",
+}
+"""Options of OpenVINO's benchmark_app -> what they are here."""
 
 
 class Terminated(BaseException):
@@ -189,7 +200,9 @@ def _usage_message(error: click.ClickException) -> str:
     """Return a click error in the form of all messages."""
     if isinstance(error, click.NoSuchOption):
         message = f"no such option: {error.option_name}"
-        if error.possibilities:
+        if error.option_name in _BENCHMARK_APP:
+            message += f" ({_BENCHMARK_APP[error.option_name]})"
+        elif error.possibilities:
             message += f" (did you mean {error.possibilities[0]}?)"
     else:
         message = " ".join(error.format_message().split()).rstrip(".")

@@ -14,7 +14,7 @@ from .common import STREAM, Mistake, standard_input
 from .models import model_name
 from .request import SEVERAL
 from .shapes import OPTION as SHAPE_OPTION
-from .shapes import describe_port, drawn_shape
+from .shapes import describe_port, drawn_shapes
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -61,22 +61,27 @@ def gather_inputs(
             f"{model_name(model)}: no array for input {listed} "
             "(use --input NAME=FILE.npy, or --random-inputs SEED)"
         )
-    drawn = {name: drawn_shape(name, shapes[name]) for name in missing}
+    arrays = {
+        name: _read_input(paths[name], name, model.inputs[name], shapes[name])
+        for name in names
+        if name in paths
+    }
+    known = {
+        name: arrays[name].shape if name in arrays else shape for name, shape in shapes.items()
+    }
+    drawn = drawn_shapes(model, known, missing)
     if drawn:
         model.require_memory(drawn)
         if modest:
             from deconv_ir.execute.effort import require_modest_inputs
 
             require_modest_inputs(list(drawn.values()), file=model.graph.file)
-    arrays: dict[str, Array] = {}
     for index, (name, port) in enumerate(model.inputs.items()):
-        if name in paths:
-            arrays[name] = _read_input(paths[name], name, port, shapes[name])
-        elif name in drawn:
+        if name in drawn:
             from deconv_ir.arrays.fitting import random_array
 
             arrays[name] = random_array(drawn[name], port.element_type, seed or 0, index)
-    return arrays
+    return {name: arrays[name] for name in model.inputs if name in arrays}
 
 
 def _read_input(path: str, name: str, port: Port, shape: Shape) -> Array:

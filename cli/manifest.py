@@ -32,7 +32,17 @@ _PAUSE = 1.0
 
 CHANGE_NO_RESULT = frozenset(
     {"model", "weights", "inputs", "output", "expect", "rtol", "atol", "force", "resume"}
-    | {"no_output", "save_inputs", "repeat", "warmup", "shapes", "random_inputs", "info"}
+    | {
+        "no_output",
+        "dump",
+        "dump_all",
+        "save_inputs",
+        "repeat",
+        "warmup",
+        "shapes",
+        "random_inputs",
+        "info",
+    }
     | {"fail_fast", "threads", "memory_limit", "tile", "limits", "explain_plan", "profile"}
     | {"as_json", "save_xml", "save_onednn", "workers", "scheduler", "scheduler_file"}
     | {"verbose", "quiet", "strict"}

@@ -46,13 +46,13 @@ ARRAY_SUFFIXES = (".npy", ".npz")
 SEVERAL = "\0"
 """Joins the paths of one option, as in ``--input a.npy b.npy``; arguments cannot contain it."""
 
-OPTION_NAMES = {"output_layers": "output-layer"}
+OPTION_NAMES = {"output_layers": "output-layer", "dump_all": "all"}
 """Fields whose option has another name."""
 
 OVERRIDES = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
 """Options that change a oneDNN Graph file."""
 CLUSTER = ("workers", "scheduler", "scheduler_file")
-FOR_ONE_RUN = ("save_inputs", "explain_plan")
+FOR_ONE_RUN = ("dump", "save_inputs", "explain_plan")
 FOR_MANY_RUNS = ("batch", "resume", "fail_fast")
 INFO_HINT = "cannot be combined with --info, which is about the whole model"
 
@@ -97,6 +97,12 @@ class Request(Options):
         "Where outputs go: a .npy file, a .npz file for all of them, a directory, or '-' for "
         "standard output. Default: one .npy per output, in this directory (none with --expect).",
     )
+    dump: str | None = option(
+        "DIR",
+        "Also write every inner tensor to DIR, with a manifest of names; deconv-diff --against DIR "
+        "reads it. Layers run one by one, without fusion.",
+    )
+    dump_all: bool = flag("With --dump: constants too.", "--all")
     no_output: bool = flag("Write no outputs, only print the summary.")
     weights: str | None = option(
         "FILE.bin",
@@ -335,6 +341,8 @@ class Request(Options):
             raise Mistake("--save-xml and --save-onednn cannot be combined")
         if self.two_pass and self.tile is None:
             raise Mistake("--two-pass requires --tile")
+        if self.dump_all and self.dump is None:
+            raise Mistake("--all requires --dump DIR")
         if self.warmup is not None and not self.repeats:
             raise Mistake("--warmup requires --repeat N or --seconds S")
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.ir.geometry import bounds
-from deconv_ir.ir.shapes import compatible, format_shape, intersect, parse_shape
+from deconv_ir.ir.shapes import compatible, format_shape, intersect, is_static, parse_shape
 
 from .common import Mistake, warn
 
 if TYPE_CHECKING:
     from deconv_ir import Model
+    from deconv_ir.ir.geometry import Dim
     from deconv_ir.ir.graph import Port
     from deconv_ir.ir.shapes import Shape
 
@@ -70,20 +71,37 @@ def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
     return shapes
 
 
-def drawn_shape(name: str, shape: Shape) -> tuple[int, ...]:
-    """Return the shape of a random array, with a warning about unknown dims that were chosen."""
-    if shape is None:
-        raise Mistake(
-            f"input {name!r} has a dynamic rank: --random-inputs needs a shape "
-            f"(use {OPTION} {name}=1,3,64,64)"
-        )
-    drawn = tuple(dim if isinstance(dim, int) else max(1, bounds(dim)[0]) for dim in shape)
-    if drawn != shape:
-        warn(
-            f"input {name!r} {format_shape(shape)}: a random array of {format_shape(drawn)} "
-            f"(use {OPTION} {name}=... to choose)"
-        )
-    return drawn
+def drawn_shapes(
+    model: Model, shapes: Mapping[str, Shape], drawn: Sequence[str]
+) -> dict[str, tuple[int, ...]]:
+    """Return shapes of random arrays for some inputs, with a warning about dims that were chosen.
+
+    `shapes` are those of all inputs.  Dynamic dims get sizes that fit all layers, if any are found.
+    """
+    known: dict[str, tuple[Dim, ...]] = {}
+    for name, shape in shapes.items():
+        if shape is None and name in drawn:
+            raise Mistake(
+                f"input {name!r} has a dynamic rank: --random-inputs needs a shape "
+                f"(use {OPTION} {name}=1,3,64,64)"
+            )
+        if shape is not None:
+            known[name] = shape
+    dynamic = [name for name in drawn if not is_static(known[name])]
+    fitting = model.fitting_shapes(known) if dynamic else None
+    found = {}
+    for name in drawn:
+        shape = known[name]
+        least = tuple(d if isinstance(d, int) else max(1, bounds(d)[0]) for d in shape)
+        found[name] = least if fitting is None else fitting[name]
+        if name in dynamic:
+            fits = "" if fitting is None else ", which fits all layers"
+            warn(
+                f"input {name!r} {format_shape(shape)}: a random array of "
+                f"{format_shape(found[name])}{fits} "
+                f"(use {OPTION} {name}=... to choose)"
+            )
+    return found
 
 
 def describe_port(port: Port, shape: Shape) -> str:

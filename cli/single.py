@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .common import EXIT_DIFFERS, EXIT_OK
+from .dump import Dump
 from .guard import guard_run
 from .inputs import gather_inputs, pair, read_array
 from .models import report_findings
 from .profiles import start_profile, write_trace
 from .request import FOR_MANY_RUNS
-from .shapes import drawn_shape, input_shapes
+from .shapes import drawn_shapes, input_shapes
 from .targets import Targets, output_targets, write_arrays
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
         saved = output_targets(
             "--save-inputs", list(arrays), request.save_inputs, request.force, guard
         )
+    dumped = Dump(model, request, guard) if request.dump is not None else None
     if request.profile:
         guard.allow("--profile", request.profile)
     profile = start_profile(request)
@@ -72,6 +74,8 @@ def run_once(model: Model, request: Request, started: float) -> int:
 
         laid_out = physical(model, results)
     write_arrays(laid_out, targets)
+    if dumped is not None:
+        dumped.write(arrays, request)
     summary = Summary(
         model,
         arrays,
@@ -132,12 +136,10 @@ def explain(model: Model, request: Request) -> int:
         arrays = gather_inputs(model, request.inputs, None, shapes)
         bound = model.bind(arrays, outputs=request.wanted, cast=request.cast)
     else:
-        for name, shape in shapes.items():
-            if name in given:
-                shapes[name] = read_array(given[name], name).shape
-            elif request.random_inputs is not None:
-                shapes[name] = drawn_shape(name, shape)
+        shapes |= {name: read_array(path, name).shape for name, path in given.items()}
+        if request.random_inputs is not None:
+            shapes |= drawn_shapes(model, shapes, [name for name in shapes if name not in given])
         bound = model.bind(shapes=shapes, outputs=request.wanted)
     report_findings(bound.findings, request.strict)
-    print_plan(bound.plan, as_json=request.as_json)
+    print_plan(bound.plan, as_json=request.as_json, limit=request.memory_limit)
     return EXIT_OK

@@ -120,11 +120,11 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
-def print_plan(plan: Plan, *, as_json: bool) -> None:
-    """Print the steps of a plan and its memory on standard output."""
+def print_plan(plan: Plan, *, as_json: bool, limit: int | None = None) -> None:
+    """Print the steps of a plan, its memory, and whether that is within a limit, in bytes."""
     rows = as_rows(plan)
     if as_json:
-        _print_plan_json(rows, plan)
+        _print_plan_json(rows, plan, limit)
         return
     table = [
         [
@@ -150,6 +150,14 @@ def print_plan(plan: Plan, *, as_json: bool) -> None:
         f"{least}{format_bytes(plan.tensor_bytes)}, scratch {format_bytes(plan.scratch_bytes)}, "
         f"peak {least}{format_bytes(plan.peak_bytes)}"
     )
+    if limit is not None:
+        click.echo(f"{_fitting(plan, limit)} the memory limit of {format_bytes(limit)}")
+
+
+def _fitting(plan: Plan, limit: int) -> str:
+    if plan.peak_bytes > limit:
+        return "does not fit within"
+    return "fits within" if plan.known else "may fit within"
 
 
 def _memory(row: PlanRow) -> str:
@@ -167,7 +175,7 @@ def _memory(row: PlanRow) -> str:
     return "; ".join(parts)
 
 
-def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
+def _print_plan_json(rows: Sequence[PlanRow], plan: Plan, limit: int | None) -> None:
     document = {
         "steps": [
             row._asdict()
@@ -183,6 +191,8 @@ def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
             "peak": plan.peak_bytes,
             "scratch": plan.scratch_bytes,
             "known": plan.known,
+            "limit": limit,
+            "fits": None if limit is None else plan.peak_bytes <= limit,
         },
     }
     print_json(document)

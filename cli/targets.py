@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from .guard import Guard
 
 
+OTHER_KINDS = frozenset(
+    {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".csv", ".tsv", ".txt"}
+    | {".json", ".xml", ".bin", ".pt", ".pth", ".onnx", ".h5", ".mat", ".zarr", ".html", ".pdf"}
+)
+"""Suffixes of files that are not arrays in the form of NumPy."""
+
+
 class Targets(NamedTuple):
     """The destinations of arrays by their names.
 
@@ -57,6 +64,11 @@ def output_targets(
         guard.allow(option, None)
         return Targets({names[0]: None})
     folder = Path(where)
+    if folder.suffix.lower() in OTHER_KINDS and not folder.is_dir() and not where.endswith("/"):
+        raise Mistake(
+            f"{option} {where}: arrays are written as .npy, or together as .npz, not as "
+            f"{folder.suffix} (name a .npy file)"
+        )
     entries: Sequence[TensorFile] = ()
     targets: dict[str, Path | None]
     if where and not folder.is_dir() and not where.endswith("/"):

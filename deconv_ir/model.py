@@ -231,6 +231,42 @@ class Model(Tileable):
         model.findings += whole + found.findings
         return model
 
+    def fitting_shapes(
+        self, shapes: Mapping[str, Dims] | None = None
+    ) -> dict[str, tuple[int, ...]] | None:
+        """Return static shapes of the inputs that fit every layer.
+
+        Parameters
+        ----------
+        shapes : mapping, optional
+            As in `infer_shapes`: dims that are known.
+
+        Returns
+        -------
+        dict or None
+            Input name -> shape: a batch of 1, other dynamic dims of equal sizes.  None if no
+            such shape is found, or an input has a dynamic rank.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> model = deconv_ir.load("samples/block/block.xml").reshape((-1, 8, -1, -1))
+        >>> model.fitting_shapes()
+        {'x': (1, 8, 64, 64)}
+        """
+        from deconv_ir.ir.fitting_sizes import fitting_sizes
+
+        infos = self._given.infos(shapes)
+        known = {i: info.shape for i, info in infos.items() if info.shape is not None}
+        if len(known) < len(infos):
+            return None
+        found = fitting_sizes(self.graph, self.context, known)
+        if found is None:
+            return None
+        return {
+            name: found[index] for name, index in zip(self.inputs, self._parameters, strict=True)
+        }
+
     def bind(
         self,
         inputs: Inputs | None = None,

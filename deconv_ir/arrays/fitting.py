@@ -53,6 +53,7 @@ def fit(
             f"the array has {format_shape(array.shape)}",
             expected=format_shape(shape),
             actual=format_shape(array.shape),
+            hint=_axes_hint(array.shape, shape),
             rule="input-shape",
         )
     if element_type is not None and element_type.kind == "string":
@@ -83,6 +84,26 @@ def fit(
         hint="cast=True converts it" if castable else None,
         rule="input-type",
     )
+
+
+def _axes_hint(found: tuple[int, ...], wanted: Shape) -> str | None:
+    """Return the hint for an image whose axes look exchanged, or that has no axis of the batch."""
+    if wanted is None:
+        return None
+    rank = len(wanted)
+    if len(found) == rank >= 3:
+        if compatible((found[0], found[-1], *found[1:-1]), wanted):
+            return "the channels look last: np.moveaxis(x, -1, 1) puts them first"
+        if compatible((found[0], *found[2:], found[1]), wanted):
+            return "the channels look first: np.moveaxis(x, 1, -1) puts them last"
+    if len(found) == rank - 1 >= 2 and compatible((1,), wanted[:1]):
+        if compatible(found, wanted[1:]):
+            return "the axis of the batch looks missing: x[None] adds it"
+        if compatible((found[-1], *found[:-1]), wanted[1:]):
+            return "this looks like one image, channels last: np.moveaxis(x, -1, 0)[None] fits"
+        if compatible((*found[1:], found[0]), wanted[1:]):
+            return "this looks like one image, channels first: np.moveaxis(x, 0, -1)[None] fits"
+    return None
 
 
 def _texts(array: Array, name: str) -> Array:

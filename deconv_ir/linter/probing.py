@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.ir.fitting_sizes import has_unknown_channels, total_stride
 from deconv_ir.ir.geometry import Dim, Interval, bounds
 from deconv_ir.ir.graph import GraphLocation, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 DIVISIBLE = 840
 """Sizes are multiples of 1 to 8, which windows and patches often have."""
-MAX_STRIDE = 1 << 12
 MAX_SIZE = 1 << 12
 """Maximum number of sizes that are tried."""
 
@@ -61,7 +61,7 @@ def contradictions(context: LintContext) -> list[Contradiction]:
     dynamic = _dynamic_parameters(context)
     if not dynamic:
         return []
-    base = math.lcm(total_stride(context), DIVISIBLE)
+    base = math.lcm(total_stride(context.graph), DIVISIBLE)
     sizes = (base, 2 * base, 3 * base)
     problems = _problems(_probe(context, dynamic, sizes[0], PATTERNS[0]))
     assert context.inference is not None
@@ -88,23 +88,6 @@ def contradictions(context: LintContext) -> list[Contradiction]:
             for pattern in (PATTERNS + LAST if problem.rule == "input-shape" else PATTERNS)
         )
     ]
-
-
-def total_stride(context: LintContext) -> int:
-    """Return the largest product of strides on a path, reduced by upsampling."""
-    layers, sources = context.graph.layers, context.topology.sources
-    totals = [1] * len(layers)
-    for index in context.topology.order:
-        operation = layers[index].operation
-        before = max((totals[s[0]] for s in sources[index] if s is not None), default=1)
-        step = max(getattr(operation, "strides", None) or (1,))
-        block = getattr(operation, "block_size", 1)
-        step *= block if isinstance(block, int) else 1
-        if hasattr(operation, "output_padding") or layers[index].type == "DepthToSpace":
-            totals[index] = max(1, before // max(1, step))
-        else:
-            totals[index] = min(before * max(1, step), MAX_STRIDE)
-    return max(totals, default=1)
 
 
 def _dynamic_parameters(context: LintContext) -> frozenset[int]:
@@ -136,20 +119,11 @@ def _probe(
                 extent = pattern.last
             least, most = bounds(dim)
             fits = least <= extent and (most is None or extent <= most)
-            if axis == 1 and _has_unknown_channels(info.shape):
+            if axis == 1 and has_unknown_channels(info.shape):
                 fits = False
             dims.append(extent if isinstance(dim, Interval) and fits else dim)
         given[index] = TensorInfo(tuple(dims), info.element_type)
     return infer(context.graph, context.inference_context, given, collect=True)
-
-
-def _has_unknown_channels(shape: Sequence[Dim]) -> bool:
-    """Whether axis 1, if dynamic, is channels, for which only one number fits.
-
-    Axis 1 is a size in ``[N, time, channels]`` and ``[N, height, width, channels]``.
-    """
-    dynamic = [isinstance(dim, Interval) for dim in shape[2:]]
-    return bool(dynamic) and (dynamic[-1] or (len(dynamic) > 1 and not any(dynamic)))
 
 
 def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:

@@ -169,12 +169,14 @@ class TiledRun:
         layer = self._walk.graph.layers[first.layer]
         free = self.tileable_axes
         can = f"{_listed(free)} can be" if free else "no axis can be"
+        passes = self.statistic(first.layer) is not None
         raise UnsupportedError(
             f"sees the whole of {_listed(first.axes)}, so {_listed(wrong)} of the output "
             f"{format_shape(self.shape)} cannot be tiled; {can}",
             file=self.graph.file,
             line=layer.line,
             layer=layer.label,
+            hint="statistics of the whole in a first pass allow it" if passes else None,
             rule="tiling",
         )
 

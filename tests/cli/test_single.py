@@ -197,8 +197,8 @@ def test_dims_that_nobody_gives_are_reported(here: Path) -> None:
     done = invoke(MODEL, "--random-inputs", "0", "--no-output")
     assert done.exit_code == 0
     assert (
-        "warning: input 'a' [?,3]: a random array of [1,3] (use --shape a=... to choose)\n"
-        in done.stderr
+        "warning: input 'a' [?,3]: a random array of [1,3], which fits all layers "
+        "(use --shape a=... to choose)\n" in done.stderr
     )
     assert done.stderr.count("warning") == 1
 

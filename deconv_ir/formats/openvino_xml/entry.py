@@ -64,4 +64,14 @@ def read_document(
 
 def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
     """Return the bytes of a model's file, without the weights file."""
-    return read_input(path, limits.xml_bytes, "the model", IRError)
+    try:
+        return read_input(path, limits.xml_bytes, "the model", IRError)
+    except DeconvError as error:
+        name = os.fspath(path)
+        stem = name if not os.path.splitext(name)[1] else os.path.splitext(name)[0]
+        there = [
+            s for s in (".xml", ".json") if not os.path.exists(name) and os.path.isfile(stem + s)
+        ]
+        if there and error.hint is None:
+            error.hint = f"did you mean {os.path.basename(stem + there[0])}?"
+        raise

@@ -49,7 +49,8 @@ def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> Non
 def past_the_end(context: LintContext) -> Iterator[Report]:
     """A constant ends after the end of the .bin.
 
-    The .bin belongs to another .xml, or is truncated.
+    The .bin belongs to another .xml, or is truncated.  The first such constant is reported, with
+    the number of the others.
 
         <layer id="3">
             <data element_type="f32" shape="1,6,1,1" offset="900" size="24"/>
@@ -58,18 +59,29 @@ def past_the_end(context: LintContext) -> Iterator[Report]:
     if context.weights is None:
         return
     length = len(context.weights)
-    for index, _, const in context.constants():
-        end = const.offset + const.size
+    past = [
+        (index, const)
+        for index, _, const in context.constants()
         # A constant without elements is written with a size of 1.
-        if end > length and needed_bytes(const) != 0:
-            yield Report(
-                f"offset {const.offset} + size {const.size} = {end} is past the end of "
-                f"{context.weights.name}, which has {length} bytes",
-                GraphLocation(layer=index, attribute="offset"),
-                expected=f"<= {length}",
-                actual=end,
-                hint="the .bin does not belong to this .xml, or is cut short",
-            )
+        if const.offset + const.size > length and needed_bytes(const) != 0
+    ]
+    if not past:
+        return
+    index, const = past[0]
+    end = const.offset + const.size
+    more = ""
+    if len(past) > 1:
+        last = max(const.offset + const.size for _, const in past)
+        others = f"{len(past) - 1} more constant" + ("s" if len(past) > 2 else "")
+        more = f"; {others} too, the last ends at {last}"
+    yield Report(
+        f"offset {const.offset} + size {const.size} = {end} is past the end of "
+        f"{context.weights.name}, which has {length} bytes{more}",
+        GraphLocation(layer=index, attribute="offset"),
+        expected=f"<= {length}",
+        actual=end,
+        hint="the .bin does not belong to this .xml, or is cut short",
+    )
 
 
 @rule(
