@@ -1,5 +1,8 @@
 """The bodies of If, Loop and TensorIterator: graphs that a port map connects to a layer.
 
+Declared dims are evidence in a body as they are elsewhere, those of its Parameters too: OpenVINO
+declares a dim that changes from iteration to iteration as unknown.
+
 Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
 """
 
@@ -8,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
-from deconv_ir.ir.infer import declared, infer
+from deconv_ir.ir.infer import declared
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.shapes import Shape, compatible, format_shape
-from deconv_ir.linter.context import Body, LintContext
+from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape, intersect
+from deconv_ir.linter.context import Body, LintContext, infer_with_evidence
 from deconv_ir.linter.report import Report
 
 if TYPE_CHECKING:
@@ -39,21 +43,33 @@ def read_bodies(context: LintContext) -> Iterator[Body]:
     for owner, tag, inner in document.bodies if isinstance(document, Document) else ():
         assert inner.graph is not None, "a body has a graph"
         given = _given(context, owner, tag)
-        inference = infer(inner.graph, context.inference_context, given, collect=True)
-        found = LintContext(inner, context.inference_context, inference, context.weights)
+        errors: list[DeconvError] = []
+        inference, evidence = infer_with_evidence(
+            inner.graph, context.inference_context, given, errors, resume=context.resumes
+        )
+        found = LintContext(
+            inner, context.inference_context, inference, context.weights, errors, evidence
+        )
         found.is_body = True
         found.deep = context.deep
+        found.resumes = context.resumes
         found.bodies = tuple(read_bodies(found))
         yield Body(owner, tag, found)
 
 
 def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
-    """Return the infos of the Parameters of a layer's body."""
+    """Return the infos of the Parameters of a layer's body, within their declared dims."""
     operation = context.graph.layers[owner].operation
     if tag not in operation.body_names:
         return {}
-    given = operation.infer_parameters(context.inputs(owner), context.inference_context)
-    return given[operation.body_names.index(tag)]
+    number = operation.body_names.index(tag)
+    given = operation.infer_parameters(context.inputs(owner), context.inference_context)[number]
+    layers = operation.bodies[number].graph.layers
+    for index, info in given.items():
+        stated = layers[index].outputs[0].shape if layers[index].outputs else None
+        if info.shape != stated and compatible(info.shape, stated):
+            given[index] = info._replace(shape=intersect(info.shape, stated))
+    return given
 
 
 def all_contexts(context: LintContext) -> Iterator[LintContext]:
@@ -96,7 +112,8 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
         if layer.operation.implemented and layer.outputs:
             (said,) = layer.operation.infer((), context.inference_context)
             stated = declared(layer.outputs[0])
-            if not _agree(stated, said):
+            same = declared_form(stated.shape) == declared_form(said.shape)
+            if not _agree(stated, said) or (stated.shape is not None and not same):
                 yield Report(
                     f"the attributes of {layer.name!r} in the {body.tag} say {said}, its port "
                     f"declares {stated}",

@@ -12,7 +12,7 @@ from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology, ancestors
-from deconv_ir.ir.infer import Inference, Outputs
+from deconv_ir.ir.infer import Inference, Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import NamedTuple
@@ -69,6 +69,8 @@ class LintContext:
     is_body : bool
     deep : bool
         Whether rules may read all weights.
+    resumes : bool
+        Whether inference continues with the declared dims around a disputed layer.
     evidence : Evidence
     dead_channels : dict
         Filter and axes of its output channels -> the channels whose elements are all 0; a cache
@@ -80,6 +82,7 @@ class LintContext:
     bodies: tuple[Body, ...] = ()
     is_body: bool = False
     deep: bool = False
+    resumes: bool = True
 
     def __init__(
         self,
@@ -417,6 +420,31 @@ class LintContext:
     def semantics(self) -> Semantics:
         """The semantics in use: those of the documents or of OpenVINO."""
         return self.inference_context.semantics
+
+
+def infer_with_evidence(
+    graph: Graph,
+    context: Context,
+    given: dict[int, TensorInfo],
+    errors: list[DeconvError],
+    *,
+    resume: bool,
+) -> tuple[Inference, Evidence | None]:
+    """Infer shapes; if declared ones contradict them, infer again with the more likely ones."""
+    plain = infer(graph, context, given, collect=True)
+    differ = any(found.rule in ("declared-dims", "declared-type") for found in plain.findings)
+    if not differ or not resume:
+        return plain, None
+    from deconv_ir.linter.evidence import Evidence
+
+    evidence = Evidence(graph)
+    resumed = infer(graph, context, given, collect=True, resume=evidence.resume)
+    if not evidence.disputed and not evidence.mistyped:
+        return plain, evidence
+    evidence.plain = plain
+    known = {error.location for error in resumed.errors}
+    errors += [e for e in evidence.errors_of_sources() if e.location not in known]
+    return resumed, evidence
 
 
 def _is_usual(kind: str, version: str) -> bool:

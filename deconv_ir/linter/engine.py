@@ -16,13 +16,13 @@ from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer
-from deconv_ir.ir.infer import Inference, infer
+from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, is_claimed, load_rule, rule_for
-from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.context import LintContext, infer_with_evidence
 from deconv_ir.linter.options import Options
 from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import Rule
@@ -170,39 +170,18 @@ def open_context(
         view = _open_weights(graph, beside, errors)
         inference_context = Context(options.semantics, view)
         given = _given(graph, options)
-        inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
+        resume = resume and not given and not graph.bare
+        inference, evidence = infer_with_evidence(
+            graph, inference_context, given, errors, resume=resume
+        )
     context = LintContext(document, inference_context, inference, view, errors, evidence)
     context.deep = options.deep
+    context.resumes = resume
     if isinstance(document, Document) and document.bodies:
         from deconv_ir.linter.bodies import read_bodies
 
         context.bodies = tuple(read_bodies(context))
     return context
-
-
-def _infer(
-    graph: Graph,
-    context: Context,
-    given: dict[int, TensorInfo],
-    errors: list[DeconvError],
-    *,
-    resume: bool,
-) -> tuple[Inference, Evidence | None]:
-    """Infer shapes; if declared ones contradict them, infer again with the more likely ones."""
-    plain = infer(graph, context, given, collect=True)
-    differ = any(found.rule in ("declared-dims", "declared-type") for found in plain.findings)
-    if not differ or given or graph.bare or not resume:
-        return plain, None
-    from deconv_ir.linter.evidence import Evidence
-
-    evidence = Evidence(graph)
-    resumed = infer(graph, context, collect=True, resume=evidence.resume)
-    if not evidence.disputed and not evidence.mistyped:
-        return plain, evidence
-    evidence.plain = plain
-    known = {error.location for error in resumed.errors}
-    errors += [e for e in evidence.errors_of_sources() if e.location not in known]
-    return resumed, evidence
 
 
 def _lines(document: Document | OneDNNDocument, findings: Iterable[Finding]) -> dict[int, str]:

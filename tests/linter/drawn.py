@@ -1,8 +1,9 @@
 """Seeded random networks in OpenVINO's layout, which no other test uses, and a trial of --fix.
 
-Each network has blocks of convolutions, pools, resampling, products, reductions and movements,
-whose attributes are drawn too.  Dims are declared as the layers compute them.  One thing is changed
-in a network: after --fix the file must compute what the unchanged one did, or have a finding.
+Networks are static or dynamic, compute in f32 or f16, and half of them have If, Loop or
+TensorIterator, whose bodies may have such a layer again.  Dims are declared as the layers compute
+them.  One thing is changed in a network: after --fix the file must compute what the unchanged one
+did, or have a finding.
 
     python tests/linter/drawn.py --networks 300    # 12,000 mutants; exit 1: a fix was wrong
 """
@@ -16,195 +17,30 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from lxml import etree
 
 ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from support import IR, Out  # noqa: E402
+from support import IR  # noqa: E402
 
 import deconv_ir  # noqa: E402
+from deconv_ir.ir.graph import Graph  # noqa: E402
 from deconv_ir.ir.infer import infer  # noqa: E402
-from deconv_ir.ir.operation import Context  # noqa: E402
+from deconv_ir.ir.operation import Context, TensorInfo  # noqa: E402
 from deconv_ir.ir.shapes import declared_form  # noqa: E402
 from deconv_ir.linter.engine import check_bytes  # noqa: E402
 from deconv_ir.linter.fix import fix_bytes  # noqa: E402
 from deconv_ir.linter.options import choose  # noqa: E402
+from linter.blocks import NUMPY, Drawing  # noqa: E402
 from linter.meaning import computes_the_same, meaning  # noqa: E402
 from linter.mutations import FORMS, MUTATORS, SILENT  # noqa: E402
 
 EACH = 40
 """Mutants of each network."""
-PADS = {"pads_begin": "1, 1", "pads_end": "1, 1"}
-NO_PADS = {"pads_begin": "0, 0", "pads_end": "0, 0"}
-NUMPY = {"auto_broadcast": "numpy"}
-
-
-class Drawing:
-    """A network being drawn: its last tensor of rank 4, and the shape of that."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.arrays = np.random.default_rng(seed)
-        self.ir = IR()
-        self.shape = [1, self.rng.choice([2, 3, 4]), self.rng.choice([6, 7, 8]), 8]
-        self.at = self.ir.parameter("x", ",".join(map(str, self.shape)))
-
-    def const(self, *shape: int) -> Out:
-        return self.ir.const(self.arrays.normal(size=shape).astype(np.float32))
-
-    def ints(self, *values: int) -> Out:
-        return self.ir.const(np.array(values, np.int64))
-
-    def add(self, kind: str, sources: Sequence[Out], version: str = "opset1", **data: Any) -> Out:
-        attributes = {name.replace("__", "-"): str(value) for name, value in data.items()}
-        return self.ir.layer(kind, [self.at, *sources], attributes, version=version)
-
-    def convolution(self) -> None:
-        c, out, k = self.shape[1], self.rng.choice([2, 3, 5]), self.rng.choice([1, 3])
-        pads = PADS if k == 3 else NO_PADS
-        strides = self.rng.choice(["1, 1", "2, 2", "1, 2"])
-        self.at = self.add(
-            "Convolution",
-            [self.const(out, c, k, k)],
-            strides=strides,
-            dilations="1, 1",
-            auto_pad="explicit",
-            **pads,
-        )
-        self.at = self.add("Add", [self.const(1, out, 1, 1)], **NUMPY)
-
-    def deconvolution(self) -> None:
-        c, out = self.shape[1], self.rng.choice([2, 3, 5])
-        k, s = self.rng.choice([(2, 2), (3, 2), (4, 2), (3, 1)])
-        pads = PADS if k > 2 else NO_PADS
-        more = "1, 1" if (k, s) == (3, 2) else "0, 0"
-        self.at = self.add(
-            "ConvolutionBackpropData",
-            [self.const(c, out, k, k)],
-            strides=f"{s}, {s}",
-            dilations="1, 1",
-            auto_pad="explicit",
-            output_padding=more,
-            **pads,
-        )
-
-    def pool(self) -> None:
-        data = {
-            "kernel": "2, 2",
-            "strides": "2, 2",
-            "rounding_type": self.rng.choice(["floor", "ceil"]),
-            "auto_pad": "explicit",
-            **NO_PADS,
-        }
-        if self.rng.random() < 0.5:
-            exclude = self.rng.choice(["true", "false"])
-            data |= {"kernel": "3, 3", **PADS}
-            self.at = self.add("AvgPool", [], **data, **{"exclude-pad": exclude})
-        else:
-            self.at = self.add("MaxPool", [], **data)
-
-    def activation(self) -> None:
-        kind = self.rng.choice(["ReLU", "Sigmoid", "Tanh", "Elu", "Clamp", "HSwish", "PReLU"])
-        if kind == "Elu":
-            self.at = self.add(kind, [], alpha=1.0)
-        elif kind == "Clamp":
-            self.at = self.add(kind, [], min=-1.0, max=1.0)
-        elif kind == "PReLU":
-            self.at = self.add(kind, [self.const(self.shape[1])])
-        else:
-            self.at = self.add(kind, [], "opset4" if kind == "HSwish" else "opset1")
-
-    def normalize(self) -> None:
-        if self.rng.random() < 0.5:
-            axes = self.ints(2, 3)
-            variance = self.rng.choice(["true", "false"])
-            self.at = self.add(
-                "MVN",
-                [axes],
-                "opset6",
-                normalize_variance=variance,
-                eps=1e-5,
-                eps_mode="inside_sqrt",
-            )
-        else:
-            self.at = self.add("SoftMax", [], "opset8", axis=self.rng.choice([1, -1, 2]))
-
-    def excite(self) -> None:
-        c = self.shape[1]
-        whole = self.at
-        self.at = self.add("ReduceMean", [self.ints(2, 3)], keep_dims="true")
-        self.at = self.add(
-            "Convolution",
-            [self.const(c, c, 1, 1)],
-            strides="1, 1",
-            dilations="1, 1",
-            auto_pad="explicit",
-            **NO_PADS,
-        )
-        self.at = self.add("Sigmoid", [])
-        self.at = self.add("Multiply", [whole], **NUMPY)
-
-    def move(self) -> None:
-        chosen = self.rng.randrange(5)
-        n, c, h, w = self.shape
-        if chosen == 0:
-            self.at = self.add("Transpose", [self.ints(0, 1, 3, 2)])
-        elif chosen == 1:
-            self.at = self.add(
-                "Pad",
-                [self.ints(0, 0, 1, 1), self.ints(0, 0, 1, 0)],
-                pad_mode=self.rng.choice(["edge", "reflect", "symmetric"]),
-            )
-        elif chosen == 2:
-            self.at = self.add("Reshape", [self.ints(0, c, -1)], special_zero="true")
-            self.at = self.add("Reshape", [self.ints(n, c, h, w)], special_zero="false")
-        elif chosen == 3:
-            other = self.add("ReLU", [])
-            self.at = self.add("Concat", [other], axis=1)
-        else:
-            self.at = self.add(
-                "StridedSlice",
-                [self.ints(0, 0, 1, 0), self.ints(0, 0, 0, 0), self.ints(1, 1, 1, 1)],
-                begin_mask="1, 1, 0, 1",
-                end_mask="1, 1, 1, 1",
-                new_axis_mask="",
-                shrink_axis_mask="",
-                ellipsis_mask="",
-            )
-
-    def resize(self) -> None:
-        h, w = self.shape[2:]
-        sizes = [self.ints(2 * h, w), self.const(2), self.ints(2, 3)]
-        mode = self.rng.choice(["nearest", "linear_onnx"])
-        self.at = self.add(
-            "Interpolate",
-            sizes,
-            "opset4",
-            mode=mode,
-            shape_calculation_mode="sizes",
-            coordinate_transformation_mode=self.rng.choice(["half_pixel", "asymmetric"]),
-            nearest_mode="floor",
-            antialias="false",
-            pads_begin="0",
-            pads_end="0",
-            cube_coeff=-0.75,
-        )
-
-    def finish(self) -> None:
-        n, c, h, w = self.shape
-        self.at = self.add("Reshape", [self.ints(n, c * h * w)], special_zero="false")
-        transposed = self.rng.random() < 0.5
-        shape = (3, c * h * w) if transposed else (c * h * w, 3)
-        self.at = self.add(
-            "MatMul", [self.const(*shape)], transpose_a="false", transpose_b=str(transposed).lower()
-        )
-        self.ir.result(self.at, "y")
-
-
 BLOCKS = (
     "convolution",
     "deconvolution",
@@ -215,28 +51,210 @@ BLOCKS = (
     "move",
     "resize",
 )
+BODIES = ("branches", "loop", "iterator")
+SAME = ("convolution", "activation", "normalize", "excite", "down_and_up")
+"""Blocks that keep the shape, or can."""
+DEPTH = 2
+"""Greatest depth of bodies within bodies."""
+DYNAMIC = ("{n},{c},?,?", "{n},{c},?,{w}", "?,{c},{h},{w}", "1..4,{c},4..16,?")
+
+
+class Nested(Drawing):
+    """A graph being drawn, with layers that have bodies.
+
+    Attributes
+    ----------
+    depth : int
+        Number of bodies around it.
+    """
+
+    depth = 0
+    refused = ""
+    """The block that this body must not have: OpenVINO reads no TensorIterator within another."""
+
+    def block(self, *names: str) -> None:
+        """Draw one of some blocks."""
+        getattr(self, self.rng.choice(names))()
+        self.measure()
+
+    def measure(self) -> None:
+        """Set the shape to that of the last tensor."""
+        layer, port = self.at
+        text = self.ir.layers[layer]
+        inputs = text[: text.index("<output>")].count("<port ")
+        outputs = infer_all(_graph(self.ir), {}, self.ir.weights)[()]
+        self.shape = [int(str(n)) for n in outputs[layer][port - inputs].shape or ()]
+
+    def inner(self) -> Nested:
+        """Begin the graph of a body."""
+        found = Nested(self.rng, self.ir.body(), self.kind, dynamic=self.dynamic)
+        found.depth = self.depth + 1
+        return found
+
+    def same(self) -> None:
+        """Draw blocks that keep the shape."""
+        for _ in range(self.rng.randrange(1, 3)):
+            bodies = [b for b in BODIES if self.depth < DEPTH and b != self.refused]
+            chosen = self.rng.choice([*SAME, *bodies])
+            if chosen == "convolution":
+                self.convolution(self.shape[1], "1, 1")
+            elif chosen in BODIES:
+                getattr(self, chosen)(keeps=True)
+            else:
+                getattr(self, chosen)()
+
+    def down_and_up(self) -> None:
+        """Halve the extents and double them again, if they are even and known."""
+        c = self.shape[1]
+        if self.dynamic or any(n % 2 for n in self.shape[2:]):
+            self.convolution(c, "1, 1")
+        else:
+            self.convolution(strides="2, 2")
+            self.measure()
+            self.deconvolution(c, doubles=True)
+            self.measure()
+
+    def branches(self, *, keeps: bool = False) -> None:
+        """Draw an If on whether the sum of the elements is positive."""
+        total = self.add("ReduceSum", [self.ints(0, 1, 2, 3)], keep_dims="false")
+        zero = self.ir.const(np.zeros((), np.float16 if self.kind == "f16" else np.float32))
+        condition = self.ir.layer("Greater", [total, zero], NUMPY)
+        out = self.rng.choice([self.shape[1], self.shape[1] if keeps else 3])
+        maps, bodies = "", ""
+        for name in ("then", "else"):
+            inner = self.inner()
+            x = inner.begin("x", self.shape)
+            inner.same()
+            if self.rng.random() < 0.5 or out != self.shape[1]:
+                inner.convolution(out, "1, 1")
+            y = inner.ir.result(inner.at)
+            entries = [("input", 1, x[0], ""), ("output", 2, y[0], "")]
+            maps += _joints(f"{name}_port_map", entries)
+            bodies += f"<{name}_body>\n{inner.ir.sections()}</{name}_body>\n"
+        self.at = self.ir.layer("If", [condition, self.at], version="opset8", bodies=maps + bodies)
+
+    def loop(self, *, keeps: bool = False) -> None:
+        """Draw a Loop whose state keeps its shape; a tensor from outside takes part."""
+        trips = self.ints(self.rng.choice([2, 3]))
+        go = self.ir.raw_const(b"\1", "boolean", ())
+        bias = self.const(1, self.shape[1], 1, 1)
+        inner = self.inner()
+        shared = inner.ir.parameter("bias", f"1,{self.shape[1]},1,1", self.kind)
+        number = inner.ir.parameter("number", "1", "i64")
+        state = inner.begin("state", self.shape)
+        inner.same()
+        inner.at = inner.add("Add", [shared], **NUMPY)
+        other = state
+        if self.rng.random() < 0.5:
+            other = inner.ir.layer("Convert", [number], {"destination_type": self.kind})
+        inner.at = inner.add("Add", [other], **NUMPY)
+        y = inner.ir.result(inner.at)
+        goes_on = inner.ir.result(inner.ir.raw_const(b"\1", "boolean", ()))
+        stacked = not keeps and self.rng.random() < 0.5
+        entries = [
+            ("input", 2, shared[0], ""),
+            ("input", -1, number[0], 'purpose="current_iteration"'),
+            ("input", 3, state[0], ""),
+            ("output", -1, goes_on[0], 'purpose="execution_condition"'),
+            ("output", 4, y[0], _slices(1, self.shape[1]) if stacked else ""),
+        ]
+        self.at = self.ir.layer(
+            "Loop",
+            [trips, go, bias, self.at],
+            version="opset5",
+            bodies=_joints("port_map", entries)
+            + f'<back_edges>\n<edge from-layer="{y[0]}" to-layer="{state[0]}"/>\n</back_edges>\n'
+            + f"<body>\n{inner.ir.sections()}</body>\n",
+        )
+
+    def iterator(self, *, keeps: bool = True) -> None:
+        """Draw a TensorIterator over the rows, with a state; it always keeps the shape."""
+        n, c, _, w = self.shape
+        if self.dynamic:
+            first = self.add("ReduceMean", [self.ints(2)], keep_dims="true")
+        else:
+            first = self.const(n, c, 1, w)
+        inner = self.inner()
+        inner.refused = "iterator"
+        row = inner.ir.parameter("row", f"{n},{c},1,{w}", self.kind)
+        state = inner.begin("state", [n, c, 1, w])
+        inner.same()
+        inner.at = inner.add("Add", [row], **NUMPY)
+        y = inner.ir.result(inner.at)
+        entries = [
+            ("input", 0, row[0], _slices(2, 1)),
+            ("input", 1, state[0], ""),
+            ("output", 2, y[0], _slices(2, 1)),
+        ]
+        self.at = self.ir.layer(
+            "TensorIterator",
+            [self.at, first],
+            bodies=_joints("port_map", entries)
+            + f'<back_edges>\n<edge from-layer="{y[0]}" to-layer="{state[0]}"/>\n</back_edges>\n'
+            + f"<body>\n{inner.ir.sections()}</body>\n",
+        )
+
+
+def _slices(axis: int, size: int) -> str:
+    return f'axis="{axis}" start="0" end="-1" stride="{size}" part_size="{size}"'
+
+
+def _joints(tag: str, entries: Sequence[tuple[str, int, int, str]]) -> str:
+    """Write a port map."""
+    lines = "".join(
+        f'<{side} external_port_id="{port}" internal_layer_id="{layer}" {more}/>\n'
+        for side, port, layer, more in entries
+    )
+    return f"<{tag}>\n{lines}</{tag}>\n"
 
 
 def drawn_network(seed: int) -> tuple[str, bytes]:
     """Return the text and the weights of a network."""
-    drawing = Drawing(seed)
-    for _ in range(drawing.rng.randrange(4, 8)):
+    rng = random.Random(seed)
+    kind = rng.choice(["f32", "f32", "f16"])
+    dynamic = rng.random() < 0.4
+    has_bodies = rng.random() < 0.5
+    drawing = Nested(rng, IR(), kind, dynamic=dynamic)
+    drawing.begin("x", [1, rng.choice([2, 3, 4]), rng.choice([6, 7, 8]), 8])
+    n, c, h, w = drawing.shape
+    shape = rng.choice(DYNAMIC).format(n=n, c=c, h=h, w=w)
+    count = rng.randrange(4, 8) - 2 * has_bodies
+    chosen = rng.randrange(count) if has_bodies else None
+    for number in range(count):
         fits = [b for b in BLOCKS if b not in ("pool", "resize") or min(drawing.shape[2:]) > 3]
         if max(drawing.shape[2:]) > 12:
             fits = ["pool"]
-        getattr(drawing, drawing.rng.choice(fits))()
-        shapes = _outputs(drawing.ir)
-        drawing.shape = [int(n) for n in shapes[drawing.at[0]][0]]
+        drawing.block(*(BODIES if number == chosen else fits))
     drawing.finish()
-    return _declared(drawing.ir), bytes(drawing.ir.weights)
+    ir = drawing.ir
+    if dynamic:
+        ir.layers[0] = ir.layers[0].replace(f'shape="{n},{c},{h},{w}"', f'shape="{shape}"')
+    return _declared(ir), bytes(ir.weights)
 
 
-def _outputs(ir: IR) -> list[list[tuple[str, ...]]]:
-    """Return the dims of each output of each layer."""
-    graph = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False).graph
-    inference = infer(graph, Context(weights=_Bytes(bytes(ir.weights))), collect=True)
+Shown = dict[tuple[object, ...], Sequence[Sequence[TensorInfo]]]
+"""Path to a body (layer, tag, layer, ...) -> the outputs of its layers."""
+
+
+def infer_all(graph: Graph, given: dict[int, TensorInfo], weights: bytes | bytearray) -> Shown:
+    """Infer a graph and the bodies in it."""
+    context = Context(weights=_Bytes(bytes(weights)))
+    inference = infer(graph, context, given, collect=True)
     assert not inference.errors, inference.errors
-    return [[declared_form(info.shape) for info in row] for row in inference.outputs]
+    found: Shown = {(): inference.outputs}
+    for index, layer in enumerate(graph.layers):
+        if layer.operation.bodies:
+            sources = [s for s in graph.topology.sources[index] if s is not None]
+            inputs = [inference.outputs[layer][port] for layer, port in sources]
+            of_bodies = layer.operation.infer_parameters(inputs, context)
+            for body, infos in zip(layer.operation.bodies, of_bodies, strict=True):
+                inside = infer_all(body.graph, infos, weights)
+                found |= {(index, body.name, *path): rows for path, rows in inside.items()}
+    return found
+
+
+def _graph(ir: IR) -> Graph:
+    return deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False).graph
 
 
 class _Bytes:
@@ -252,19 +270,31 @@ class _Bytes:
 
 def _declared(ir: IR) -> str:
     """Return the text with dims and precisions at all ports, in OpenVINO's layout."""
-    from lxml import etree
-
-    outputs = _outputs(ir)
     root = etree.fromstring(ir.xml().encode())
+    outputs = infer_all(_graph(ir), {}, ir.weights)
+    _declare(root, (), outputs)
+    etree.indent(root, "\t")
+    return '<?xml version="1.0"?>\n' + etree.tostring(root).decode().replace("/>", " />") + "\n"
+
+
+def _declare(graph: etree._Element, path: tuple[object, ...], outputs: Shown) -> None:
     sources = {
         (edge.get("to-layer"), edge.get("to-port")): (edge.get("from-layer"), edge.get("from-port"))
-        for edge in root.iterfind("edges/edge")
+        for edge in graph.iterfind("edges/edge")
     }
-    layers = {layer.get("id"): layer for layer in root.iterfind("layers/layer")}
-    for number, layer in layers.items():
-        for index, port in enumerate(layer.iterfind("output/port")):
-            for dim in outputs[int(number or 0)][index]:
+    layers = {layer.get("id"): layer for layer in graph.iterfind("layers/layer")}
+    for index, layer in enumerate(layers.values()):
+        for port, info in zip(layer.iterfind("output/port"), outputs[path][index], strict=False):
+            assert info.element_type is not None
+            port.set("precision", info.element_type.ir_name)
+            for dim in declared_form(info.shape):
                 etree.SubElement(port, "dim").text = dim
+            if layer.get("type") == "Parameter" and path:
+                (data,) = layer.iterfind("data")
+                data.set("shape", ",".join(map(str, info.shape or ())))
+        for tag in ("body", "then_body", "else_body"):
+            for body in layer.iterfind(tag):
+                _declare(body, (*path, index, tag), outputs)
     for number, layer in layers.items():
         for port in layer.iterfind("input/port"):
             start, start_port = sources[number, port.get("id")]
@@ -272,8 +302,6 @@ def _declared(ir: IR) -> str:
             port.set("precision", source.get("precision") or "")
             for dim in source:
                 etree.SubElement(port, "dim").text = dim.text
-    etree.indent(root, "\t")
-    return '<?xml version="1.0"?>\n' + etree.tostring(root).decode().replace("/>", " />") + "\n"
 
 
 def trial(seeds: Iterable[int], folder: Path) -> tuple[Counter[str], list[str]]:

@@ -241,3 +241,98 @@ def test_bin_of_a_constant_in_a_body_is_missing(tmp_path: Path) -> None:
 def test_what_openvino_saves_has_no_finding(path: Path) -> None:
     options = choose(severity="info", deep=True)
     assert check_bytes(path.read_bytes(), "m.xml", options, path.with_suffix(".bin")).findings == []
+
+
+def looped(*, strides: str = "1,1", shape: str = "1,2,4,4", dims: str = "1,2,4,4") -> str:
+    """Return a Loop whose body is a 1x1 convolution of its state [1,2,4,4]."""
+    return (
+        '<net name="n" version="11"><layers>\n'
+        + parameter(0, "x", "1,2,4,4")
+        + '<layer id="1" name="trips" type="Const" version="opset1">'
+        + '<data element_type="i64" shape="" offset="0" size="8"/>'
+        + '<output><port id="0" precision="I64"/></output></layer>\n'
+        + '<layer id="2" name="go" type="Const" version="opset1">'
+        + '<data element_type="boolean" shape="" offset="8" size="1"/>'
+        + '<output><port id="0" precision="BOOL"/></output></layer>\n'
+        + '<layer id="3" name="loop" type="Loop" version="opset5">\n<port_map>\n'
+        + '<input external_port_id="2" internal_layer_id="0"/>\n'
+        + '<output external_port_id="-1" internal_layer_id="5" purpose="execution_condition"/>\n'
+        + '<output external_port_id="3" internal_layer_id="3"/>\n</port_map>\n'
+        + '<back_edges><edge from-layer="3" to-layer="0"/></back_edges>\n'
+        + f'<input><port id="0" precision="I64"/><port id="1" precision="BOOL"/>'
+        f"{port(2, '1,2,4,4')}</input>\n<output>{port(3, '1,2,4,4')}</output>\n"
+        + "<body><layers>\n"
+        + parameter(0, "state", "1,2,4,4").replace('shape="1,2,4,4"', f'shape="{shape}"')
+        + '<layer id="1" name="w" type="Const" version="opset1">'
+        + '<data element_type="f32" shape="2,2,1,1" offset="12" size="16"/>'
+        + f"<output>{port(0, '2,2,1,1')}</output></layer>\n"
+        + '<layer id="2" name="conv" type="Convolution" version="opset1">'
+        + f'<data strides="{strides}" dilations="1,1" pads_begin="0,0" pads_end="0,0" '
+        + f'auto_pad="explicit"/><input>{port(0, "1,2,4,4")}{port(1, "2,2,1,1")}</input>'
+        + f"<output>{port(2, dims)}</output></layer>\n"
+        + result(3, "1,2,4,4")
+        + '<layer id="4" name="true" type="Const" version="opset1">'
+        + '<data element_type="boolean" shape="" offset="8" size="1"/>'
+        + '<output><port id="0" precision="BOOL"/></output></layer>\n'
+        + '<layer id="5" name="goes_on" type="Result" version="opset1">'
+        + '<input><port id="0" precision="BOOL"/></input></layer>\n'
+        + "</layers><edges>\n"
+        + edge(0, 0, 2, 0)
+        + edge(1, 0, 2, 1)
+        + edge(2, 2, 3, 0)
+        + edge(4, 0, 5, 0)
+        + "</edges></body></layer>\n"
+        + result(4, "1,2,4,4")
+        + "</layers><edges>\n"
+        + edge(1, 0, 3, 0)
+        + edge(2, 0, 3, 1)
+        + edge(0, 0, 3, 2)
+        + edge(3, 3, 4, 0)
+        + "</edges></net>\n"
+    )
+
+
+LOOPED = struct.pack("<q?3x4f", 3, True, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, []),
+        # The state shrinks in each iteration, so inference alone does not know its dims.
+        ({"strides": "2,2"}, [("IR416", 'strides="1,1"')]),
+        ({"dims": "1,2,4,3"}, [("IR401", None)]),
+        ({"shape": "1,2,?,4"}, [("IR215", None)]),
+    ],
+    ids=str,
+)
+def test_attributes_in_a_loop(
+    changed: dict[str, str], expected: list[tuple[str, str | None]], tmp_path: Path
+) -> None:
+    """The Parameters of a body declare the dims of all iterations."""
+    weights = tmp_path / "m.bin"
+    weights.write_bytes(LOOPED)
+    found = check_bytes(looped(**changed).encode(), "m.xml", choose(), weights).findings
+    assert [(f.code, f.hint and f.hint.split(" or ")[0]) for f in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "unsafe", "fixed"),
+    [
+        ({"dims": "1,2,4,3"}, False, True),
+        ({"strides": "2,2"}, False, False),  # all dims around it say otherwise
+        ({"strides": "2,2"}, True, True),
+    ],
+    ids=str,
+)
+def test_fixes_in_a_loop_need_evidence(
+    changed: dict[str, str], unsafe: bool, fixed: bool, tmp_path: Path
+) -> None:
+    from deconv_ir.linter.fix import fix_bytes
+
+    weights = tmp_path / "m.bin"
+    weights.write_bytes(LOOPED)
+    wrong = looped(**changed)
+    data, _, left = fix_bytes(wrong.encode(), "m.xml", choose(), weights, unsafe=unsafe)
+    assert data.decode() == (looped() if fixed else wrong)
+    assert bool(left.findings) != fixed

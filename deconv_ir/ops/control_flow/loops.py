@@ -188,6 +188,17 @@ class TensorIterator(WithBodies):
         parts = kept[joint.inner]
         if parts:
             axis = normalize_axis(joint.slices.axis, parts[0].ndim)
+            for number, part in enumerate(parts):
+                others = [(a.ndim, *a.shape[:axis], *a.shape[axis + 1 :]) for a in (parts[0], part)]
+                if others[0] != others[1]:
+                    raise ShapeError(
+                        f"output {joint.port} joins parts along axis {axis}; iteration 0 gives "
+                        f"{format_shape(parts[0].shape)}, iteration {number} "
+                        f"{format_shape(part.shape)}",
+                        expected=format_shape(parts[0].shape),
+                        actual=format_shape(part.shape),
+                        rule="slices",
+                    )
             return np.concatenate(parts[::-1] if joint.slices.stride < 0 else parts, axis)
         info = self.infer([actual(array) for array in inputs], context)[joint.port]
         shape = tuple(bounds(dim)[0] for dim in info.shape or ())

@@ -315,3 +315,29 @@ def test_declared_dims_in_a_body_are_findings(tmp_path: Path) -> None:
     shown = invoke(path, "--strict", "--random-inputs", 0, "--shape", "start=2", "--no-output")
     assert shown.exit_code == 2
     assert "(Concat, id 2): output 0 declares rank 2" in shown.output
+
+
+def test_parts_of_different_shapes(tmp_path: Path) -> None:
+    """The state doubles in each iteration, so its values cannot be concatenated along axis 1."""
+    ir = IR()
+    trips = ir.const(np.array(2))
+    go = ir.raw_const(b"\1", "boolean", ())
+    body = ir.body()
+    state = body.parameter("state", "?,3")
+    twice = body.result(body.layer("Concat", [state, state], {"axis": "0"}))
+    goes_on = body.result(body.raw_const(b"\1", "boolean", ()))
+    maps = joints(
+        ("input", 2, state[0], ""),
+        ("output", -1, goes_on[0], 'purpose="execution_condition"'),
+        ("output", 3, twice[0], cut(1, 3)),
+    )
+    loop = ir.layer(
+        "Loop",
+        [trips, go, ir.parameter("x", "1,3")],
+        version="opset5",
+        bodies=maps + back_edges((twice, state)) + f"<body>\n{body.sections()}</body>\n",
+    )
+    ir.result(loop)
+    model = deconv_ir.load(ir.save(tmp_path))
+    with pytest.raises(DeconvError, match=r"iteration 0 gives \[2,3\], iteration 1 \[4,3\]"):
+        model.run(np.ones((1, 3), np.float32))
