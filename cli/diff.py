@@ -107,6 +107,14 @@ class DiffRequest(Options):
     )
     rtol: float = tolerance(1e-4, "Tolerance of tensors, relative to their largest magnitude.")
     atol: float = tolerance(0.0)
+    levels: int = option(
+        "N",
+        "Quantised tensors (FakeQuantize, Quantize) may differ by N levels; the layers after them "
+        "are compared for the same values.",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+    )
     plot: str | None = option("FILE.png", "Draw the error through the network.", type=FILE)
     force: bool = flag("Overwrite the plot.")
     form: str = option(
@@ -217,6 +225,7 @@ def _diff(request: DiffRequest) -> ModelDifference:
         weights_tolerance=request.weights_tolerance,
         rtol=request.rtol,
         atol=request.atol,
+        levels=request.levels,
         semantics=request.semantics,
         other_semantics=request.other_semantics,
         modest=request.modest,
@@ -230,6 +239,8 @@ def _bisect(request: DiffRequest) -> ModelDifference:
         raise Mistake("--bisect runs one model with two tools, and takes no second model")
     if (request.tool is None) == (request.against is None):
         raise Mistake("--bisect requires --command COMMAND or --against openvino")
+    if request.levels:
+        raise Mistake("--levels does not go with --bisect")
     if request.against not in (None, "openvino"):
         raise Mistake(f"--bisect cannot run {request.against!r} (use --command)")
     model = _load(request)

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from deconv_ir.compare.sides import import_runtime
+from deconv_ir.drawing.captions import cut
 from deconv_ir.errors import OutputError
 from deconv_ir.formats.files import replace_file
 
@@ -15,9 +16,18 @@ from .common import Mistake
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deconv_ir import ModelDifference
+    from deconv_ir import ModelDifference, TensorDifference
 
 _NAMED = 12
+_LABEL = 30
+
+
+def label_of(tensor: TensorDifference) -> str:
+    """Return a short label: the name of the layer for a tensor that converters have numbered."""
+    name = tensor.name
+    if name.isdecimal():
+        name = tensor.layer.rpartition(" (")[0].strip("'") or name
+    return cut(name, _LABEL)
 
 
 def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
@@ -50,12 +60,12 @@ def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
     axes.set_xlim(-0.5, max(len(tensors), 1) - 0.5)
     if any(value > 0 for value in largest):
         axes.set_yscale("log")
-    axes.set_ylabel("error, of the tensor's largest magnitude")
+    axes.set_ylabel("error / largest magnitude")
     axes.set_xlabel("tensors in the order of computation")
     step = max(1, len(tensors) // _NAMED)
     axes.set_xticks(
         list(places)[::step],
-        [t.name[-24:].replace("$", r"\$") for t in tensors[::step]],
+        [label_of(t).replace("$", r"\$") for t in tensors[::step]],
         rotation=40,
         ha="right",
         fontsize=7,

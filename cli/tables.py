@@ -74,7 +74,7 @@ def print_profile(profile: Profile, threads: int | None) -> None:
     """Print the layers on standard error, slowest first; `threads` is the number of the runs."""
     with limit_threads(threads):
         limits = measure_limits()
-    rows = sorted(profile_rows(profile, limits), key=lambda row: -row["seconds"])
+    rows = sorted(profile_rows(profile, limits), key=lambda row: -row["median_seconds"])
     gflop = sum(row["gflop"] or 0.0 for row in rows)
     total = profile.seconds
     each: dict[int, float] = {}
@@ -82,6 +82,7 @@ def print_profile(profile: Profile, threads: int | None) -> None:
         if not time.within:
             each[time.run] = each.get(time.run, 0.0) + time.seconds
     several = len(each) > 1
+    times = [median(each.values()), min(each.values())] if several else [total]
     table = [
         [
             row["layer"],
@@ -90,15 +91,14 @@ def print_profile(profile: Profile, threads: int | None) -> None:
             f"{row['median_seconds'] * 1e3:.3f}",
             *([f"{row['least_seconds'] * 1e3:.3f}"] if several else []),
             _number(None if row["gflop"] is None else row["gflop"] / max(1, len(each))),
-            _number(row["gflop_per_second"]),
+            _number(_rate(row, len(each)) if several else row["gflop_per_second"]),
             _number(row["gigabytes_per_second"]),
             "" if row["share_of_limit"] is None else f"{row['share_of_limit']:.0%}",
-            f"{row['share']:.1%}",
+            f"{row['median_seconds'] / times[0] if several and times[0] else row['share']:.1%}",
         ]
         for row in rows
     ]
-    rate = gflop / total if total else None
-    times = [median(each.values()), min(each.values())] if several else [total]
+    rate = gflop / len(each) / times[0] if each and times[0] else None
     summed = [f"{seconds * 1e3:.3f}" for seconds in times]
     gflop /= max(1, len(each))
     table.append(["all layers", "", "", *summed, _number(gflop), _number(rate), "", "", ""])
@@ -114,6 +114,12 @@ def print_profile(profile: Profile, threads: int | None) -> None:
         f"{limits.bytes / 1e9:.3g} GB/s (a copy in memory)",
         err=True,
     )
+
+
+def _rate(row: dict[str, Any], runs: int) -> float | None:
+    """Return the GFLOP per second of a layer's median time."""
+    known = row["gflop"] is not None and row["median_seconds"] > 0
+    return row["gflop"] / runs / row["median_seconds"] if known else None
 
 
 def _number(value: float | None) -> str:

@@ -11,6 +11,7 @@ from deconv_ir.compare.agreement import Other, judge_inputs
 from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.folding import find_folded, tensor_pairs
+from deconv_ir.compare.levels import judge_levels
 from deconv_ir.compare.matching import match
 from deconv_ir.compare.network import Comparable, Network, open_network
 from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSide, Side
@@ -95,6 +96,7 @@ def diff(
     weights_tolerance: float = 0.0,
     rtol: float = RTOL,
     atol: float = 0.0,
+    levels: int = 0,
     semantics: Semantics | str = Semantics.SPEC,
     other_semantics: Semantics | str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -120,6 +122,9 @@ def diff(
         Tolerance of tensors, relative to their largest magnitude in `a`.
     atol : float
         Absolute tolerance of tensors.
+    levels : int
+        Quantised tensors, those of FakeQuantize and Quantize, may differ by this number of levels.
+        Layers after such a tensor are compared for the values that `b` has there.
     semantics : Semantics or str
         Semantics of models that are given as paths.
     other_semantics : Semantics or str, optional
@@ -190,6 +195,7 @@ def diff(
         unmatched: Mapping[str, str] = {}
     else:
         behaviour = _Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
+        behaviour.levels = levels
         if modest:
             behaviour.require_modest_runs()
         tensors = tuple(behaviour.run(b, against, progress))
@@ -240,6 +246,7 @@ class _Behaviour:
         self.inputs = inputs
         self.differences = differences
         self.rtol, self.atol = tolerances
+        self.levels = 0
         self.culprit: Culprit | None = None
         self.stopped = ""
         self.unmatched: Mapping[str, str] = {}
@@ -288,6 +295,11 @@ class _Behaviour:
                     continue
                 name = a.tensor_name((index, output))
                 found = compare_tensors(name, layer.label, layer.line, x, y, self.rtol, self.atol)
+                if self.levels and not found.within:
+                    pair = (x, y)
+                    found = judge_levels(a, self.inputs, index, found, pair, self.levels)
+                    if found.within:
+                        evaluator.replace(index, output, y)
                 if found.within:
                     agreeing.add((index, output))
                 elif self.culprit is None:

@@ -71,6 +71,13 @@ class Evaluator:
             stack.pop()
         return self._use(index)
 
+    def replace(self, index: int, output: int, array: Array) -> None:
+        """Let the layers that are not computed yet take another array for an output."""
+        if index in self.values:
+            values = list(self.values[index])
+            values[output] = array.astype(values[output].dtype)
+            self.values[index] = values
+
     def _compute(self, index: int) -> Sequence[Array]:
         import numpy as np
 

@@ -12,6 +12,7 @@ from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.weights import compare_weights
 from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
 from deconv_ir.ir.body import Body, Joint
+from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Info, Layer, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.record import NamedTuple
@@ -344,6 +345,8 @@ def _is_default(layer: Layer, name: str) -> bool:
 def _text(value: Any) -> str:
     if isinstance(value, enum.Enum):
         return str(value.value)
+    if isinstance(value, Interval):  # a dim, although it is a tuple
+        return str(value)
     if isinstance(value, tuple):
         return ",".join(map(_text, value))
     return "" if value is None else str(value)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from deconv_cli.plots import label_of
 from edited import Edit, build
 from lxml import etree
 from support import IR, invoke_script
 
 import deconv_ir
+
+
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 @pytest.fixture(scope="module")
@@ -331,6 +336,37 @@ def test_plot(original: Path, broken: Path, tmp_path: Path) -> None:
     assert "the file exists (use --force)" in done.output
     done = invoke_script("diff", original, original, *options, "--force")
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "label"),
+    [
+        ("226", "'block/conv' (Convolution, id 5)", "block/conv"),  # numbered by a converter
+        ("y", "'block/conv' (Convolution, id 5)", "y"),
+        ("7", "'a (b)' (Add, id 5)", "a (b)"),
+        ("stage/" * 9 + "output", "'x' (Add, id 1)", f"stage/stag{ELLIPSIS}/stage/stage/output"),
+    ],
+)  # fmt: skip
+def test_labels_of_plots(name: str, layer: str, label: str) -> None:
+    assert label_of(deconv_ir.TensorDifference(name, layer, None, True)) == label
+
+
+@pytest.mark.parametrize("suffix", ["svg"])
+def test_plots_show_their_axes(
+    suffix: str, original: Path, broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With texts as texts, those of the axes are in the figure, and inside it."""
+    matplotlib = pytest.importorskip("matplotlib", reason="the diagrams extra is not installed")
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
+    path = tmp_path / f"error.{suffix}"
+    invoke_script("diff", original, broken, "--random-inputs", 0, "--plot", path)
+    root = etree.parse(path).getroot()
+    (label,) = (e for e in root.iter("{*}text") if e.text == "error / largest magnitude")
+    height = float(root.get("viewBox").split()[3])
+    # Rotated about its middle: half of its length of 25 letters is above and below.
+    middle = float(re.search(r"-90 [\d.]+ ([\d.]+)", label.get("transform"))[1])
+    half = 25 * 6 / 2
+    assert half < middle < height - half
 
 
 def test_cut(original: Path, tmp_path: Path) -> None:

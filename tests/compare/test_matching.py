@@ -154,3 +154,16 @@ def test_folded_batch_normalisation(original: Path, tmp_path: Path) -> None:
     assert "'mid/bn'" in difference.message
     assert all(tensor.within for tensor in found.tensors)
     assert "mid" not in [tensor.name for tensor in found.tensors]  # only one of them computes it
+
+
+@pytest.mark.parametrize(("a", "b"), [("?,3,?,?", "1,3,64,64"), ("?,3,1..8,?", "?,3,2..,?")])
+def test_dynamic_shapes_are_written_as_shapes(a: str, b: str, tmp_path: Path) -> None:
+    paths = []
+    for name, shape in (("a", a), ("b", b)):
+        ir = IR()
+        ir.result(ir.layer("Abs", [ir.parameter("x", shape)], outputs=("",), name="y"), "out")
+        (tmp_path / name).mkdir()
+        paths.append(ir.save(tmp_path / name))
+    texts = [str(difference) for difference in deconv_ir.diff(*paths).differences]
+    shown = [re.search(r"shape: \[?(.*?)\]? in A, \[?(.*?)\]? in B", text) for text in texts]
+    assert (a, b) in [found.groups() for found in shown if found]
