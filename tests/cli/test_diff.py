@@ -16,7 +16,6 @@ from support import IR, invoke_script
 
 import deconv_ir
 
-
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
