@@ -327,8 +327,8 @@ def test_version_says_that_numpy_computes(here: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("deconv_ir.__file__", str(here / "__init__.py"))
     version, note = invoke("--version").stdout.splitlines()
     assert version.startswith("deconv-run ")
-    assert note == (
-        "no compiled kernel in this installation: layers are computed with NumPy, which is slower"
+    assert note.startswith(
+        "no compiled kernel in this installation: layers are computed with NumPy"
     )
     extension.touch()
     assert len(invoke("--version").stdout.splitlines()) == 1
