@@ -38,6 +38,7 @@ CHANGE_NO_RESULT = frozenset(
         "dump_all",
         "save_inputs",
         "repeat",
+        "seconds",
         "warmup",
         "shapes",
         "random_inputs",

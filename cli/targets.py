@@ -65,6 +65,7 @@ def output_targets(
         return Targets({names[0]: None})
     folder = Path(where)
     if folder.suffix.lower() in OTHER_KINDS and not folder.is_dir() and not where.endswith("/"):
+        guard.allow(option, where)  # a file that is read has a message of its own
         raise Mistake(
             f"{option} {where}: arrays are written as .npy, or together as .npz, not as "
             f"{folder.suffix} (name a .npy file)"

@@ -102,7 +102,7 @@ def test_explain_plan_without_arrays() -> None:
     assert "with up/bias, up/relu" in row
     assert "scratchpad" in row
     assert row.endswith("16 KiB")
-    assert "1 steps; 2 layers folded into constants, 0 dropped" in done.stdout
+    assert "1 step; 2 layers folded into constants, 0 dropped" in done.stdout
     assert written() == []
 
 

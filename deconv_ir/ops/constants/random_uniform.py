@@ -73,6 +73,8 @@ class RandomUniform(Operation):
             message = "RandomUniform with alignment 'pytorch' is not implemented"
             raise UnsupportedError(message, attribute="alignment", rule="unsupported-operation")
         shape = integers(inputs[0])
+        if min(shape, default=0) < 0:
+            raise misfit("output-shape-value", "shape", "be at least 0", list(shape), ">= 0")
         low, high = (
             only(array, name) for array, name in zip(inputs[1:], self.inputs[1:], strict=True)
         )

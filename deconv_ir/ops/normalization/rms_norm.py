@@ -44,7 +44,8 @@ class RMSNorm(Operation):
         data = widen(narrow(inputs[0], compute))
         axes = normalize_axes(integers(inputs[1]), data.ndim)
         with np.errstate(all="ignore"):
-            mean = np.mean(data * data, axis=axes, keepdims=True, dtype=data.dtype)
+            count = np.prod([data.shape[axis] for axis in axes], dtype=data.dtype)
+            mean = np.add.reduce(data * data, axis=axes, keepdims=True) / count
             result: Array = data / np.sqrt(mean + data.dtype.type(self.epsilon))
             result = narrow(result, compute)
             if len(inputs) > 2:
