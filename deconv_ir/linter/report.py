@@ -20,7 +20,7 @@ class Fix(NamedTuple):
     safe: bool = False
     """Whether the rest of the file confirms it; `--fix` applies only such fixes."""
     title: str = ""
-    """What the edits do, such as ``strides="2,2"``; empty: what the rule's fix does."""
+    """A description of the edits, such as ``strides="2,2"``; empty: that of the rule's fix."""
     alternatives: tuple[Fix, ...] = ()
     """Other fixes that the file prefers no less: an editor offers all, a command makes none."""
 

@@ -7,11 +7,9 @@ from typing import Any, Final
 
 from deconv_ir.formats.onednn_json.given import Feed, Given, Rule
 from deconv_ir.ir.dtypes import BOOLEAN, F32, ElementType
-from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ops.checks import known_integers, normalize_axes
-from deconv_ir.ops.elementwise.unary import RoundMode
 from deconv_ir.ops.normalization.standardizing import EpsMode
 from deconv_ir.ops.shape.pad import PadValues
 
@@ -165,14 +163,15 @@ def _is_level(given: Given, to: ElementType) -> bool:
     if clamp is None or clamp.type != "Clamp":
         return False
     operation: Any = clamp.operation
+    bounds = float(operation.min), float(operation.max)
     rounding = given.source(clamp)
-    return operation.min >= low and operation.max <= high and _is_rounding(rounding)
-
-
-def _is_rounding(layer: Layer | None) -> bool:
-    if layer is None or layer.type not in ("Round", "Floor", "Ceiling"):
-        return False
-    return layer.type != "Round" or layer.operation.mode in RoundMode  # type: ignore[attr-defined]
+    return (
+        all(bound.is_integer() for bound in bounds)
+        and low <= bounds[0]
+        and bounds[1] <= high
+        and rounding is not None
+        and rounding.type in ("Round", "Floor", "Ceiling")
+    )
 
 
 def _mvn(given: Given) -> None:

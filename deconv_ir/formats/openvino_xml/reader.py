@@ -192,7 +192,7 @@ class Reader:
         return graph
 
     def _check_pre_process(self, graph: Graph, element: Element) -> None:
-        """Record the mistakes of a `<pre-process>`, and what is ignored in it."""
+        """Record the mistakes and the ignored elements of a `<pre-process>`."""
         from deconv_ir.formats.openvino_xml import pre_process
 
         try:

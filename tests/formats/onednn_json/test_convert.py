@@ -360,6 +360,28 @@ def test_forms_that_a_graph_cannot_express(
         to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "fits"), [(-128, 127, True), (0.5, 9, False), (0, 200, False)]
+)
+def test_conversions_to_i8_must_be_of_its_levels(
+    low: float, high: float, fits: bool, tmp_path: Path
+) -> None:
+    """Convert truncates and wraps, Quantize rounds and saturates: 0.5 stays in a Clamp of Round."""
+    ir = IR()
+    y = ir.layer("Round", [ir.parameter("x", "8")], {"mode": "half_to_even"}, version="opset5")
+    y = ir.layer("Clamp", [y], {"min": str(low), "max": str(high)})
+    ir.result(ir.layer("Convert", [y], {"destination_type": "i8"}, precision="I8"))
+    ir.save(tmp_path)
+    if not fits:
+        with pytest.raises(UnsupportedError, match="Convert of f32 to i8"):
+            to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+        return
+    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    x = np.float32([-200, -1.5, -0.4, 0, 0.5, 2.5, 99.6, 300])
+    (found,) = deconv_ir.load(tmp_path / "graph.json").run([x]).values()
+    assert found.tolist() == [-128, -2, 0, 0, 0, 2, 100, 127]
+
+
 def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
     """Public graphs repeat names; only ids distinguish operations of graph files."""
     operations = attention()
