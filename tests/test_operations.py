@@ -240,3 +240,12 @@ def test_representations_are_one_screen(tmp_path: Path) -> None:
         r"weights 0 B, scratchpad [^)]*\)>",
         repr(plan),
     )
+
+
+@pytest.mark.parametrize("text", ["2", "0,1,2", "-1", "1.0", "true"])
+def test_flags_are_zeros_and_ones(text: str) -> None:
+    """StridedSlice-1: the masks are lists of zeros and ones."""
+    kind = deconv_ir.operations.flags()
+    assert kind.parse("1,0") == (1, 0)
+    with pytest.raises(ValueError, match=re.escape(text.rpartition(",")[2])):
+        kind.parse(text)
