@@ -13,7 +13,6 @@ from typing import Final
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import DECONVOLUTION
-from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import AttributeSpec, attributes_of
 
 NO_OPSET: Final = (None, "", "extension", "experimental")
@@ -28,15 +27,13 @@ openvino_tokenizers writes its own StringTensorUnpack, and the guide to extensio
 REQUIRED: Final = {
     "DepthToSpace": ("block_size",),
     "SpaceToDepth": ("block_size",),
-    "PSROIPooling": ("output_dim", "mode", "group_size", "spatial_scale"),
+    "PSROIPooling": ("mode", "group_size"),
     "DeformableConvolution": ("deformable_group", "group"),
-    "ReorgYolo": ("stride",),
     "Bucketize": ("output_type",),
-    "RandomUniform": ("output_type",),
     "PriorBoxClustered": ("width", "height"),
     "Col2Im": ("strides", "dilations", "pads_begin", "pads_end"),
 }
-"""Attributes that the reader requires, but that have a default or no class here."""
+"""Attributes that the reader requires, but that have a default here."""
 
 NOT_EMPTY: Final = {
     "PriorBoxClustered": ("width", "height"),
@@ -45,18 +42,15 @@ NOT_EMPTY: Final = {
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), ("activations",)),
 }
 """Lists that must not be empty for the reader."""
-_TOP: Final = dict.fromkeys(("nms_top_k", "keep_top_k", "background_class"), (-1.0, math.inf))
 RANGES: Final[dict[str, dict[str, tuple[float, float]]]] = {
-    "MatrixNms": _TOP,
-    "MulticlassNms": {**_TOP, "nms_eta": (0.0, 1.0)},
+    "MulticlassNms": {"nms_eta": (0.0, 1.0)},
     "GenerateProposals": {"nms_eta": (1.0, 1.0)},
-    "PSROIPooling": {
-        "output_dim": (1.0, math.inf),
-        "group_size": (1.0, math.inf),
-        "spatial_scale": (math.ulp(0.0), math.inf),
-    },
+    "PSROIPooling": {"spatial_scale": (math.ulp(0.0), math.inf)},
 }
-"""Type -> attribute -> the smallest and the largest number that the reader accepts."""
+"""Type -> attribute -> the smallest and the largest number that the reader accepts.
+
+The reader accepts less than the documents and the attributes' own ranges do.
+"""
 NOT_CHECKED: Final = {
     ("Interpolate", "opset1", "mode"),
     ("DeformablePSROIPooling", "opset1", "mode"),
@@ -132,10 +126,10 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
 
 def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | None) -> str:
     """Return the accepted spelling of a value; empty if the value is accepted."""
-    if spec is not None and spec.kind.allowed == "true or false":
-        return BOOLEAN if value != value.strip() else ""
-    if spec is None and find_operation(layer.type, layer.version) is not None:
+    if spec is None:
         return ""  # no attribute of it, or one that cannot be read: other rules report both
+    if spec.kind.allowed == "true or false":
+        return BOOLEAN if value != value.strip() else ""
     if (layer.type, layer.version, name) in NOT_CHECKED:
         return ""
     if value and not value.strip():
@@ -149,8 +143,6 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
         return (
             f"numbers >= {least:g}" if most == math.inf else f"numbers from {least:g} to {most:g}"
         )
-    if spec is None:
-        return ""
     if name == "auto_pad" and layer.type in DECONVOLUTION:
         return ""  # auto-pad-refused
     allowed = spec.kind.allowed

@@ -123,8 +123,11 @@ class Server:
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
 
-    def answer(self, line: str) -> str | None:
-        """Return the attributes of a layer, None where OpenVINO refuses the file."""
+    def answer(self, line: str, attempts: int = 2) -> str | None:
+        """Return the attributes of a layer, None where OpenVINO refuses the file.
+
+        The process may end because of the file before, so a new one is asked once more.
+        """
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", SERVER],
@@ -145,7 +148,7 @@ class Server:
             found: str | None = json.loads(printed)
             return found
         self.end()
-        return None
+        return self.answer(line, attempts - 1) if ready and attempts > 1 else None
 
     def end(self) -> None:
         """End the process and whatever it has started."""
