@@ -50,7 +50,7 @@ def read_bodies(context: LintContext) -> Iterator[Body]:
         found = LintContext(
             inner, context.inference_context, inference, context.weights, errors, evidence
         )
-        found.is_body = True
+        found.around = context
         found.deep = context.deep
         found.resumes = context.resumes
         found.bodies = tuple(read_bodies(found))

@@ -66,7 +66,8 @@ class LintContext:
         The .bin; None if it is missing or not needed.
     bodies : tuple of Body
         Bodies of the graph's If, Loop and TensorIterator layers.
-    is_body : bool
+    around : LintContext or None
+        For a body: the graph with its layer.
     deep : bool
         Whether rules may read all weights.
     resumes : bool
@@ -80,7 +81,7 @@ class LintContext:
     """
 
     bodies: tuple[Body, ...] = ()
-    is_body: bool = False
+    around: LintContext | None = None
     deep: bool = False
     resumes: bool = True
 
@@ -119,6 +120,11 @@ class LintContext:
     def file(self, found: DeconvError | Finding) -> None:
         """Add a finding of the library to those of its rule."""
         self.library_findings.setdefault(found.rule or "", []).append(found)
+
+    @property
+    def is_body(self) -> bool:
+        """Whether this is the body of a layer."""
+        return self.around is not None
 
     @property
     def graph(self) -> Graph:
@@ -337,12 +343,23 @@ class LintContext:
 
     @cached_property
     def misaligned_constants(self) -> list[tuple[int, Const]]:
-        """Constants whose offset is not a multiple of their element's size."""
-        return [
+        """Constants, not packed, whose offset is not a multiple of their element's size."""
+        found = [
             (index, const)
             for index, _, const in self.constants()
             if const.element_type and const.offset % max(1, const.element_type.bits // 8)
         ]
+        return [pair for pair in found if pair[1].offset not in self.constant_ends]
+
+    @cached_property
+    def constant_ends(self) -> frozenset[int]:
+        """Offsets at which a constant of the file ends, in any of its graphs."""
+        if self.around is not None:
+            return self.around.constant_ends
+        from deconv_ir.linter.bodies import all_contexts
+
+        inner = (context.constants() for context in all_contexts(self))
+        return frozenset(const.offset + const.size for own in inner for _, _, const in own)
 
     @cached_property
     def computed_filters(self) -> list[int]:

@@ -169,3 +169,24 @@ def test_another_version_ends_the_check(version: int, severity: str) -> None:
     assert (found.code, found.actual, found.line) == ("IR104", version, 1)
     read = found.hint is not None and "OpenVINO 2020.4 is the last release" in found.hint
     assert read is (version < 8)
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+@pytest.mark.parametrize(
+    ("name", "was", "now", "lines"),
+    [
+        ("ir/misc.xml", "", "", []),
+        ("drawn/if_with_loop.xml", "", "", []),
+        # Within the constant before it, which is in another body: packed no longer.
+        ("drawn/if_with_loop.xml", 'offset="13"', 'offset="11"', [192]),
+    ],
+)
+def test_packed_constants(name: str, was: str, now: str, lines: list[int]) -> None:
+    """OpenVINO 2026.4 begins a constant where the one before it ends, in a body or not."""
+    path = FIXTURES / name
+    text = path.read_text().replace(was, now) if was else path.read_text()
+    chosen = choose(severity="info", select=["IR505"])
+    found = check_bytes(text.encode(), path.name, chosen, path.with_suffix(".bin")).findings
+    assert [finding.line for finding in found] == lines

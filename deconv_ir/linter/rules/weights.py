@@ -183,10 +183,11 @@ def partial_overlaps(context: LintContext) -> Iterator[Report]:
 
 @rule("IR505", "misaligned-constant", INFO, weights="ones 889", when="misaligned_constants")
 def offsets_between_elements(context: LintContext) -> Iterator[Report]:
-    """The offset of a constant is not a multiple of its element's size.
+    """An offset is not a multiple of the element's size, although no constant ends there.
 
-    OpenVINO writes such files itself.  Readers that map the file have to copy, and on some
-    machines they fail.
+    OpenVINO packs constants without gaps, whatever their element types, and reads them at any
+    offset.  An offset after a gap is not OpenVINO's; it may be wrong, and readers that map the file
+    have to copy, or fail.
 
         <layer id="3">
             <data element_type="f32" shape="1,6,1,1" offset="865" size="24"/>
@@ -196,7 +197,8 @@ def offsets_between_elements(context: LintContext) -> Iterator[Report]:
         assert const.element_type is not None
         size = const.element_type.bits // 8
         yield Report(
-            f"offset {const.offset} is not a multiple of {size}, the size of {const.element_type}",
+            f"offset {const.offset} is not a multiple of {size}, the size of "
+            f"{const.element_type}, and no constant ends there",
             GraphLocation(layer=index, attribute="offset"),
             expected=f"a multiple of {size}",
             actual=const.offset,
