@@ -109,8 +109,8 @@ class DiffRequest(Options):
     atol: float = tolerance(0.0)
     levels: int = option(
         "N",
-        "Quantised tensors (FakeQuantize, Quantize) may differ by N levels; the layers after them "
-        "are compared for the same values.",
+        "Quantised tensors (outputs of FakeQuantize, Quantize and DynamicQuantize) may differ by N "
+        "levels; the layers after them are compared for the same values.",
         type=click.IntRange(0),
         default=0,
         show_default=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onednn_forms import op, save, tensor
 from support import IR
 
 import deconv_ir
@@ -70,6 +71,46 @@ def test_a_fault_after_such_a_tensor_is_found(
     assert out(found) == wrong
     assert found.culprit is not None
     assert found.culprit.tensor.name == wrong[0]
+
+
+def graph_file(path: Path, dtype: str, dynamic: bool, most: float, zero: int = 0) -> Path:
+    """x -> at most `most` -> quantised -> back in f32."""
+    x, low, high, y = (tensor(n, [1, 4], t) for n, t in enumerate(("f32", "f32", dtype, "f32")))
+    scale, facts = tensor(4, [1]), {"qtype": "per_tensor", "axis": 1}
+    fixed = {} if dynamic else {"scales": [1.0], "zps": [zero]}
+    kind, inputs = ("DynamicQuantize", [low, scale]) if dynamic else ("Quantize", [low])
+    clamp = op(0, "Clamp", [x], [low], min=0.0, max=most)
+    back = op(2, "Dequantize", [high], [y], **facts, scales=[1.0], zps=[0])
+    return save(path, clamp, op(1, kind, inputs, [high], **facts, **fixed), back)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dynamic", "boundary", "two_above"),
+    [
+        ("u8", False, 0.5, 1.6),
+        ("s8", True, 0.5, 1.6),
+        ("s4", False, 0.5, 1.6),
+        ("f8_e4m3", False, 1.0625, 1.2),  # 1, 1.125 and 1.25 follow each other
+        ("f8_e5m2", True, 1.125, 1.4),  # 1, 1.25 and 1.5 do
+    ],
+)
+def test_quantize_of_onednn_graph(
+    dtype: str, dynamic: bool, boundary: float, two_above: float, tmp_path: Path
+) -> None:
+    """oneDNN Graph, Quantize: round(src / scale + zp), half to even, so the boundary goes down."""
+    data = {"0": np.array([[0.0, 0.25, -1.0, 3.0]], np.float32)}
+    data |= {"4": np.ones(1, np.float32)} if dynamic else {}
+    a = graph_file(tmp_path / "a.json", dtype, dynamic, boundary)
+    for most, levels, wrong in (
+        (boundary + 1e-6, 0, ["2", "3"]),
+        (boundary + 1e-6, 1, []),
+        (two_above, 1, ["1", "2", "3"]),
+        (two_above, 2, ["1"]),
+    ):
+        b = graph_file(tmp_path / "b.json", dtype, dynamic, most)
+        assert out(deconv_ir.diff(a, b, data, levels=levels)) == wrong
+    b = graph_file(tmp_path / "b.json", dtype, dynamic, boundary)
+    assert out(deconv_ir.diff(a, b, data)) == []
 
 
 def test_levels_of_a_command(tmp_path: Path) -> None:
