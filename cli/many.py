@@ -46,7 +46,7 @@ from .manifest import Manifest, Stamp, Stamped, describe_run
 from .many_report import latency_of, report
 from .models import report_findings
 from .patterns import find, pair_references, show
-from .profiles import start_profile, write_trace
+from .profiles import start_profiles, write_trace
 from .request import SEVERAL
 from .resources import limit_threads
 from .shapes import input_shapes
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
     from .compare import Comparison
+    from .profiles import RunProfiles
     from .request import Request
 
 
@@ -117,9 +118,9 @@ def run_many(model: Model, request: Request) -> int:
         besides=many,
     )
     manifest, skipped = _resume(model, request, items, fixed)
-    profile = start_profile(request)
+    profiles = start_profiles(request)
     with limit_threads(request.threads), _progress(len(items), request) as progress:
-        runner = _Runner(model, request, fixed, profile, manifest, progress)
+        runner = _Runner(model, request, fixed, profiles, manifest, progress)
         try:
             outcomes = runner.run(items, skipped)
         finally:
@@ -127,11 +128,11 @@ def run_many(model: Model, request: Request) -> int:
                 manifest.save()
     latency = latency_of(runner.seconds, runner.cold, request)
     report(outcomes, request, time.perf_counter() - started, latency)
-    if profile is not None and not request.as_json:
+    if profiles is not None and not request.as_json:
         from .tables import print_profile
 
-        print_profile(profile, request.threads)
-    write_trace(profile, request)
+        print_profile(profiles, request.threads)
+    write_trace(profiles, request)
     statuses = {outcome.status for outcome in outcomes}
     if "failed" in statuses:
         return EXIT_MISTAKE
@@ -290,14 +291,14 @@ class _Runner:
         model: Model,
         request: Request,
         fixed: Mapping[str, Array],
-        profile: Profile | None,
+        profiles: RunProfiles | None,
         manifest: Manifest | None,
         progress: _Progress,
     ) -> None:
         self.model = model
         self.request = request
         self.fixed = fixed
-        self.profile = profile
+        self.profiles = profiles
         self.manifest = manifest
         self.progress = progress
         self.seconds: list[float] = []  # of repeated runs
@@ -471,10 +472,14 @@ class _Runner:
         report_findings([f for f in findings if str(f) not in self._reported], request.strict)
         self._reported |= {str(f) for f in findings}
         if not request.repeats:
-            return bound.run(profile=self.profile)
+            return bound.run(profile=self._profile())
         results, latency, seconds = repeat(
-            lambda counts: bound.run(profile=self.profile if counts else None), request
+            lambda counts: bound.run(profile=self._profile(counts)), request
         )
         self.seconds += seconds
         self.cold = latency.cold if self.cold is None else self.cold
         return results
+
+    def _profile(self, counts: bool = True) -> Profile | None:
+        """Return the profile of the next run."""
+        return None if self.profiles is None else self.profiles.of_run(counts)

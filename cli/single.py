@@ -11,7 +11,7 @@ from .dump import Dump
 from .guard import guard_run
 from .inputs import gather_inputs, pair, read_array
 from .models import report_findings
-from .profiles import start_profile, write_trace
+from .profiles import start_profiles, write_trace
 from .request import FOR_MANY_RUNS
 from .shapes import drawn_shapes, input_shapes
 from .targets import Targets, output_targets, write_arrays
@@ -19,10 +19,10 @@ from .targets import Targets, output_targets, write_arrays
 if TYPE_CHECKING:
     from deconv_ir import BoundModel, Model
     from deconv_ir.execute.plan import Plan
-    from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
     from .compare import Comparison
+    from .profiles import RunProfiles
     from .request import Request
     from .timing import Latency
 
@@ -56,11 +56,11 @@ def run_once(model: Model, request: Request, started: float) -> int:
     dumped = Dump(model, request, guard) if request.dump is not None else None
     if request.profile:
         guard.allow("--profile", request.profile)
-    profile = start_profile(request)
+    profiles = start_profiles(request)
     loaded_at = time.perf_counter()
     bound = model.bind(arrays, outputs=request.wanted, cast=request.cast)
     report_findings(bound.findings, request.strict)
-    results, latency, plan = _run(bound, request, profile)
+    results, latency, plan = _run(bound, request, profiles)
     finished = time.perf_counter()
     comparisons: tuple[Comparison, ...] = ()
     if references:
@@ -87,21 +87,22 @@ def run_once(model: Model, request: Request, started: float) -> int:
         {"load": loaded_at - started, "run": finished - loaded_at},
         latency,
         plan,
-        profile,
+        profiles,
     )
     print_summary(summary, request)
-    write_trace(profile, request)
+    write_trace(profiles, request)
     return EXIT_OK if all(c.within for c in comparisons) else EXIT_DIFFERS
 
 
 def _run(
-    bound: BoundModel, request: Request, profile: Profile | None
+    bound: BoundModel, request: Request, profiles: RunProfiles | None
 ) -> tuple[dict[str, Array], Latency | None, Plan]:
     """Run the model once, or --repeat times; also return the plan for its threads."""
     from .resources import hand_back, limit_threads
 
     def run(counts: bool = True) -> dict[str, Array]:
-        return bound.run(profile=profile if counts else None, once=not request.repeats)
+        profile = None if profiles is None else profiles.of_run(counts)
+        return bound.run(profile=profile, once=not request.repeats)
 
     with limit_threads(request.threads):
         if not request.repeats:

@@ -21,10 +21,10 @@ from .models import model_name
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model
     from deconv_ir.execute.plan import Plan
-    from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
     from .compare import Comparison
+    from .profiles import RunProfiles
     from .request import Request
     from .timing import Latency
 
@@ -46,7 +46,7 @@ class Summary(NamedTuple):
     seconds: Mapping[str, float]  # "load" and "run"
     latency: Latency | None  # of repeated runs
     plan: Plan
-    profile: Profile | None
+    profiles: RunProfiles | None
 
 
 def print_summary(summary: Summary, request: Request) -> None:
@@ -84,10 +84,10 @@ def print_summary(summary: Summary, request: Request) -> None:
         if summary.latency is not None:
             click.echo(f"runs   {summary.latency}", err=True)
         click.echo(f"memory {describe_memory(summary.plan)}", err=True)
-    if summary.profile is not None:
+    if summary.profiles is not None:
         from .tables import print_profile
 
-        print_profile(summary.profile, request.threads)
+        print_profile(summary.profiles, request.threads)
     if not quiet:
         for path in dict.fromkeys(summary.targets.values()):
             if path is not None:
@@ -188,7 +188,7 @@ def _print_json(summary: Summary, request: Request) -> None:
             "process": process_peak(),
         },
     }
-    if summary.profile is not None:
+    if summary.profiles is not None:
         from deconv_ir.execute.machine_limits import measure_limits
 
         from .resources import limit_threads
@@ -196,7 +196,7 @@ def _print_json(summary: Summary, request: Request) -> None:
 
         with limit_threads(request.threads):
             limits = measure_limits()
-        document["profile"] = profile_rows(summary.profile, limits)
+        document["profile"] = profile_rows(summary.profiles, limits)
         document["limits"] = limits._asdict()
     print_json(document)
 

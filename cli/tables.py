@@ -20,23 +20,28 @@ from .resources import limit_threads
 if TYPE_CHECKING:
     from deconv_ir.execute.listing import PlanRow
     from deconv_ir.execute.plan import Plan
-    from deconv_ir.execute.profile import Profile
+    from deconv_ir.execute.profile import LayerTime
+
+    from .profiles import RunProfiles
 
 
-def profile_rows(profile: Profile, limits: MachineLimits) -> list[dict[str, Any]]:
+_Key = tuple[str, str, str]
+
+
+def profile_rows(profiles: RunProfiles, limits: MachineLimits) -> list[dict[str, Any]]:
     """Sum the times of each layer, in the order of their first runs; compare with the limits.
 
-    Median and least are those of the sums in each run.
+    Median and least are those of the sums in each run; cold is the sum in the first run of all,
+    None if that had no such layer.
     """
-    total = profile.seconds
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-    of_runs: dict[tuple[str, str, str], dict[int, float]] = {}
-    for time in profile.layers:
-        name = _inner_name(time.within, time.layer)
-        names = {"layer": name, "type": time.type, "output": time.output}
-        fresh = names | {"runs": 0, "seconds": 0.0, "gflop": None, "gigabytes": 0.0}
-        key = (name, time.type, time.output)
-        row = rows.setdefault(key, fresh)
+    total = profiles.counted.seconds
+    rows: dict[_Key, dict[str, Any]] = {}
+    of_runs: dict[_Key, dict[int, float]] = {}
+    for time in profiles.counted.layers:
+        key = _key(time)
+        fresh: dict[str, Any] = {"runs": 0, "seconds": 0.0, "gflop": None, "gigabytes": 0.0}
+        names = {"layer": key[0], "type": key[1], "output": key[2]}
+        row = rows.setdefault(key, names | fresh)
         each = of_runs.setdefault(key, {})
         each[time.run] = each.get(time.run, 0.0) + time.seconds
         row["runs"] += 1
@@ -44,9 +49,13 @@ def profile_rows(profile: Profile, limits: MachineLimits) -> list[dict[str, Any]
         row["gigabytes"] += (time.bytes or 0) / 1e9
         if time.operations is not None:
             row["gflop"] = (row["gflop"] or 0.0) + time.operations / 1e9
+    cold: dict[_Key, float] = {}
+    for time in profiles.cold:
+        cold[_key(time)] = cold.get(_key(time), 0.0) + time.seconds
     for key, row in rows.items():
         row["median_seconds"] = median(of_runs[key].values())
         row["least_seconds"] = min(of_runs[key].values())
+        row["cold_seconds"] = cold.get(key)
         known = row["gflop"] is not None and row["seconds"] > 0
         row["gflop_per_second"] = row["gflop"] / row["seconds"] if known else None
         timed = row["gigabytes"] > 0 and row["seconds"] > 0
@@ -56,6 +65,10 @@ def profile_rows(profile: Profile, limits: MachineLimits) -> list[dict[str, Any]
             1e9 * (row["gflop"] or 0.0), 1e9 * row["gigabytes"], row["seconds"]
         )
     return list(rows.values())
+
+
+def _key(time: LayerTime) -> _Key:
+    return _inner_name(time.within, time.layer), time.type, time.output
 
 
 def median(values: Iterable[float]) -> float:
@@ -70,26 +83,26 @@ def _inner_name(within: str, layer: str) -> str:
     return f"{within}: {layer}" if within else layer
 
 
-def print_profile(profile: Profile, threads: int | None) -> None:
+def print_profile(profiles: RunProfiles, threads: int | None) -> None:
     """Print the layers on standard error, slowest first; `threads` is the number of the runs."""
     with limit_threads(threads):
         limits = measure_limits()
-    rows = sorted(profile_rows(profile, limits), key=lambda row: -row["median_seconds"])
+    rows = sorted(profile_rows(profiles, limits), key=lambda row: -row["median_seconds"])
     gflop = sum(row["gflop"] or 0.0 for row in rows)
-    total = profile.seconds
     each: dict[int, float] = {}
-    for time in profile.layers:
+    for time in profiles.counted.layers:
         if not time.within:
             each[time.run] = each.get(time.run, 0.0) + time.seconds
-    several = len(each) > 1
-    times = [median(each.values()), min(each.values())] if several else [total]
+    several = len(each) > 1 or not profiles.cold_counts
+    cold = sum(time.seconds for time in profiles.cold if not time.within)
+    times = [median(each.values()), min(each.values()), cold] if each else [0.0] * 3
+    keys = ("median_seconds", "least_seconds", "cold_seconds") if several else ("median_seconds",)
     table = [
         [
             row["layer"],
             row["type"],
             row["output"],
-            f"{row['median_seconds'] * 1e3:.3f}",
-            *([f"{row['least_seconds'] * 1e3:.3f}"] if several else []),
+            *("" if row[key] is None else f"{row[key] * 1e3:.3f}" for key in keys),
             _number(None if row["gflop"] is None else row["gflop"] / max(1, len(each))),
             _number(_rate(row, len(each)) if several else row["gflop_per_second"]),
             _number(row["gigabytes_per_second"]),
@@ -99,16 +112,21 @@ def print_profile(profile: Profile, threads: int | None) -> None:
         for row in rows
     ]
     rate = gflop / len(each) / times[0] if each and times[0] else None
-    summed = [f"{seconds * 1e3:.3f}" for seconds in times]
+    summed = [f"{seconds * 1e3:.3f}" for seconds in times[: len(keys)]]
     gflop /= max(1, len(each))
     table.append(["all layers", "", "", *summed, _number(gflop), _number(rate), "", "", ""])
-    ms = ["median ms", "least ms"] if several else ["ms"]
+    ms = ["median ms", "least ms", "cold ms"] if several else ["ms"]
     headers = ["layer", "type", "output", *ms, "GFLOP", "GFLOP/s", "GB/s", "of limit", "share"]
     omit = ("output", "GB/s", "GFLOP", "of limit", "type", "GFLOP/s")
     aligned = ("left",) * 3 + ("right",) * (len(headers) - 3)
     print_table(table, headers, aligned, err=True, omit=omit)
     if several:
-        click.echo(f"median and least time of each layer in {len(each)} runs", err=True)
+        apart = "" if profiles.cold_counts else ", which is a warm-up run and not among them"
+        click.echo(
+            f"median and least time of each layer in {counted(len(each), 'run')}; "
+            f"cold: its time in the first run of all{apart}",
+            err=True,
+        )
     click.echo(
         f"limits: {limits.operations / 1e9:.3g} GFLOP/s (a product of matrices), "
         f"{limits.bytes / 1e9:.3g} GB/s (a copy in memory)",

@@ -124,7 +124,8 @@ def diff(
         Absolute tolerance of tensors.
     levels : int
         Quantised tensors, those of FakeQuantize, Quantize and DynamicQuantize, may differ by this
-        number of levels.  Layers after such a tensor are compared for the values that `b` has there.
+        number of levels.  Layers after such a tensor are compared for the values that `b`
+        has there.
     semantics : Semantics or str
         Semantics of models that are given as paths.
     other_semantics : Semantics or str, optional

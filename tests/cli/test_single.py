@@ -13,6 +13,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from deconv_cli.profiles import RunProfiles
 from deconv_cli.tables import profile_rows
 from deconv_cli.timing import latency, repeat_run
 from support import IR, invoke
@@ -390,7 +391,14 @@ def test_repeat(here: Path) -> None:
     # Of several runs, the profile has the median and the least time of each layer, and says so.
     assert "median ms" in done.stderr
     assert "least ms" in done.stderr
-    assert "median and least time of each layer in 7 runs" in done.stderr
+    assert (
+        "median and least time of each layer in 7 runs; cold: its time in the first run of all, "
+        "which is a warm-up run and not among them"
+    ) in done.stderr
+    header = next(line for line in done.stderr.splitlines() if "median ms" in line)
+    rows = done.stderr.split(header)[1].splitlines()[1:4]
+    at = header.index("cold ms") + len("cold ms")
+    assert all(float(row[:at].split()[-1]) > 0 for row in rows)  # two layers, and all layers
     done = invoke(*arguments, "--repeat", "7", "--json", "--profile", "--output", "out.npz")
     report = json.loads(done.stdout)
     assert (report["latency"]["repeat"], report["latency"]["warmup"]) == (7, 1)
@@ -398,6 +406,7 @@ def test_repeat(here: Path) -> None:
     assert [row["runs"] for row in report["profile"]] == [7, 7]
     for row in report["profile"]:
         assert 0 < row["least_seconds"] <= row["median_seconds"] <= row["seconds"]
+        assert row["cold_seconds"] > 0
     once = invoke(*arguments, "--expect", "out.npz", "--rtol", "0", "--atol", "0", "--json")
     assert once.exit_code == 0
     assert json.loads(once.stdout)["latency"] is None
@@ -407,15 +416,27 @@ def test_repeat(here: Path) -> None:
     assert json.loads(seconds.stdout)["latency"]["repeat"] >= 1
 
 
-def test_times_of_layers_in_several_runs() -> None:
+@pytest.mark.parametrize(
+    ("warmup", "counts", "cold"),
+    [([9.0], False, 9.0), ([9.0, 7.0], False, 9.0), ([], True, 3.0)],  # without a warm-up: run 0
+)
+def test_times_of_layers_in_several_runs(warmup: list[float], counts: bool, cold: float) -> None:
     """Two parts of a layer in each of three runs: sums 3, 4 and 8 seconds."""
-    profile = Profile()
-    times = [(0, 1.0), (0, 2.0), (1, 1.0), (1, 3.0), (2, 4.0), (2, 4.0)]
-    profile._rows = [
-        LayerTime("a", "ReLU", "f32[1]", 0.0, seconds, 10, run=run) for run, seconds in times
-    ]
-    (row,) = profile_rows(profile, MachineLimits(1e9, 1e9))
+    profiles = RunProfiles()
+
+    def add(seconds: float, counted: bool) -> None:
+        profile = profiles.of_run(counted)
+        if profile is not None:
+            row = LayerTime("a", "ReLU", "f32[1]", 0.0, seconds, 10, run=profile.start())
+            profile._rows += [row._replace(seconds=seconds - 1.0), row._replace(seconds=1.0)]
+
+    for seconds in warmup:
+        add(seconds, counted=False)
+    for seconds in (3.0, 4.0, 8.0):
+        add(seconds, counted=True)
+    (row,) = profile_rows(profiles, MachineLimits(1e9, 1e9))
     assert (row["median_seconds"], row["least_seconds"], row["seconds"]) == (4.0, 3.0, 15.0)
+    assert (row["cold_seconds"], profiles.cold_counts) == (cold, counts)
     assert row["runs"] == 6
 
 
