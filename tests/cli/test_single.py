@@ -19,7 +19,7 @@ from deconv_cli.timing import latency, repeat_run
 from support import IR, invoke
 
 import deconv_ir
-from deconv_ir import LayerTime, Profile
+from deconv_ir import LayerTime
 from deconv_ir.execute.machine_limits import MachineLimits
 
 MODEL = "model.xml"
