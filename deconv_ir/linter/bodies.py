@@ -72,13 +72,6 @@ def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
     return given
 
 
-def all_contexts(context: LintContext) -> Iterator[LintContext]:
-    """Iterate over a graph and all bodies within it."""
-    yield context
-    for body in context.bodies:
-        yield from all_contexts(body.context)
-
-
 def check_body(context: LintContext, body: Body) -> Iterator[Report]:
     """Compare a body with its port map and with the ports of its layer."""
     element = _element(context, body.owner)

@@ -126,6 +126,12 @@ class LintContext:
         """Whether this is the body of a layer."""
         return self.around is not None
 
+    def with_bodies(self) -> Iterator[LintContext]:
+        """Iterate over the graph and all bodies within it."""
+        yield self
+        for body in self.bodies:
+            yield from body.context.with_bodies()
+
     @property
     def graph(self) -> Graph:
         """The network."""
@@ -356,9 +362,7 @@ class LintContext:
         """Offsets at which a constant of the file ends, in any of its graphs."""
         if self.around is not None:
             return self.around.constant_ends
-        from deconv_ir.linter.bodies import all_contexts
-
-        inner = (context.constants() for context in all_contexts(self))
+        inner = (context.constants() for context in self.with_bodies())
         return frozenset(const.offset + const.size for own in inner for _, _, const in own)
 
     @cached_property

@@ -116,9 +116,7 @@ def check_document(
     context = open_context(document, options, weights, resume=resume)
     contexts = [context]
     if context.bodies:
-        from deconv_ir.linter.bodies import all_contexts
-
-        contexts = list(all_contexts(context))
+        contexts = list(context.with_bodies())
     graph, view = document.graph, context.weights
     suppressions = _suppressions(contexts)
     found: list[tuple[tuple[int, int, str], Finding, Fix]] = []

@@ -9,7 +9,6 @@ from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.operation import Operation, TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
-from deconv_ir.linter.bodies import all_contexts
 from deconv_ir.linter.context import LintContext
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import AttributeSpec, attributes_of
@@ -26,7 +25,7 @@ def hover(context: LintContext, offset: int) -> Hover | None:
     """Describe the element at an offset of a document; None: unknown."""
     if context.document.graph is None or not isinstance(context.locator, Locator):
         return None
-    for inner in reversed(list(all_contexts(context))):
+    for inner in reversed(list(context.with_bodies())):
         found = _Pointer(inner, offset).describe()
         if found is not None:
             return found

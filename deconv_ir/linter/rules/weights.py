@@ -227,9 +227,7 @@ def unused_bytes(context: LintContext) -> Iterator[Report]:
 
         used = sorted([*used, *((*span, [-1]) for span in image_spans(context.graph))])
     if context.bodies:
-        from deconv_ir.linter.bodies import all_contexts
-
-        inner = [spans((-1, const) for _, _, const in c.constants()) for c in all_contexts(context)]
+        inner = [spans((-1, const) for _, _, const in c.constants()) for c in context.with_bodies()]
         used = sorted([*used, *(span for found in inner[1:] for span in found)])
     for start, end, index in gaps(used, len(weights)):
         if _is_padding(weights, start, end):
