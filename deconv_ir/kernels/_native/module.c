@@ -55,6 +55,8 @@ extern PyType_Spec pointwise_spec; /* pointwise/object.c */
 PyObject *pointwise_operations(void);
 PyObject *module_resample(PyObject *module, PyObject *arguments); /* resample/resample.c */
 PyObject *module_pool(PyObject *module, PyObject *arguments);     /* pooling/pooling.c */
+PyObject *module_sample(PyObject *module, PyObject *arguments);   /* sampling/sampling.c */
+PyObject *module_select(PyObject *module, PyObject *arguments);   /* selection/selection.c */
 /* normalization/normalization.c */
 PyObject *module_standardize(PyObject *module, PyObject *arguments);
 PyObject *module_sum_rows(PyObject *module, PyObject *arguments);
@@ -110,6 +112,11 @@ static PyMethodDef module_methods[] = {
     {"copy_matrices", module_copy_matrices, METH_VARARGS, "copy_matrices(isa, data, out, threads)"},
     {"pool", module_pool, METH_VARARGS,
      "pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads)"},
+    {"sample", module_sample, METH_VARARGS,
+     "sample(isa, data, grid, out, mode, beyond, align, threads): GridSample"},
+    {"select", module_select, METH_VARARGS,
+     "select(isa, data, values, indices, smallest, by_index, threads): TopK along the second of "
+     "three axes"},
     {"standardize", module_standardize, METH_VARARGS,
      "standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads)"},
     {"sum_rows", module_sum_rows, METH_VARARGS, "sum_rows(isa, data, out, mean, threads)"},
@@ -127,7 +134,7 @@ static PyMethodDef module_methods[] = {
 
 /* Version of the interface; to be raised, here and in extension.py, when a call from Python
  * changes. */
-enum { INTERFACE = 31 };
+enum { INTERFACE = 32 };
 
 /* INTERFACE, and the constants from which products.py computes the scratch of products. */
 static int add_constants(PyObject *module) {

@@ -10,7 +10,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation, result_type
 from deconv_ir.ops.checks import check_single, check_type, normalize_axis, only, product
-from deconv_ir.ops.numeric import np, widen
+from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dim
 
 
@@ -72,23 +72,19 @@ class TopK1(Operation):
         return interval(min(low, most) if most is not None else low, most)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Sort, stably, and take the first k."""
+        """Select k elements; NumPy's sort is used only where they are many."""
+        from deconv_ir.kernels.selection import select
+
         data = inputs[0]
         k = int(only(inputs[1], "k"))
         axis = normalize_axis(self.axis, data.ndim)
         self._count(data.shape[axis], k)
-        keys = np.moveaxis(widen(data), axis, -1)
-        if self.mode is Extreme.MIN:
-            order = np.argsort(keys, axis=-1, kind="stable")[..., :k]
-        else:
-            # Sorted backwards, so that the first of equal elements comes first.
-            backwards = np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-            order = (keys.shape[-1] - 1 - backwards)[..., :k]
-        if self.sort is Order.INDEX:
-            order = np.sort(order, axis=-1)
-        index = np.moveaxis(order, -1, axis)
-        wanted = self.index_element_type.numpy()
-        return np.take_along_axis(data, index, axis), index.astype(wanted)
+        smallest, by_index = self.mode is Extreme.MIN, self.sort is Order.INDEX
+        values, index = select(
+            widen(data), axis, k,
+            smallest=smallest, by_index=by_index, index_type=self.index_element_type.numpy(),
+        )  # fmt: skip
+        return narrow(values, data.dtype), index
 
 
 @operation("TopK-3(data, k)", _EXAMPLE % ("i64", "min", "index", " index_element_type=i64"))

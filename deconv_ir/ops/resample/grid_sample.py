@@ -58,14 +58,23 @@ class GridSample(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Read and weight the elements around each position."""
+        from deconv_ir.kernels.sampling import sample
+
         data, grid = inputs[0], widen(inputs[1])
+        sampled = sample(
+            widen(data), grid,
+            mode=self.mode.value, padding=self.padding_mode.value, align=self.align_corners,
+        )  # fmt: skip
+        return (self._sample(data, grid) if sampled is None else narrow(sampled, data.dtype),)
+
+    def _sample(self, data: Any, grid: Any) -> Any:
         height, width = data.shape[2:]
         with np.errstate(all="ignore"):
             x = self._position(grid[..., 0], width)
             y = self._position(grid[..., 1], height)
             if self.mode is SampleMode.NEAREST:
                 picked = self._pick(data, np.rint(y), np.rint(x))
-                return (picked.astype(data.dtype),)
+                return picked.astype(data.dtype)
             weigh = _linear if self.mode is SampleMode.BILINEAR else _cubic
             total: Any = 0
             wide = widen(data)
@@ -74,7 +83,7 @@ class GridSample(Operation):
                 for column, weight in columns:
                     found = self._pick(wide, row, column)
                     total = total + found * (row_weight * weight)[:, None].astype(wide.dtype)
-            return (narrow(total, data.dtype),)
+            return narrow(total, data.dtype)
 
     def _position(self, at: Any, extent: int) -> Any:
         """Map -1..1 to an index, reflected if requested."""

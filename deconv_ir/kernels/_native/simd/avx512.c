@@ -5,6 +5,8 @@
 #include "pooling/pooling.h"
 #include "recurrent/recurrent.h"
 #include "resample/resample.h"
+#include "sampling/sampling.h"
+#include "selection/selection.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86
 #ifdef __clang__

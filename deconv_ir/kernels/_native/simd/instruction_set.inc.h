@@ -127,6 +127,8 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #include "pooling/windows.inc.h"
 #include "recurrent/moments.inc.h"
 #include "resample/rows.inc.h"
+#include "sampling/planes.inc.h"
+#include "selection/ranks.inc.h"
 #include "simd/no_vectors.inc.h"
 #include "winograd/transforms.inc.h"
 

@@ -1,0 +1,40 @@
+"""Compiled sampling of images at the positions of a grid, in f32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.kernels.copies import contiguous
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.memory import empty
+from deconv_ir.kernels.runtime.threads import get_threads
+
+MODES = ("nearest", "bilinear", "bicubic")
+PADDINGS = ("zeros", "border", "reflection")
+_MOST_ELEMENTS, _MOST_EXTENT = (1 << 31) - 1, 1 << 24
+"""Of a plane, whose indices have 32 bits; of an axis, whose indices f32 represents."""
+
+
+def sample(data: Array, grid: Array, *, mode: str, padding: str, align: bool) -> Array | None:
+    """Return ``[N, C, H', W']``: ``[N, C, H, W]`` sampled at a grid ``[N, H', W', 2]``.
+
+    `mode` is one of `MODES`, `padding` one of `PADDINGS`.  Returns None if the extension was not
+    built, or the arrays are empty or not of f32.
+    """
+    module, plane = compiled_module(), data.shape[2] * data.shape[3]
+    is_plain = data.dtype == grid.dtype == np.float32 and data.size and grid.size
+    if (
+        module is None
+        or not is_plain
+        or plane > _MOST_ELEMENTS
+        or max(data.shape[2:]) > _MOST_EXTENT
+    ):
+        return None
+    out = empty((*data.shape[:2], *grid.shape[1:3]), data.dtype)
+    module.sample(
+        INSTRUCTION_SETS.index(instruction_set()), contiguous(data), contiguous(grid), out,
+        MODES.index(mode), PADDINGS.index(padding), align, get_threads(),
+    )  # fmt: skip
+    return out
