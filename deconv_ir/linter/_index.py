@@ -103,6 +103,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR806", "bias-along-width", WARNING, (), ("Add",), "", False),
     ("IR807", "constant-output-shape", INFO, (), DECONVOLUTION, "", False),
     ("IR808", "constant-batch", INFO, (), ("Reshape",), "", False),
+    ("IR809", "unlike-siblings", INFO, (), (), "uneven_types", False),
     ("IR901", "normalization-not-folded", INFO, (), ("BatchNormInference", "Multiply"), "", False),
     ("IR902", "repeated-activation", INFO, (), ("Clamp", "Elu", "Gelu", "HSigmoid", "HSwish", "LogSoftmax", "Mish", "PReLU", "ReLU", "Selu", "Sigmoid", "SoftMax", "SoftPlus", "SoftSign", "Swish", "Tanh"), "", False),
     ("IR903", "transposes-cancel", INFO, (), ("Transpose",), "", False),

@@ -34,6 +34,8 @@ CONVOLUTIONS: Final = (
 """Types whose input 1 is a filter of input and output channels."""
 SINKS = ("Result", "Assign")
 """Types of layers that are always needed."""
+NAMED_OR_MEASURED: Final = frozenset({"Const", "FakeQuantize", "Parameter", "ReadValue", *SINKS})
+"""Types whose attributes name or measure something, so that they differ from layer to layer."""
 
 _KNOWN_VERSIONS = frozenset({f"opset{number}" for number in range(1, 18)})
 
@@ -378,6 +380,19 @@ class LintContext:
             and layers[source[0]].type not in ("Const", "Parameter")
             and layers[index].operation.implemented
             and index not in self.unfit
+        ]
+
+    @cached_property
+    def uneven_types(self) -> list[str]:
+        """Types with at least four layers that do not all have the same attributes."""
+        layers = self.graph.layers
+        return [
+            kind
+            for kind, found in self.by_type.items()
+            if len(found) > 3
+            and kind not in NAMED_OR_MEASURED
+            and not layers[found[0]].operation.bodies
+            and len({id(layers[index].operation) for index in found}) > 1
         ]
 
     @cached_property

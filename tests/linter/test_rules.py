@@ -114,6 +114,7 @@ IR805 output-range-reversed info
 IR806 bias-along-width warning
 IR807 constant-output-shape info
 IR808 constant-batch info
+IR809 unlike-siblings info
 IR901 normalization-not-folded info
 IR902 repeated-activation info
 IR903 transposes-cancel info

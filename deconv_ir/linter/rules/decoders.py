@@ -294,3 +294,43 @@ def constant_batch(
             expected="0 or -1",
             actual=first,
         )
+
+
+@rule("IR809", "unlike-siblings", INFO, when="uneven_types")
+def unlike_siblings(context: LintContext) -> Iterator[Report]:
+    """One attribute differs from that of all other layers in the same place of repeated blocks.
+
+    At least three layers of the same type, between the same layers, agree, and their value would
+    fit here too.  A flipped boolean or another axis of a SoftMax leaves all shapes as they are, so
+    nothing else in the file shows such a mistake.
+
+        <layer id="7" name="a" type="SoftMax" version="opset8"><data axis="1"/></layer>
+        <layer id="8" name="b" type="SoftMax" version="opset8"><data axis="1"/></layer>
+        <layer id="9" name="c" type="SoftMax" version="opset8"><data axis="2"/></layer>
+        <layer id="10" name="d" type="SoftMax" version="opset8"><data axis="1"/></layer>
+        <layer id="11" name="all" type="Concat" version="opset1"><data axis="1"/></layer>
+        <edge from-layer="5" from-port="1" to-layer="7" to-port="0"/>
+        <edge from-layer="5" from-port="1" to-layer="8" to-port="0"/>
+        <edge from-layer="5" from-port="1" to-layer="9" to-port="0"/>
+        <edge from-layer="5" from-port="1" to-layer="10" to-port="0"/>
+        <edge from-layer="7" from-port="1" to-layer="11" to-port="0"/>
+        <edge from-layer="8" from-port="1" to-layer="11" to-port="1"/>
+        <edge from-layer="9" from-port="1" to-layer="11" to-port="2"/>
+        <edge from-layer="10" from-port="1" to-layer="11" to-port="3"/>
+        <edge from-layer="11" from-port="4" to-layer="6" to-port="0"/>
+    """
+    from deconv_ir.linter.siblings import odd_ones
+
+    layers = context.graph.layers
+    for index, spec, value, siblings in odd_ones(context):
+        layer, like = layers[index], layers[siblings[0]]
+        own, theirs = (spec.kind.format(v) for v in (getattr(layer.operation, spec.field), value))
+        yield Report(
+            f"{spec.name} is {own}, but {theirs} in the {len(siblings)} other layers of type "
+            f"{layer.type} in the same place of repeated blocks, such as {like.name!r} in line "
+            f"{like.line}",
+            GraphLocation(layer=index, attribute=spec.name),
+            expected=theirs,
+            actual=own,
+            related=siblings[0],
+        )
