@@ -122,7 +122,8 @@ def send_model(client: Any, model: Model, request: Request) -> Any:
     """Return a future of the model: by path and digest if it is a file, else by its bytes."""
     given: Any = model
     if request.model != STREAM and request.layer is None and not request.op_attrs:
-        plain = not (request.in_shapes or request.op_kind or request.mb or request.dt)
+        overridden = request.in_shapes or request.op_kind or request.mb or request.dt
+        plain = not (overridden or request.changes_model)
         if plain:
             options = {
                 "semantics": request.semantics,

@@ -22,7 +22,9 @@ from .options import (
     input_arrays,
     input_shapes,
     option,
+    preprocessing,
     random_inputs,
+    reverse_channels,
     semantics,
     tolerance,
     version_option,
@@ -66,6 +68,11 @@ class DiffRequest(Options):
         "reshape the model, and the declared one allows sizes that are much for a small network. "
         "Repeatable."
     )
+    layout: tuple[str, ...] = preprocessing("layout")
+    reverse_channels: bool = reverse_channels()
+    mean: tuple[str, ...] = preprocessing("mean")
+    scale: tuple[str, ...] = preprocessing("scale")
+    input_type: tuple[str, ...] = preprocessing("input_type")
     against: str | None = option(
         "RUNTIME|DIR",
         "openvino or onnxruntime: the runtime of the second model (or, without one, of the "
@@ -175,16 +182,23 @@ def _arrays(model: Model, request: DiffRequest) -> dict[str, Array]:
 def _load(request: DiffRequest) -> Model:
     from deconv_ir import load
 
-    from .shapes import reshaped
+    from .changes import changed
 
     model = load(request.first, semantics=request.semantics, warn=False, accuracy=request.accuracy)
-    return reshaped(model, request.shapes)
+    return changed(model, request)
 
 
 def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
-    """Return the second model, reshaped if the first was and it is not an ONNX model."""
+    """Return the second model, changed as the first was if it is not an ONNX model."""
+    from .changes import preprocessed, preprocesses
+
     shapes = {name: port.shape for name, port in first.inputs.items()}
-    if request.second is None or not request.shapes or request.against == "onnxruntime":
+    options = preprocesses(request)
+    if request.against == "onnxruntime" and options:
+        raise Mistake(f"{options[0]} changes IRs, and cannot be combined with an ONNX model")
+    if request.second is None or not (request.shapes or options):
+        return request.second
+    if request.against == "onnxruntime":
         return request.second
     from deconv_ir import load
 
@@ -193,10 +207,19 @@ def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
     )
     if len(second.inputs) != len(shapes):
         return second
-    named = zip(second.inputs, shapes.items(), strict=True)  # else inputs correspond by position
+    # Inputs correspond by position, unless their names are the same.
+    second = preprocessed(second, request, _counterparts(first, second))
+    named = zip(second.inputs, shapes.items(), strict=True)
     wanted = {own: shapes.get(own, shape) for own, (_, shape) in named}
     fits = all(compatible(port.shape, wanted[own]) for own, port in second.inputs.items())
     return second if fits else second.reshape(wanted)
+
+
+def _counterparts(first: Model, second: Model) -> dict[str, str]:
+    """Return the inputs of the second model for those of the first."""
+    if set(first.inputs) == set(second.inputs):
+        return {name: name for name in first.inputs}
+    return dict(zip(first.inputs, second.inputs, strict=True))
 
 
 def _diff(request: DiffRequest) -> ModelDifference:
@@ -207,7 +230,10 @@ def _diff(request: DiffRequest) -> ModelDifference:
         raise Mistake("--command requires --bisect")
     if request.second is None and against is None:
         raise Mistake("name a second model, or --against openvino, onnxruntime or a folder")
-    for option_name, value in (("--against", against), ("--plot", request.plot)):
+    from .changes import preprocesses
+
+    needing = {"--against": against, "--plot": request.plot}
+    for option_name, value in (needing | dict.fromkeys(preprocesses(request), "")).items():
         if value is not None and not request.runs:
             raise Mistake(f"{option_name} {NEEDS_ARRAYS}")
     if isinstance(against, str) and against not in RUNTIMES:

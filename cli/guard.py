@@ -62,6 +62,11 @@ def guard_run(
     guard = Guard([("the model", request.model), *read])
     if model.weights_file is not None:
         guard.add("the weights", model.weights_file)
+    if request.constants:
+        from .changes import constant_files
+
+        for name, path in constant_files(request.constants).items():
+            guard.add(f"the array of constant {name!r}", path)
     return guard
 
 

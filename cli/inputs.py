@@ -12,14 +12,13 @@ from deconv_ir.ir.shapes import compatible, format_shape
 
 from .common import STREAM, Mistake, standard_input
 from .models import model_name
-from .request import SEVERAL
+from .request import IMAGE_SUFFIXES, SEVERAL
 from .shapes import OPTION as SHAPE_OPTION
 from .shapes import describe_port, drawn_shapes
 
 if TYPE_CHECKING:
     from deconv_ir import Model
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.ir.graph import Port
     from deconv_ir.ir.shapes import Shape
 
 _MAGIC = frozenset("*?[")
@@ -62,9 +61,7 @@ def gather_inputs(
             "(use --input NAME=FILE.npy, or --random-inputs SEED)"
         )
     arrays = {
-        name: _read_input(paths[name], name, model.inputs[name], shapes[name])
-        for name in names
-        if name in paths
+        name: _read_input(paths[name], name, model, shapes[name]) for name in names if name in paths
     }
     known = {
         name: arrays[name].shape if name in arrays else shape for name, shape in shapes.items()
@@ -84,9 +81,10 @@ def gather_inputs(
     return {name: arrays[name] for name in model.inputs if name in arrays}
 
 
-def _read_input(path: str, name: str, port: Port, shape: Shape) -> Array:
+def _read_input(path: str, name: str, model: Model, shape: Shape) -> Array:
+    port = model.inputs[name]
     try:
-        array = read_array(path, name)
+        array = read_input(path, name, model, shape)
     except DeconvError as error:
         raise error.locate(file=path) from error
     # An array for an unknown input is reported by the model.
@@ -98,8 +96,20 @@ def _read_input(path: str, name: str, port: Port, shape: Shape) -> Array:
     return array
 
 
+def read_input(path: str, name: str, model: Model, shape: Shape = None) -> Array:
+    """Read the array for an input: as `read_array`, or from an image.
+
+    `shape` are the dims that an image must have; by default those of the model.
+    """
+    if not path.lower().endswith(IMAGE_SUFFIXES):
+        return read_array(path, name)
+    from deconv_ir.formats import images
+
+    return images.read_input(model.graph, model.inputs, name, path, shape)
+
+
 def read_array(path: str, name: str) -> Array:
-    """Read the array for an input or an output from a .npy or .npz file, or standard input."""
+    """Read an array from a .npy or .npz file, or standard input."""
     if path == STREAM:
         return npy.read_stream(standard_input(), "standard input", None)
     return npz.read(path, name) if path.endswith(npz.SUFFIX) else npy.read(path)

@@ -15,6 +15,7 @@ from deconv_ir.formats.files import read_regular, replace_file
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.version import __version__
 
+from .changes import constant_files
 from .common import STREAM, warn
 from .request import OPTION_NAMES
 
@@ -46,7 +47,7 @@ CHANGE_NO_RESULT = frozenset(
     }
     | {"fail_fast", "threads", "memory_limit", "tile", "limits", "explain_plan", "profile"}
     | {"as_json", "save_xml", "save_onednn", "workers", "scheduler", "scheduler_file"}
-    | {"verbose", "quiet", "strict"}
+    | {"verbose", "quiet", "strict", "constants"}
 )
 """Options that do not affect results, or that are recorded otherwise.
 
@@ -81,6 +82,9 @@ def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> 
         "version": __version__,
         "model": _digest_graph(model) if request.model == STREAM else _digest_file(request.model),
         "weights": None if weights is None else _digest_file(weights),
+        "constants": {
+            name: _digest_file(path) for name, path in constant_files(request.constants).items()
+        },
         "options": {
             name: value
             for name, value in request.asdict().items()
@@ -164,6 +168,8 @@ class Manifest:
             return "the model has changed"
         if other.get("weights") != own["weights"]:
             return "the weights have changed"
+        if other.get("constants", {}) != own["constants"]:
+            return "a constant of --set has changed"
         before, now = other.get("options"), own["options"]
         if before != now:
             before = before if isinstance(before, dict) else {}

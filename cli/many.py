@@ -41,7 +41,7 @@ from .common import (
 )
 from .compare import compare_files
 from .guard import guard_run
-from .inputs import gather_inputs, pair, read_array, stands_for_many
+from .inputs import gather_inputs, pair, read_input, stands_for_many
 from .manifest import Manifest, Stamp, Stamped, describe_run
 from .many_report import latency_of, report
 from .models import report_findings
@@ -400,7 +400,10 @@ class _Runner:
         for item in pending:
             stamps = item.stamped()  # before reading, so that a later change is detected
             try:
-                arrays = {name: read_array(str(path), name) for name, path in item.files.items()}
+                arrays = {
+                    name: read_input(str(path), name, self.model)
+                    for name, path in item.files.items()
+                }
             except (DeconvError, MemoryError) as error:
                 self._fail([item], error)
                 continue

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_model(request: Request) -> Model:
-    """Load the model, or its requested layer, with the requested shapes."""
+    """Load the model, or its requested layer, with the requested changes."""
     # NumPy's import is most of the start-up time; it is not needed before.
     from deconv_ir.loading import load
 
@@ -39,10 +39,11 @@ def open_model(request: Request) -> Model:
             error.locate(file=FROM_STDIN)
         raise
     model = model if request.layer is None else model.layer(request.layer)
-    if request.shapes:
-        from .shapes import reshaped
+    if request.changes_model:
+        from .changes import changed, with_constants
 
-        model = reshaped(model, request.shapes, always=request.save_xml is not None)
+        model = with_constants(model, request.constants, request.cast)
+        model = changed(model, request, always=request.save_xml is not None)
     return model
 
 

@@ -45,7 +45,7 @@ def save_xml(model: Model, request: Request) -> int:
     if not is_onednn(model.graph) and not request.changes_model:
         raise Mistake(
             f"--save-xml: {model_name(model)} is an IR already "
-            "(use --shape to save it with other shapes)"
+            "(--shape, --set, --layout, --mean and others change it)"
         )
     guard = guard_run(model, request, ())
     for path in (target, target.with_suffix(".bin")):

@@ -212,6 +212,36 @@ def input_shapes(text: str) -> Any:
     return option("[NAME=]SHAPE", text, "--shape", multiple=True)
 
 
+_PREPROCESSING = {
+    "layout": (
+        "[NAME=]LAYOUT",
+        "Layout of the arrays of an input, as in nhwc; with that of the network if it is not nchw, "
+        "as in chw->hwc. Repeatable, like --mean, --scale and --input-type.",
+    ),
+    "mean": (
+        "[NAME=]NUMBERS",
+        "Subtract a number, or one for each channel, from an input: 123.7,116.3,103.5.",
+    ),
+    "scale": ("[NAME=]NUMBERS", "Divide an input, after --mean, by a number or one for each."),
+    "input_type": ("[NAME=]TYPE", "Element type of the arrays of an input, as in u8."),
+}
+"""Option -> its metavar and its help."""
+
+
+def preprocessing(name: str) -> Any:
+    """Declare an option of the preprocessing of inputs with a value."""
+    metavar, text = _PREPROCESSING[name]
+    return option(metavar, text, f"--{name.replace('_', '-')}", multiple=True)
+
+
+def reverse_channels() -> Any:
+    """Declare --reverse-channels."""
+    return flag(
+        "Reverse the channels of inputs with three, RGB to BGR. --mean and --scale are in the "
+        "order of the network's channels, as in OpenVINO's mo."
+    )
+
+
 def tolerance(default: float, text: str | None = None) -> Any:
     """Declare --rtol or --atol."""
     return option(None, text, type=click.FloatRange(0), default=default, show_default=True)

@@ -11,7 +11,7 @@ from deconv_ir.formats.dumps import SUFFIX, name_files, read_manifest
 
 from .common import Mistake, warn
 from .inputs import pair, stands_for_many
-from .request import SEVERAL
+from .request import IMAGE_SUFFIXES, SEVERAL
 
 
 def find(option: str, text: str) -> dict[Path, Path]:
@@ -25,10 +25,14 @@ def find(option: str, text: str) -> dict[Path, Path]:
         root = Path(os.path.commonpath([path.parent for path in paths]))
     elif Path(text).is_dir():
         root = Path(text)
-        paths = sorted(root.glob("**/*.npy"))
+        wanted = (".npy", *IMAGE_SUFFIXES) if option == "--input" else (".npy",)
+        paths = sorted(p for p in root.glob("**/*") if p.suffix.lower() in wanted)
         paths = [p for p in paths if not any(part[0] == "." for part in p.relative_to(root).parts)]
         if not paths:
-            raise Mistake(f"{option} {text}: the folder has no .npy file")
+            raise Mistake(
+                f"{option} {text}: the folder has no .npy file"
+                + (" or image" if len(wanted) > 1 else "")
+            )
     else:
         root = _searched_folder(text)
         paths = [Path(p) for p in sorted(glob.glob(text, recursive=True))]  # noqa: PTH207 - absolute too

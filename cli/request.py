@@ -24,7 +24,9 @@ from .options import (
     listing_option,
     option,
     parse_size,
+    preprocessing,
     random_inputs,
+    reverse_channels,
     semantics,
     tolerance,
 )
@@ -42,11 +44,12 @@ OPTIONAL_VALUES: dict[str, Callable[[str], bool]] = {
 """Options whose value may be left out -> whether the next word is one; else ``--cast=wrap``."""
 
 FILE_OPTIONS = ("--input", "--expect")
-ARRAY_SUFFIXES = (".npy", ".npz")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+ARRAY_SUFFIXES = (".npy", ".npz", *IMAGE_SUFFIXES)
 SEVERAL = "\0"
 """Joins the paths of one option, as in ``--input a.npy b.npy``; arguments cannot contain it."""
 
-OPTION_NAMES = {"output_layers": "output-layer", "dump_all": "all"}
+OPTION_NAMES = {"output_layers": "output-layer", "dump_all": "all", "constants": "set"}
 """Fields whose option has another name."""
 
 OVERRIDES = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
@@ -88,8 +91,9 @@ class Request(Options):
 
     model: str = argument("MODEL")
     inputs: tuple[str, ...] = input_arrays(
-        "Array for an input of the model, as .npy; without a name, in order. '-': standard "
-        "input. A .npz file has arrays for all inputs that it names. A folder, a pattern such as "
+        "Array for an input of the model, as .npy, or an image (.png, .jpg; extra 'samples'); "
+        "without a name, in order. '-': standard input. A .npz file has arrays for all inputs "
+        "that it names. A folder, a pattern such as "
         "'frames/*.npy', or several files: the model is run on each."
     )
     output: str | None = option(
@@ -139,6 +143,18 @@ class Request(Options):
         "Shape of an input, as in data=2,3,224,224 or data=?,3,224,224: that of dynamic dims, for "
         "--random-inputs, --explain-plan and --info; other static shapes reshape the model. "
         "Repeatable."
+    )
+    layout: tuple[str, ...] = preprocessing("layout")
+    reverse_channels: bool = reverse_channels()
+    mean: tuple[str, ...] = preprocessing("mean")
+    scale: tuple[str, ...] = preprocessing("scale")
+    input_type: tuple[str, ...] = preprocessing("input_type")
+    constants: tuple[str, ...] = option(
+        "NAME=FILE.npy",
+        "Another array for a constant of the model, by the name of its layer or tensor, or "
+        "LAYER/BODY/NAME in a body; --cast converts it. Repeatable.",
+        "--set",
+        multiple=True,
     )
     save_inputs: str | None = option(
         "FILE|DIR",
@@ -240,8 +256,9 @@ class Request(Options):
     )
     save_xml: str | None = option(
         "FILE.xml",
-        "Write the model as an OpenVINO IR, and do not run it: a oneDNN Graph file, or an IR with "
-        "the shapes of --shape.",
+        "Write the model as an OpenVINO IR, and do not run it: a oneDNN Graph file, or an IR as "
+        "changed by --shape, --set, --layout, --reverse-channels, --mean, --scale and "
+        "--input-type.",
     )
     save_onednn: str | None = option(
         "FILE.json",
@@ -273,7 +290,9 @@ class Request(Options):
     @property
     def changes_model(self) -> bool:
         """Whether options change the model of an IR."""
-        return bool(self.shapes)
+        from .changes import preprocesses
+
+        return bool(self.shapes or self.constants or preprocesses(self))
 
     @property
     def repeats(self) -> bool:
@@ -378,7 +397,7 @@ class RunCommand(Command):
                 word = f"{word}={rest.pop(0)}"
             if word.partition("=")[0] in FILE_OPTIONS:
                 # A shell expands an unquoted pattern to several words.
-                while rest and rest[0].endswith(ARRAY_SUFFIXES) and rest[0][0] != "-":
+                while rest and rest[0].lower().endswith(ARRAY_SUFFIXES) and rest[0][0] != "-":
                     word += SEVERAL + rest.pop(0)
             joined.append(word)
         if ctx.resilient_parsing and joined and joined[-1].startswith("--"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from deconv_ir.ir.geometry import bounds
 from deconv_ir.ir.shapes import compatible, format_shape, intersect, is_static, parse_shape
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.graph import Port
     from deconv_ir.ir.shapes import Shape
 
+_Value = TypeVar("_Value")
 OPTION = "--shape"
 
 
@@ -28,25 +29,35 @@ def parse_named_shape(text: str) -> tuple[str, Shape]:
         raise Mistake(f"{OPTION} {text}: {error}") from None
 
 
-def named_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
-    """Return the shapes of --shape (``NAME=SHAPE``) by input.
+def by_input(
+    option: str, given: Sequence[str], names: Sequence[str], parse: Callable[[str], _Value]
+) -> dict[str, _Value]:
+    """Return the values of an option, ``NAME=VALUE``, by input.
 
-    The name may be left out if the model has one input.
+    The name may be left out if the model has one input.  `parse` raises a ValueError.
     """
-    known = ", ".join(map(repr, model.inputs)) or "none"
-    shapes: dict[str, Shape] = {}
+    known = ", ".join(map(repr, names)) or "none"
+    found: dict[str, _Value] = {}
     for text in given:
-        name, shape = parse_named_shape(text)
-        if not name and len(model.inputs) == 1:
-            (name,) = model.inputs
+        name, _, value = text.rpartition("=")
+        if not name and len(names) == 1:
+            (name,) = names
         if not name:
-            raise Mistake(f"{OPTION} {text}: which input? The model has {known} (use NAME=SHAPE)")
-        if name not in model.inputs:
-            raise Mistake(f"{OPTION} {text}: the model has no input {name!r}; it has {known}")
-        if name in shapes:
-            raise Mistake(f"{OPTION} {name!r} is given twice")
-        shapes[name] = shape
-    return shapes
+            raise Mistake(f"{option} {text}: which input? The model has {known} (use NAME=VALUE)")
+        if name not in names:
+            raise Mistake(f"{option} {text}: the model has no input {name!r}; it has {known}")
+        if name in found:
+            raise Mistake(f"{option} {name!r} is given twice")
+        try:
+            found[name] = parse(value)
+        except ValueError as error:
+            raise Mistake(f"{option} {text}: {error}") from None
+    return found
+
+
+def named_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
+    """Return the shapes of --shape by input."""
+    return by_input(OPTION, given, list(model.inputs), parse_shape)
 
 
 def reshaped(model: Model, given: Sequence[str], *, always: bool = False) -> Model:

@@ -49,6 +49,7 @@ def command(**options: Any) -> int:
     from deconv_ir.linter.options import choose
     from deconv_ir.view.linted_file import read_linted_file
 
+    from .changes import preprocesses
     from .guard import Guard
 
     beside = request.weights or (None if model == STREAM else weights_beside(model))
@@ -70,7 +71,7 @@ def command(**options: Any) -> int:
     chosen = choose(severity=request.severity, semantics=request.semantics)
     linted = read_linted_file(data, name, chosen, beside, request.limits)
     extras: dict[str, Any] = {}
-    if request.shapes or request.runs:
+    if request.shapes or preprocesses(request) or request.runs:
         linted, extras = run_model(data, beside, linted, request)
     if form == "html":
         from deconv_ir.view.page import write_page

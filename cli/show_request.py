@@ -19,7 +19,9 @@ from .options import (
     limit_options,
     option,
     parse_size,
+    preprocessing,
     random_inputs,
+    reverse_channels,
     semantics,
     severity,
     weights_beside,
@@ -56,6 +58,11 @@ class ShowRequest(Options):
         "reshape the model, and the declared one allows sizes that are much for a small network. "
         "Repeatable."
     )
+    layout: tuple[str, ...] = preprocessing("layout")
+    reverse_channels: bool = reverse_channels()
+    mean: tuple[str, ...] = preprocessing("mean")
+    scale: tuple[str, ...] = preprocessing("scale")
+    input_type: tuple[str, ...] = preprocessing("input_type")
     other_inputs: tuple[str, ...] = option(
         "[NAME=]FILE",
         "Another array for an input: differences to the first are drawn. Inputs that are not "

@@ -25,8 +25,9 @@ def run_model(
 
     A model that cannot be loaded or run is shown without results, with a warning.
     """
+    from .changes import changed
     from .inputs import gather_inputs
-    from .shapes import input_shapes, reshaped
+    from .shapes import input_shapes
 
     against = request.against
     if against == "onnxruntime":
@@ -37,7 +38,7 @@ def run_model(
         model = _load(data, weights, linted)
     except DeconvError as error:
         return linted, _without(error)
-    loaded, model = model, reshaped(model, request.shapes)
+    loaded, model = model, changed(model, request)
     if model is not loaded:
         linted = linted._replace(graph=model.graph, context=model.context)
     shapes = input_shapes(model, request.shapes)
@@ -77,12 +78,12 @@ def _other_arrays(
     model: Model, arrays: dict[str, Array], given: tuple[str, ...]
 ) -> dict[str, Array] | None:
     """Return the arrays of --other-input, and those of --input for the other inputs."""
-    from .inputs import pair, read_array
+    from .inputs import pair, read_input
 
     if not given:
         return None
     paths = pair("--other-input", given, list(model.inputs))
-    return arrays | {name: read_array(path, name) for name, path in paths.items()}
+    return arrays | {name: read_input(path, name, model) for name, path in paths.items()}
 
 
 def _results(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .common import EXIT_DIFFERS, EXIT_OK
 from .dump import Dump
 from .guard import guard_run
-from .inputs import gather_inputs, pair, read_array
+from .inputs import gather_inputs, pair, read_input
 from .models import report_findings
 from .profiles import start_profiles, write_trace
 from .request import FOR_MANY_RUNS
@@ -137,7 +137,9 @@ def explain(model: Model, request: Request) -> int:
         arrays = gather_inputs(model, request.inputs, None, shapes)
         bound = model.bind(arrays, outputs=request.wanted, cast=request.cast)
     else:
-        shapes |= {name: read_array(path, name).shape for name, path in given.items()}
+        shapes |= {
+            name: read_input(path, name, model, shapes[name]).shape for name, path in given.items()
+        }
         if request.random_inputs is not None:
             shapes |= drawn_shapes(model, shapes, [name for name in shapes if name not in given])
         bound = model.bind(shapes=shapes, outputs=request.wanted)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.arrays.model_inputs import ModelInputs
+from deconv_ir.changes.changeable import Changeable
 from deconv_ir.errors import InputError, ShapeError, one_line
 from deconv_ir.execute import Executor
 from deconv_ir.execute.analysis import require_implemented
@@ -46,7 +47,7 @@ _NAME_SHOWN = 80
 _EXECUTORS_KEPT = 4
 
 
-class Model(Tileable):
+class Model(Changeable, Tileable):
     """A network that is ready to run, made by `load`.
 
     Safe to use from several threads at once.  It can be copied and pickled, for
@@ -184,52 +185,6 @@ class Model(Tileable):
             name: inference.outputs[index][0].shape
             for name, index in zip(self.outputs, self._results, strict=True)
         }
-
-    def reshape(self, shapes: Mapping[str, Dims] | Dims) -> Model:
-        """Return the model with inputs of other shapes, static or dynamic.
-
-        Shapes that constants state stay, except for the batch in a constant shape of a Reshape:
-        its first element follows axis 0 of the data, where the Reshape keeps that axis.
-
-        Parameters
-        ----------
-        shapes : mapping or sequence of int
-            Input name -> shape, or the shape of the only input; inputs left out keep theirs.  -1 or
-            None stands for an unknown dim, None for an unknown rank.
-
-        Returns
-        -------
-        Model
-            Its `findings` name the constants that follow the batch.
-
-        Raises
-        ------
-        InputError
-            An input does not exist, or the model is a oneDNN Graph file (`Overrides` changes its
-            shapes).
-        ShapeError
-            A layer does not fit; the hint names the constants that fix its shapes.
-
-        Examples
-        --------
-        >>> import deconv_ir
-        >>> model = deconv_ir.load("samples/block/block.xml")
-        >>> model.reshape((4, 8, 24, 32))
-        <Model 'block' (x: f32[4,8,24,32]) -> (y: f32[4,4,48,64])>
-        """
-        from deconv_ir.changes.reshape import reshape
-        from deconv_ir.formats.reading import is_onednn
-
-        if is_onednn(self.graph):
-            message = "the model is a oneDNN Graph file, whose shapes overrides change"
-            hint = "overrides=Overrides(in_shapes=...) reads it with other shapes"
-            raise InputError(message, file=self.graph.file, hint=hint)
-        given = self._given.new_infos(shapes)
-        found = reshape(self.graph, self.context, given)
-        whole = tuple(f for f in self.findings if f.location is None)
-        model = Model(found.graph, found.weights, *self._settings[1:])
-        model.findings += whole + found.findings
-        return model
 
     def fitting_shapes(
         self, shapes: Mapping[str, Dims] | None = None

@@ -21,8 +21,10 @@ _CHUNK = 1 << 18
 """Elements that are compared at once, to bound the temporary arrays."""
 
 
-def convert(array: Array, wanted: ElementType, *, name: str, wrap: bool) -> Array:
-    """Convert an array of numbers or booleans, for the input `name`.
+def convert(
+    array: Array, wanted: ElementType, *, name: str, wrap: bool, what: str = "input"
+) -> Array:
+    """Convert an array of numbers or booleans, for the input `name`; `what` replaces ``input``.
 
     With `wrap`, values that do not fit are converted too: integers modulo 2^bits, fractions
     towards zero, too large floats to infinity (or the type's substitute), nonzero values to
@@ -36,7 +38,7 @@ def convert(array: Array, wanted: ElementType, *, name: str, wrap: bool) -> Arra
             result, fits = _convert(part, wanted, wrap)
         if not fits.all():
             at = start + int(np.argmin(fits))
-            raise _refused(array, at, wanted, name, wrap)
+            raise _refused(array, at, wanted, f"{what} {name!r}", wrap)
         target[start : start + _CHUNK] = result
     return converted
 
@@ -95,7 +97,7 @@ def _refused(array: Array, at: int, wanted: ElementType, name: str, wrap: bool) 
     number = bool(value) if array.dtype.kind == "b" else value
     place = f"element [{','.join(map(str, index))}]" if index else "its element"
     return InputError(
-        f"input {name!r}: {place} is {number}, which does not fit {wanted}",
+        f"{name}: {place} is {number}, which does not fit {wanted}",
         expected=wanted,
         actual=str(number),
         hint=None if wrap else 'cast="wrap" converts it all the same',

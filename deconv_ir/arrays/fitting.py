@@ -40,16 +40,17 @@ def fit(
     *,
     cast: Cast,
     narrow: bool = False,
+    what: str = "input",
 ) -> Array:
     """Return an array in the form of a model's input `name`; see `casting.convert`.
 
     An `element_type` of None accepts any type.  With `narrow`, f32 arrays are accepted for f16,
-    and rounded.
+    and rounded.  Messages say `what` has that name.
     """
-    array = foreign.as_array(given, f"input {name!r}")
+    array = foreign.as_array(given, f"{what} {name!r}")
     if not compatible(array.shape, shape):
         raise InputError(
-            f"input {name!r} takes shape {format_shape(shape)}, "
+            f"{what} {name!r} takes shape {format_shape(shape)}, "
             f"the array has {format_shape(array.shape)}",
             expected=format_shape(shape),
             actual=format_shape(array.shape),
@@ -57,12 +58,12 @@ def fit(
             rule="input-shape",
         )
     if element_type is not None and element_type.kind == "string":
-        return _texts(array, name)
+        return _texts(array, f"{what} {name!r}")
     if not array.dtype.isnative:
         array = array.astype(np.dtype(array.dtype.type))
     if element_type is None:
         if from_numpy(array.dtype) is None:
-            message = f"input {name!r}: arrays of dtype {array.dtype} are not supported"
+            message = f"{what} {name!r}: arrays of dtype {array.dtype} are not supported"
             raise InputError(message, actual=str(array.dtype), rule="input-type")
         return array
     wanted = element_type.numpy()
@@ -72,13 +73,13 @@ def fit(
     if raw and is_extension(wanted) and array.dtype.itemsize == wanted.itemsize:
         return array.view(wanted)  # the stored form of a type that NumPy lacks
     if narrow and narrows(array.dtype, wanted):
-        return convert(array, element_type, name=name, wrap=True)
+        return convert(array, element_type, name=name, wrap=True, what=what)
     castable = _kind(array.dtype) != "?" and _kind(wanted) != "?"
     if cast and castable:
-        return convert(array, element_type, name=name, wrap=cast == "wrap")
+        return convert(array, element_type, name=name, wrap=cast == "wrap", what=what)
     found = None if array.dtype.hasobject else from_numpy(array.dtype)
     raise InputError(
-        f"input {name!r} takes {element_type}, the array is {found or array.dtype}",
+        f"{what} {name!r} takes {element_type}, the array is {found or array.dtype}",
         expected=element_type,
         actual=found or array.dtype,
         hint="cast=True converts it" if castable else None,
@@ -116,7 +117,7 @@ def _texts(array: Array, name: str) -> Array:
         if not isinstance(text, str):
             actual = from_numpy(array.dtype) if array.dtype.kind != "O" else type(text).__name__
             raise InputError(
-                f"input {name!r} takes string, the array is {actual}",
+                f"{name} takes string, the array is {actual}",
                 expected="string",
                 actual=actual,
                 rule="input-type",

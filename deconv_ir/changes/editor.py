@@ -38,9 +38,14 @@ class Editor:
 
     def graph(self) -> Graph:
         """Return the changed graph."""
-        return self._graph.replace(
-            layers=tuple(self.layers), edges=tuple(self._edges), changed=True
+        # Parameters that were made for a single layer have no attributes to write yet.
+        layers = tuple(
+            with_operation(layer, layer.operation)
+            if layer.type == "Parameter" and not layer.attributes
+            else layer
+            for layer in self.layers
         )
+        return self._graph.replace(layers=layers, edges=tuple(self._edges), changed=True)
 
     @property
     def weights(self) -> Weights | None:

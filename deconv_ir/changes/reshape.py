@@ -185,7 +185,7 @@ class _Reshaping:
             changed: Body = body.replace(graph=body.graph.replace(layers=layers))
             operation = operation.replace(**{body.name: changed})
             extras = tuple(
-                _redeclare(info, layers) if info.tag == body.name else info for info in extras
+                redeclare_body(info, layers) if info.tag == body.name else info for info in extras
             )
         return layer._replace(operation=operation, extras=extras)
 
@@ -246,8 +246,8 @@ def _described(info: TensorInfo) -> str:
     return format_shape(info.value) if info.value is not None else str(info)
 
 
-def _redeclare(body: Info, layers: Sequence[Layer]) -> Info:
-    """Write the shapes of layers into the element of a body."""
+def redeclare_body(body: Info, layers: Sequence[Layer]) -> Info:
+    """Write shapes, Parameters and constants of layers into the element of their body."""
     found = {str(layer.id): layer for layer in layers}
 
     def section(info: Info, ports: Sequence[Port]) -> Info:
@@ -266,11 +266,11 @@ def _redeclare(body: Info, layers: Sequence[Layer]) -> Info:
                 child = section(child, changed.inputs)
             elif child.tag == "output":
                 child = section(child, changed.outputs)
-            elif child.tag == "data" and changed.type == "Parameter":
+            elif child.tag == "data" and changed.type in ("Parameter", "Const"):
                 child = child._replace(attributes=changed.attributes)
             else:
                 inner = [b for b in changed.operation.bodies if b.name == child.tag]
-                child = _redeclare(child, inner[0].graph.layers) if inner else child
+                child = redeclare_body(child, inner[0].graph.layers) if inner else child
             children.append(child)
         return info._replace(children=tuple(children))
 

@@ -28,6 +28,11 @@ class FileKind(NamedTuple):
     what: str
     hint: str | None = None
 
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image that inputs are read from."""
+        return self.hint is _IMAGE
+
     def hint_for(self, path: str | None) -> str | None:
         """Return the hint for a file of this name."""
         if self.hint is None:
@@ -46,7 +51,7 @@ _TORCH: Final = FileKind(
 _NUMPY: Final = FileKind("a .npy array")
 _XML: Final = FileKind("an XML file")
 _HTML: Final = FileKind("an HTML page", "a download may have failed")
-_IMAGE: Final = "samples/upsample/picture.py to-npy converts it"
+_IMAGE: Final = "an --input whose name ends in .png or .jpg is read as an image"
 
 # Offset and bytes by which a kind is recognised.
 _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (

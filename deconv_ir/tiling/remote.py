@@ -10,6 +10,7 @@ from typing import Any
 
 from deconv_ir.errors import InputError, UnsupportedError, extra_hint
 from deconv_ir.formats import npy
+from deconv_ir.formats.images import read_input
 from deconv_ir.formats.volumes import Journal, Volume, open_volume
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
@@ -314,8 +315,9 @@ def compute_file(
         if all(time >= since for _, time in stamps.values()):
             return stamps
     _set_threads(threads)
-    arrays = {**fixed, **{name: npy.read(path) for name, path in files.items()}}
-    results = remote.model.run(arrays, **options)
+    model = remote.model
+    read = {name: read_input(model.graph, model.inputs, name, path) for name, path in files.items()}
+    results = model.run({**fixed, **read}, **options)
     written = {}
     for name, target in targets.items():
         path = Path(target)
