@@ -30,7 +30,11 @@ def parse_named_shape(text: str) -> tuple[str, Shape]:
 
 
 def by_input(
-    option: str, given: Sequence[str], names: Sequence[str], parse: Callable[[str], _Value]
+    option: str,
+    given: Sequence[str],
+    names: Sequence[str],
+    parse: Callable[[str], _Value],
+    what: str = "VALUE",
 ) -> dict[str, _Value]:
     """Return the values of an option, ``NAME=VALUE``, by input.
 
@@ -43,7 +47,7 @@ def by_input(
         if not name and len(names) == 1:
             (name,) = names
         if not name:
-            raise Mistake(f"{option} {text}: which input? The model has {known} (use NAME=VALUE)")
+            raise Mistake(f"{option} {text}: which input? The model has {known} (use NAME={what})")
         if name not in names:
             raise Mistake(f"{option} {text}: the model has no input {name!r}; it has {known}")
         if name in found:
@@ -57,7 +61,7 @@ def by_input(
 
 def named_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
     """Return the shapes of --shape by input."""
-    return by_input(OPTION, given, list(model.inputs), parse_shape)
+    return by_input(OPTION, given, list(model.inputs), parse_shape, "SHAPE")
 
 
 def reshaped(model: Model, given: Sequence[str], *, always: bool = False) -> Model:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.errors import InputError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.findings import Finding
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from deconv_ir.arrays.casting import Cast
+    from deconv_ir.arrays.model_inputs import ModelInputs
     from deconv_ir.changes.preprocess import Steps
 
     Dims = Sequence[int | Interval | None] | None
@@ -30,7 +30,7 @@ class Changeable:
     context: Context
     inputs: Mapping[str, Port]
     findings: tuple[Finding, ...]
-    _given: ModelInputs
+    _given: Any
 
     @property
     def _settings(self) -> tuple[Any, ...]:
@@ -130,17 +130,18 @@ class Changeable:
         from deconv_ir.changes.preprocess import insert, prepare
 
         self._require_ir("which has no preprocessing", "save writes it as an IR")
-        steps = _steps(self._given, layout, reverse_channels, mean, scale, element_type)
+        given: ModelInputs = self._given
+        steps = _steps(given, layout, reverse_channels, mean, scale, element_type)
         names = list(self.inputs)
         prepared = {}
         try:
             for position, asked in steps.items():
-                index = self._given.parameters[position]
+                index = given.parameters[position]
                 layer, name = self.graph.layers[index], names[position]
                 prepared[index] = prepare(name, layer, self.inputs[name], asked)
         except InputError as error:
             raise error.locate(file=self.graph.file) from None
-        shapes = {names[self._given.parameters.index(i)]: p.shape for i, p in prepared.items()}
+        shapes = {names[given.parameters.index(i)]: p.shape for i, p in prepared.items()}
         known = {name: s for name, s in shapes.items() if s != self.inputs[name].shape}
         base = self.reshape(known) if known else self
         return base._changed(*insert(base.graph, base.context.weights, prepared))

@@ -54,7 +54,11 @@ def replace_constants(
     for name, array in given.items():
         place = _find(graph, name)
         key = (place.path, place.at)
-        constant = _stored(editor, place, name, array, cast)
+        try:
+            constant = _stored(editor, place, name, array, cast)
+        except DeconvError as error:
+            error.locate(file=graph.file, line=place.layer.line, layer=place.layer.label)
+            raise
         if taken.setdefault(key, name) != name:
             message = f"a constant is given under two of its names, {taken[key]!r} and {name!r}"
             raise InputError(message, file=graph.file, layer=place.layer.label)
@@ -79,7 +83,7 @@ def _stored(editor: Editor, place: _Place, name: str, given: Any, cast: Cast) ->
     except InputError as error:
         if not error.message.startswith("constant "):
             error.message = f"constant {name!r}: {error.message}"
-        raise error.locate(line=place.layer.line, layer=place.layer.label) from None
+        raise
     return editor.store(data, element_type, static(shape))
 
 

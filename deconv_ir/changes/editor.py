@@ -52,10 +52,8 @@ class Editor:
         """The weights with all constants."""
         if not self._appended:
             return self._weights
-        data = bytes(self._appended)
-        if self._weights is None:
-            return WeightsInMemory(data)
-        return ExtendedWeights(self._weights, data)
+        # Such weights are packed when they are saved, so that no gaps are written.
+        return ExtendedWeights(self._weights or WeightsInMemory(b""), bytes(self._appended))
 
     def store(self, data: bytes, element_type: ElementType, shape: Sequence[int]) -> Const:
         """Return a constant of these bytes, which are appended to the weights."""

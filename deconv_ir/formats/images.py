@@ -134,13 +134,16 @@ def _layout(
     height, width = size
     letters = "chw" if shape is not None and len(shape) == 3 else "nchw"
     layout = stated or guess_layout(shape, letters) or letters
+    if stated is None and not _has(shape, layout, channels, height, width):
+        last = letters.replace("c", "") + "c"
+        layout = last if _has(shape, last, channels, height, width) else layout
     if not set("chw") <= set(layout) <= set("nchw"):
         message = f"input {name!r}: the layout {layout!r} is not that of an image"
         raise InputError(message, actual=layout)
-    extents = {"n": 1, "c": channels, "h": height, "w": width}
-    found = tuple(extents[letter] for letter in layout)
-    if shape is None or compatible(found, shape):
+    if _has(shape, layout, channels, height, width):
         return layout
+    assert shape is not None, "every image has a dynamic rank"
+    found = _dims(layout, channels, height, width)
     described = f"the image is {width} x {height} pixels, {_NAMES[mode]}"
     hint = None
     if len(found) == len(shape):
@@ -148,8 +151,7 @@ def _layout(
         if "c" in other:
             hint = f"convert it to {other['c']} channel{'' if other['c'] == 1 else 's'}"
         elif other.keys() <= {"h", "w"}:
-            wanted = ",".join(map(str, found))
-            hint = f"resize it, or --shape {name}={wanted} reshapes the model"
+            hint = f"resize it, or reshape the model to {format_shape(found)}"
         elif "n" in other:
             hint = "an image is a batch of 1"
     raise InputError(
@@ -159,6 +161,18 @@ def _layout(
         hint=hint,
         rule="input-shape",
     )
+
+
+def _dims(layout: str, channels: int, height: int, width: int) -> tuple[int, ...]:
+    extents = {"n": 1, "c": channels, "h": height, "w": width}
+    return tuple(extents[letter] for letter in layout)
+
+
+def _has(shape: Shape, layout: str, channels: int, height: int, width: int) -> bool:
+    """Whether an input takes an image in a layout."""
+    if not set(layout) <= set("nchw"):
+        return False
+    return compatible(_dims(layout, channels, height, width), shape)
 
 
 def _fits(declared: Any, extent: int) -> bool:

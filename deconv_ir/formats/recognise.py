@@ -51,7 +51,7 @@ _TORCH: Final = FileKind(
 _NUMPY: Final = FileKind("a .npy array")
 _XML: Final = FileKind("an XML file")
 _HTML: Final = FileKind("an HTML page", "a download may have failed")
-_IMAGE: Final = "an --input whose name ends in .png or .jpg is read as an image"
+_IMAGE: Final = "an input whose name ends in .png or .jpg is read as an image"
 
 # Offset and bytes by which a kind is recognised.
 _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (

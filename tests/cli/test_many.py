@@ -290,7 +290,7 @@ def test_a_folder_stands_for_its_files() -> None:
     done = invoke("model.xml", "--input", "empty", "--output", "o")
     assert (done.exit_code, done.stderr) == (
         2,
-        "error: --input empty: the folder has no .npy file\n",
+        "error: --input empty: the folder has no .npy file or image\n",
     )
 
 

@@ -105,8 +105,8 @@ def test_weights_may_begin_with_any_number(tmp_path: Path) -> None:
 def test_in_place_of_an_array(tmp_path: Path) -> None:
     path = deconvolution_ir().save(tmp_path)
     for name, data, words in (
-        ("x.png", b"\x89PNG\r\n\x1a\n", "a PNG image"),
-        ("x.jpg", b"\xff\xd8\xff\xe0", "a JPEG image"),
+        ("x.npy", b"\x89PNG\r\n\x1a\n", "a PNG image (an input whose name ends in .png"),
+        ("x", b"\xff\xd8\xff\xe0", "a JPEG image"),
         ("x.csv", b"1,2\n", "a CSV file (numpy.loadtxt and numpy.save convert it)"),
         ("x.txt", b"1 2\n", "a text file"),
         ("x.npy", LFS_POINTER, "a Git LFS pointer"),

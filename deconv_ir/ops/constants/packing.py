@@ -71,7 +71,8 @@ def _planes(codes: Array, name: str) -> bytes:
 
     def join(fields: Array, bits: int) -> Array:
         shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
-        return np.bitwise_or.reduce(fields << shifts, axis=-1).astype(np.uint8)
+        joined: Array = np.bitwise_or.reduce(fields << shifts, axis=-1).astype(np.uint8)
+        return joined
 
     low = join(groups & ((1 << low_bits) - 1), low_bits)
     high = join((groups >> low_bits).reshape(len(groups), -1), high_bits)
