@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from .common import Mistake, as_line, warn
 
 if TYPE_CHECKING:
     from deconv_ir import Model
+    from deconv_ir.drawing.bodies import Part
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.view.linted_file import LintedFile
 
@@ -54,7 +56,7 @@ def run_model(
     try:
         if modest and linted.inference is not None:
             require_modest_run(model.graph, linted.inference.outputs)
-        return linted, _results(model, arrays, others, request, modest)
+        return linted, _results(model, linted.parts, arrays, others, request, modest)
     except DeconvError as error:
         return linted, _without(error)
 
@@ -88,6 +90,7 @@ def _other_arrays(
 
 def _results(
     model: Model,
+    parts: Sequence[Part],
     arrays: dict[str, Array],
     others: dict[str, Array] | None,
     request: ShowRequest,
@@ -98,11 +101,10 @@ def _results(
     from .pages import progress
 
     shown = None if request.quiet else progress()
-    found: dict[str, Any] = {
-        "pictures": draw_tensors(model, arrays, others, request.max_size, shown)
-    }
+    pictures, runs = draw_tensors(model, arrays, others, request.max_size, shown, parts)
+    found: dict[str, Any] = {"pictures": pictures, "runs": runs}
     if request.profile:
-        found["profile"] = profile(model, arrays)
+        found["profile"] = profile(model, arrays, parts)
     if (against := request.against) is not None:
         from deconv_ir import diff
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deconv_ir.compare.network import Network
@@ -11,6 +10,7 @@ from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.executor import BodyExecutors
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
+from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import ancestors, locating
 
@@ -20,7 +20,9 @@ class Evaluator:
 
     Layers are not fused, so that every tensor of the file exists.  A tensor is freed after its last
     use by the layers that need it, and by the caller, who takes the outputs of each layer in
-    `wanted` once.  `inputs` has the array of each Parameter layer, by its index.
+    `wanted` once.  `inputs` has the array of each Parameter layer, by its index; `variables` are
+    those of bodies, by name.  `observe` is called before each run of a body, with the body, the
+    arrays of its Parameters and the variables.
 
     Raises
     ------
@@ -29,11 +31,22 @@ class Evaluator:
     """
 
     def __init__(
-        self, network: Network, inputs: Mapping[int, Array], wanted: Sequence[int]
+        self,
+        network: Network,
+        inputs: Mapping[int, Array],
+        wanted: Sequence[int],
+        variables: Mapping[str, Array] | None = None,
+        observe: Callable[[Body, Mapping[int, Array], Mapping[str, Array]], None] | None = None,
     ) -> None:
         self.graph = network.graph
         bodies = BodyExecutors(network.graph, network.context, None)
-        run_body = functools.partial(bodies.run, variables={})
+        values = dict(variables or {})
+
+        def run_body(body: Body, given: Mapping[int, Array]) -> Sequence[Array]:
+            if observe is not None:
+                observe(body, given, values)
+            return bodies.run(body, given, values)
+
         self.context = network.context._replace(run_body=run_body)
         self.sources = network.graph.topology.sources
         self.needed = ancestors(network.graph.topology, wanted)

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deconv_ir.drawing.bodies import Part
+from deconv_ir.drawing.bodies import Part, flatten
 from deconv_ir.drawing.sketch import Sketch, sketch_of
 from deconv_ir.errors import WeightsError
 from deconv_ir.formats.openvino_xml.weights import Weights
@@ -44,6 +44,13 @@ class LintedFile(NamedTuple):
         if self.graph is None or self.inference is None or not self.graph.layers:
             return None
         return sketch_of(self.graph, self.inference.outputs, self.context)
+
+    @property
+    def parts(self) -> list[Part]:
+        """The bodies that a sketch draws inside their layers."""
+        if self.graph is None or self.inference is None:
+            return []
+        return flatten(self.graph, self.inference.outputs, self.context).parts
 
     def at_shapes(self, shapes: Mapping[str, Shape]) -> LintedFile:
         """Return a copy with other shapes of inputs, by name; findings are kept."""

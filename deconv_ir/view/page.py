@@ -32,8 +32,8 @@ def write_page(
 ) -> str:
     """Write the page of a model: an HTML document that loads no other resources.
 
-    `extras` are further data: ``pictures``, ``profile``, ``differences``; `progress` is called
-    during long steps.
+    `extras` are further data: ``pictures``, ``runs``, ``profile``, ``differences``; `progress` is
+    called during long steps.
     """
     data: dict[str, Any] = {
         "title": linted.file.replace("\\", "/").rpartition("/")[2],

@@ -13,13 +13,17 @@ from browser.conftest import Opened
 from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR, deconvolution_ir
 
+import deconv_ir
+from deconv_ir.drawing.bodies import flatten
 from deconv_ir.drawing.labels import place_labels
 from deconv_ir.drawing.placing import first_open, place
 from deconv_ir.drawing.sketch import tensor_text
+from deconv_ir.ir.infer import infer
 from deconv_ir.linter.options import choose
 from deconv_ir.view.linted_file import read_linted_file
 from deconv_ir.view.page import write_page
 from deconv_ir.view.pictures import SEQUENTIAL, png
+from deconv_ir.view.runs import draw_tensors, profile
 
 pytestmark = pytest.mark.browser
 
@@ -238,6 +242,28 @@ def test_bodies_open_inside_their_layers(show: Show) -> None:
     opened.require_quiet()
 
 
+def test_a_run_of_bodies(show: Show) -> None:
+    path = ROOT / "tests/fixtures/drawn/if_with_loop.xml"
+    model = deconv_ir.load(path, warn=False)
+    arrays = {"x": np.ones((1, 4, 6), np.float32), "cond": np.array(False)}
+    parts = flatten(model.graph, infer(model.graph, model.context).outputs, model.context).parts
+    pictures, runs = draw_tensors(model, arrays, None, 1 << 20, parts=parts)
+    extras = {"pictures": pictures, "runs": runs, "profile": profile(model, arrays, parts)}
+    opened = show(path, extras)
+    opened.search("sig")
+    panel = opened.panel().lower()
+    assert "output in the last of 5 iterations of loop_22" in panel
+    assert "in 5 runs, " in panel
+    opened.search("tanh")
+    assert "did not run" in opened.panel()
+    opened.page.select_option("#colour", "time")
+    sums = opened.evaluate("Math.min(...layers.map((_, index) => QUANTITIES.time(index)))")
+    assert sums >= 0
+    opened.page.click("#tab-model")
+    assert "Loop_22" in opened.panel()
+    opened.require_quiet()
+
+
 def test_values_of_constants(show: Show) -> None:
     opened = show(ROOT / "samples/block/block.xml")
     opened.search("up/bias")
@@ -395,7 +421,7 @@ def test_tensors_times_and_differences(show: Show) -> None:
     lines = {"title": "signal", "low": "nan", "high": 2, "line": [[0, 1, None, 2]], "note": "odd"}
     extras = {
         "pictures": {"3:0": [shown, lines], "": 2},
-        "profile": {"seconds": 0.002, "peak": 1e9, "layers": {"3": [0.001, 5e5, "Up+Add"]}},
+        "profile": {"seconds": 0.002, "peak": 1e9, "layers": {"3": [0.001, 5e5, "Up+Add", 1]}},
         "differences": {
             "other": "b.xml", "layers": {"3": [0.5, 0.1, False, "note"]}, "structure": ["pads"],
             "culprit": "The error appears first in 'up'.",

@@ -1,12 +1,24 @@
 // Tensors as pictures, times and differences, where the page was given them.
 
-function picturesPart(layer) {
-  const shown = [];
-  for (let k = 0; k < (layer.k || 0); k++) {
-    const { layer: index, output } = tensors[layer.o + k];
-    for (const picture of (data.pictures || {})[`${index}:${output}`] || []) shown.push(figureOf(picture));
+// The bodies around a layer, inner ones first, and their numbers of runs: one for each of the inputs.
+function runsAround(index) {
+  const found = [];
+  for (let at = index; layers[at].of; [at] = layers[at].of) {
+    const runs = (data.runs || {})[`${layers[at].of[0]}:${bodyName(at)}`];
+    if (runs) found.push({ owner: layers[at].of[0], body: bodyName(at), runs, most: Math.max(...runs) });
   }
-  return shown.length ? section("Output of the run", shown) : null;
+  return found;
+}
+
+function picturesPart(index) {
+  const around = runsAround(index), left = around.find(({ most }) => !most), shown = [];
+  if (left)
+    return section("Output of the run", html("p", { class: "faint" }, `The ${left.body} of `, layerLink(left.owner), " did not run."));
+  for (let k = 0; k < (layers[index].k || 0); k++)
+    for (const picture of (data.pictures || {})[`${index}:${k}`] || []) shown.push(figureOf(picture));
+  const loops = around.filter(({ most }) => most > 1).map(({ owner, runs }) =>
+    `in the last of ${[...new Set(runs)].join(" and ")} iterations of ${layers[owner].n}`);
+  return shown.length ? section(`Output ${loops.length ? loops.join(", ") : "of the run"}`, shown) : null;
 }
 
 function figureOf({ title, source, width, height, low, high, line, note }) {
@@ -24,7 +36,7 @@ function chart(lines) {
   return svg("svg", { class: "chart", width: 300, height: 90, viewBox: "0 0 300 90", role: "img" }, ...paths);
 }
 
-// Of a profile: layer -> [seconds, FLOP of the step, name of what was fused].
+// Of a profile: layer -> [seconds, FLOP, name of what was fused, runs of the step, which are summed].
 const timeOf = (index) => (data.profile ? data.profile.layers[index] : undefined);
 
 function rate(flop, seconds) {
@@ -36,9 +48,9 @@ function rate(flop, seconds) {
 function timePart(index) {
   const time = timeOf(index);
   if (!time) return null;
-  const [seconds, flop, kind] = time;
-  return section("Time", table(row("step", kind), row("time", `${duration(seconds)}, ${
-    percent(seconds / data.profile.seconds)} of all`),
+  const [seconds, flop, kind, runs] = time;
+  return section("Time", table(row("step", kind), row("time", `${duration(seconds)}${
+    runs > 1 ? ` in ${runs} runs` : ""}, ${percent(seconds / data.profile.seconds)} of all`),
     flop ? row("rate", rate(flop, seconds)) : null));
 }
 
@@ -51,8 +63,8 @@ function omittedPart() {
 function profilePart() {
   if (!data.profile) return null;
   const slowest = Object.entries(data.profile.layers).sort((a, b) => b[1][0] - a[1][0]).slice(0, 15);
-  return section("Slowest steps", html("table", { class: "grid" }, slowest.map(([index, [seconds, flop]]) =>
-    html("tr", {}, html("td", {}, layerLink(Number(index))), html("td", {}, duration(seconds)),
+  return section("Slowest steps", html("table", { class: "grid" }, slowest.map(([index, [seconds, flop, , runs]]) =>
+    html("tr", {}, html("td", {}, layerLink(Number(index)), runs > 1 ? ` ${TIMES} ${runs}` : ""), html("td", {}, duration(seconds)),
       html("td", {}, flop ? scaled(flop / seconds, "FLOP/s") : "")))));
 }
 
@@ -84,7 +96,8 @@ function comparedPart() {
 
 const QUANTITIES = {
   cost: (index) => (layers[index].f === undefined ? 0 : data.pool[layers[index].f].flop || 0),
-  time: (index) => (timeOf(index) || [0])[0],
+  // Times of bodies are part of that of their layer.
+  time: (index) => (bodiesOf.get(index) || []).reduce((rest, inner) => rest - (timeOf(inner) || [0])[0], (timeOf(index) || [0])[0]),
   error: (index) => { const d = differenceOf(index); return d ? (typeof d[0] === "number" ? d[0] : 1) : 0; },
 };
 

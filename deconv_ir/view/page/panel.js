@@ -34,7 +34,7 @@ function showLayer(index) {
     tensorsPart(layer),
     (layer.in || []).map((number, k) => constantPart(layer, number, k)),
     data.constants[index] ? constantFigures("Values", index) : null,
-    picturesPart(layer),
+    picturesPart(index),
     bodiesPart(index),
     formulaPart(facts),
     padsPart(facts),
