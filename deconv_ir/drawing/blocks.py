@@ -18,6 +18,9 @@ LEAST_SINGLE_REPEATS = 5
 """Minimum repetitions that are drawn as one box, for blocks and for single layers."""
 LEAST_LAYERS = 3
 """Minimum number of layers with a common name in a group."""
+_SEPARATORS = "/."
+_ROOT = re.compile(r"^__module[/.]+(?=[^/.])")
+"""The root of all names from PyTorch."""
 FAR = 2 * MAX_PERIOD
 """Distance to a source above which all distances are considered equal."""
 
@@ -102,10 +105,8 @@ def flow_of(graph: Graph) -> Flow:
 
 def name_parts(name: str) -> list[str]:
     """Split a name at its separators: ``a/b.0/Conv`` is ``a``, ``b``, ``0``, ``Conv``."""
-    parts = [part for part in re.split(r"[/.]+", name, maxsplit=MAX_DEPTH) if part]
-    if len(parts) > 1 and parts[0] == "__module":  # the root of all names from PyTorch
-        del parts[0]
-    return parts or [name]
+    found = re.split(rf"[{_SEPARATORS}]+", _ROOT.sub("", name), maxsplit=MAX_DEPTH)
+    return [part for part in found if part] or [name]
 
 
 def box_of(graph: Graph, flow: Flow) -> DrawnBox:
@@ -133,7 +134,7 @@ class _Builder:
         boxes = []
         for label, members in self._split(leaves, depth):
             if len(members) < LEAST_LAYERS:
-                boxes += [DrawnBox(".".join(self.parts[m][depth:]) or label, m) for m in members]
+                boxes += [DrawnBox(self._end_of_name(m, depth) or label, m) for m in members]
                 continue
             children = self._boxes(members, depth + 1)
             if len(children) == 1 and children[0].layer is None:
@@ -142,6 +143,13 @@ class _Builder:
             else:
                 boxes.append(DrawnBox(label, None, children))
         return self._collapse(boxes)
+
+    def _end_of_name(self, layer: int, depth: int) -> str:
+        """Return the name of a layer without its first parts, with its own separators."""
+        name = _ROOT.sub("", self.graph.layers[layer].name)
+        for part in self.parts[layer][:depth]:
+            name = name.lstrip(_SEPARATORS)[len(part) :]
+        return name.strip(_SEPARATORS)
 
     def _split(self, leaves: list[int], depth: int) -> list[tuple[str, list[int]]]:
         """Group layers with the same name if that creates no cycle."""

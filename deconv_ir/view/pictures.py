@@ -55,7 +55,8 @@ def pictures_of(
     low, high = _range(values)
     found: dict[str, Any] = {"title": title, "low": number(low), "high": number(high)}
     if values.ndim < 3:
-        found |= _lines(values.reshape(-1, values.shape[-1]) if values.ndim else values, notes)
+        rows = values.reshape(-1, values.shape[-1]) if values.ndim else values
+        found |= _lines(rows, _digits(low, high), notes)
         return [_noted(found, notes)] if len(str(found)) <= most_bytes else []
     if values.ndim > 4:
         return []
@@ -86,22 +87,28 @@ def _range(values: Array) -> tuple[float, float]:
     return (float(good.min()), float(good.max())) if good.size else (math.nan, math.nan)
 
 
-def _lines(values: Array, notes: list[str]) -> dict[str, Any]:
+def _digits(low: float, high: float) -> int:
+    """Return the significant digits that tell apart a thousand values of a range."""
+    most, span = max(abs(low), abs(high)), high / 2 - low / 2  # which does not overflow
+    return 4 + max(0, math.floor(math.log10(most / span))) if 0 < span < most else 4
+
+
+def _lines(values: Array, digits: int, notes: list[str]) -> dict[str, Any]:
     """Reduce signals to points: each bucket keeps its minimum and maximum."""
     rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
     if len(rows) > MAX_LINES:
         notes.append(f"{MAX_LINES} of {len(rows)} channels")
-    return {"line": [_points(row) for row in rows[:MAX_LINES]]}
+    return {"line": [_points(row, digits) for row in rows[:MAX_LINES]]}
 
 
-def _points(row: Array) -> list[float | None]:
+def _points(row: Array, digits: int) -> list[float | None]:
     import numpy as np
 
     row = row.astype(np.float64)
     if len(row) > MAX_POINTS:
         buckets = np.array_split(row, MAX_POINTS // 2)
         row = np.array([end for b in buckets for end in (b.min(), b.max())])
-    return [float(f"{v:.4g}") if math.isfinite(v) else None for v in row.tolist()]
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in row.tolist()]
 
 
 def _maps(values: Array, detail: Detail, span: tuple[float, float]) -> tuple[Array, list[str]]:

@@ -242,6 +242,18 @@ def test_bodies_open_inside_their_layers(show: Show) -> None:
     opened.require_quiet()
 
 
+def test_a_layer_in_view_stays_where_it_is(show: Show) -> None:
+    opened = show(ROOT / "samples/block/block.xml")
+    start = opened.evaluate("[left, top_, scale]")
+    opened.search("relu")
+    assert opened.evaluate("[left, top_, scale]") == start
+    opened.evaluate("top_ = -5000")
+    opened.search("relu")
+    area = opened.page.locator("#canvas").bounding_box()
+    box = opened.page.locator(".box").filter(has_text="ReLU").first.bounding_box()
+    assert area["y"] < box["y"] < area["y"] + area["height"]
+
+
 def test_a_run_of_bodies(show: Show) -> None:
     path = ROOT / "tests/fixtures/drawn/if_with_loop.xml"
     model = deconv_ir.load(path, warn=False)

@@ -141,11 +141,12 @@ def outline(box: DrawnBox) -> list[object]:
 def test_groups_follow_names() -> None:
     ir = IR()
     at = ir.parameter("x", "1,2,4,4")
-    for name in ("a/in/p", "a/in/q", "a/in/r", "a/out", "b"):
+    for name in ("a/in/p", "a/in/q", "a/in/r.s/t", "a/out", "__module.b/c.d"):
         at = ir.layer(UNARY[len(name) % 4], [at], outputs=("1,2,4,4",), name=name)
     ir.result(at, "y")
-    inner = ["in", 1, ["p", "q", "r"]]
-    assert outline(sketch(graph_of(ir)).scene.boxes[0]) == ["x", ["a", 1, [inner, "out"]], "b", "y"]
+    inner = ["in", 1, ["p", "q", "r.s/t"]]  # names keep their separators
+    found = outline(sketch(graph_of(ir)).scene.boxes[0])
+    assert found == ["x", ["a", 1, [inner, "out"]], "b/c.d", "y"]
 
 
 UNARY = ("Abs", "Exp", "Sigmoid", "Tanh")

@@ -128,6 +128,18 @@ def x() -> np.ndarray:
     return np.random.default_rng(1).standard_normal((1, 8, 16, 16)).astype(np.float32)
 
 
+@pytest.mark.parametrize(
+    "values", [[0.86597, 0.86599, 0.86601], [1e308, -1e308], [5.0, 5.0], [0.0]]
+)
+def test_lines_of_a_narrow_range(values: list[float]) -> None:
+    """A chart shows a range as high as itself, so points differ by a thousandth of it at most."""
+    (picture,) = pictures_of(np.array(values), MAX_BYTES)
+    (points,) = picture["line"]
+    span = max(values) / 2 - min(values) / 2
+    for point, value in zip(points, values, strict=True):
+        assert abs(point / 2 - value / 2) <= span / 1000
+
+
 def test_every_tensor_of_a_run_is_drawn(x: np.ndarray) -> None:
     model = deconv_ir.load(BLOCK)
     found, _ = draw_tensors(model, {"x": x}, None, MAX_BYTES)

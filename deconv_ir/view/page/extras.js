@@ -28,7 +28,8 @@ function figureOf({ title, source, width, height, low, high, line, note }) {
 
 function chart(lines) {
   const all = lines.flat().filter((v) => v !== null);
-  const low = Math.min(...all), span = Math.max(...all) - low || 1;
+  const least = Math.min(...all), span = Math.max(...all) - least || 1;
+  const low = Math.max(...all) === least ? least - 0.5 : least; // a constant is in the middle
   const paths = lines.map((values, k) => svg("path", { class: "signal", stroke: COLOURS[k % COLOURS.length],
     d: values.map((v, at) => (v === null ? "" :
       `${at && values[at - 1] !== null ? "L" : "M"}${(at * 298 / Math.max(1, values.length - 1)).toFixed(1)} ` +

@@ -9,9 +9,9 @@ function geometryPart(facts) {
     ({ data: data_, kernel, stride, dilation, extra, begin, end, output }));
   const alike = axes.every((axis) => JSON.stringify(axis) === JSON.stringify(axes[0]));
   const strips = (alike ? axes.slice(0, 1) : axes).map((axis, k) => html("figure", {},
-    html("figcaption", {}, alike ? (axes.length > 1 ? "each axis" : "the axis") : `axis ${k}`), strip(axis)));
-  return section("Geometry",
-    html("div", { class: "scroll" }, strips),
+    html("figcaption", {}, alike ? (axes.length > 1 ? "each axis" : "the axis") : `axis ${k}`),
+    html("div", { class: "scroll" }, strip(axis)), html("figcaption", {}, noteOf(axis))));
+  return section("Geometry", ...strips,
     html("h3", {}, "Taps that each output sums"),
     heat(facts.taps),
     facts.advice ? html("p", { class: "advice" }, facts.advice)
@@ -28,11 +28,21 @@ function sourcesOf(axis, t) {
   return found;
 }
 
+const naturalOf = (axis) => axis.stride * (axis.data - 1) + (axis.kernel - 1) * axis.dilation + 1;
+
+// The positions that are drawn, and whether these are all.
+function shownOf(axis) {
+  const first = Math.min(0, axis.begin), end = Math.max(naturalOf(axis) + axis.extra, axis.begin + axis.output);
+  return { first, stop: Math.min(first + SHOWN, end), cut: first + SHOWN < end };
+}
+
+function noteOf(axis) {
+  return `K ${axis.kernel}, stride ${axis.stride}, dilation ${axis.dilation}, pads ${axis.begin} and ${axis.end}` +
+    (axis.extra ? `, output_padding ${axis.extra}` : "") + (shownOf(axis).cut ? ` (the first ${SHOWN} positions)` : "");
+}
+
 function strip(axis) {
-  const natural = axis.stride * (axis.data - 1) + (axis.kernel - 1) * axis.dilation + 1;
-  const first = Math.min(0, axis.begin);
-  const stop = Math.min(first + SHOWN, Math.max(natural + axis.extra, axis.begin + axis.output));
-  const cut = stop < Math.max(natural + axis.extra, axis.begin + axis.output);
+  const natural = naturalOf(axis), { first, stop } = shownOf(axis);
   const at = (t) => LEAD + (t - first) * CELL;
   const parts = [];
   const cell = (t, y, fill, text, cls) => {
@@ -76,13 +86,9 @@ function strip(axis) {
   y += CELL + 8;
   label(y, `output, Y = ${axis.output}`);
   for (let t = axis.begin; t < Math.min(stop, axis.begin + axis.output); t++) striped(t, y);
-  y += CELL + 16;
-  const note = `K ${axis.kernel}, stride ${axis.stride}, dilation ${axis.dilation}, pads ${axis.begin} and ${axis.end}` +
-    (axis.extra ? `, output_padding ${axis.extra}` : "") + (cut ? ` (the first ${SHOWN} positions)` : "");
-  parts.push(svg("text", { class: "note", x: 4, y }, note));
-  const width = Math.max(at(stop) + 4, 320);
-  return svg("svg", { class: "strip", width, height: y + 8, viewBox: `0 0 ${width} ${y + 8}`, role: "img",
-    "aria-label": note }, ...parts);
+  const width = at(stop) + 4, height = y + CELL + 6;
+  return svg("svg", { class: "strip", width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": noteOf(axis) }, ...parts);
 }
 
 // One or two axes as a map of the output's corner; with three, the last two.

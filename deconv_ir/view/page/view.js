@@ -236,7 +236,13 @@ function reveal(box) {
     if (!opened.has(group)) { opened.add(group); changed = true; }
   if (changed) layOut();
   drawn = null;
-  centre(placeOf.get(box));
+  if (!isReadable(placeOf.get(box))) centre(placeOf.get(box));
+}
+
+// Whether a box is in view as a whole, large enough for its text.
+function isReadable({ x, y, width, height }) {
+  const area = canvas.getBoundingClientRect(), x1 = left + x * scale, y1 = top_ + y * scale;
+  return scale >= 0.6 && x1 >= 0 && y1 >= 0 && x1 + width * scale <= area.width && y1 + height * scale <= area.height;
 }
 
 function tensorsAt(layer) {
