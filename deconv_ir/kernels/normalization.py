@@ -48,6 +48,25 @@ def standardize(
     return True
 
 
+def row_standardizer(
+    row: int, *, eps: float, inside: bool, divides: bool
+) -> Callable[[Array, Array], None] | None:
+    """Return `standardize` with these arguments; None if the extension was not built.
+
+    The call takes data, not empty, and a contiguous array, both of f32.
+    """
+    module = compiled_module()
+    if module is None:
+        return None
+    run, isa = module.standardize, INSTRUCTION_SETS.index(instruction_set())
+
+    def call(data: Array, out: Array) -> None:
+        data = data if data.flags.c_contiguous else contiguous(data)
+        run(isa, data, out, None, None, row, row, eps, inside, divides, get_threads())
+
+    return call
+
+
 def row_sums(*, mean: bool) -> Callable[[Array, Array], None] | None:
     """Return a function that writes sums or means of rows; None if the extension was not built.
 

@@ -9,6 +9,8 @@ the result instead.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +51,15 @@ class PackedMatrix(NamedTuple):
     isa: int
     """Index of the instruction set."""
 
+    def multiplier(
+        self, bias: Array | None, activation: Activation
+    ) -> Callable[[Array, Array], object]:
+        """Return `multiply` of aligned rows into a contiguous array, both of fixed shapes."""
+        module = compiled_module()
+        assert module is not None, "the matrix is packed for it"
+        run, isa, data, how = module.multiply, self.isa, self.data, activation.arguments()
+        return lambda rows, out: run(isa, rows, data, bias, out, True, how, get_threads())
+
     def multiply(
         self,
         rows: Array,
@@ -62,15 +73,11 @@ class PackedMatrix(NamedTuple):
         number of rows and threads.  The activation is applied at the end; the result is written to
         `out`, contiguous, if that is given.
         """
-        module = compiled_module()
-        assert module is not None, "the matrix is packed for it"
         rows = rows if rows.flags.aligned else rows.copy()
         if out is None:
             out = empty((len(rows), self.shape[1]), np.dtype(np.float32))
         if out.size:
-            module.multiply(
-                self.isa, rows, self.data, bias, out, True, activation.arguments(), get_threads()
-            )
+            self.multiplier(bias, activation)(rows, out)
         return out
 
 
@@ -179,10 +186,10 @@ def attend(
     module, scores = compiled_module(), (query.shape[-2], key.shape[-2])
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
         return None
-    stack = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    stack = _stack_of(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     if mask is not None:
-        stack = np.broadcast_shapes(stack, mask.shape[:-2])
-        if not _is_plain(mask) or np.broadcast_shapes(mask.shape[-2:], scores) != scores:
+        stack = _stack_of(stack, mask.shape[:-2])
+        if not _is_plain(mask) or _stack_of(mask.shape[-2:], scores) != scores:
             return None
         mask = np.broadcast_to(mask, (*stack, *scores))
     if out is None or out.dtype != np.float32 or not out.flags.carray:
@@ -208,6 +215,12 @@ def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | No
     masked: int = 4 * module.ATTENTION_MASKED_KEYS * (at_once + module.PRODUCT_LANES)
     packed = (scratch_bytes(keys, depth, queries), scratch_bytes(queries, keys, width))
     return get_threads() * (4 * (keys + 1) * at_once + masked) + max(packed)
+
+
+@functools.lru_cache
+def _stack_of(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the broadcast shape; cached, since NumPy takes microseconds."""
+    return np.broadcast_shapes(*shapes)
 
 
 def _spread(x: Array, stack: tuple[int, ...]) -> Array:

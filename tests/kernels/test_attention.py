@@ -129,6 +129,22 @@ def test_a_layer_with_a_mask(kind: str) -> None:
     np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e38])
+@pytest.mark.parametrize("causal", [False, True])
+def test_excluded_scores_need_not_be_finite(causal: bool, odd: float) -> None:
+    """ScaledDotProductAttention-13: an excluded pair has the score -inf, whatever it was."""
+    rng = np.random.default_rng(6)
+    query, key, value = (rng.standard_normal((2, 50, 32)).astype(np.float32) for _ in range(3))
+    allowed = np.tri(50, dtype=bool)
+    key[:, 40] = odd
+    layer = find_operation("ScaledDotProductAttention")(causal=causal)
+    (found,) = layer.execute([query, key, value, *([] if causal else [allowed])], Context())
+    # Queries before the odd key do not see it, so that another key gives the same result.
+    key[:, 40] = 1
+    right = expected(query, key, value, 32**-0.5, np.where(allowed, 0, -np.inf))
+    np.testing.assert_allclose(found[:, :40], right[:, :40], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "mask", [np.zeros((), np.float32), None, np.ones(1, bool), np.zeros(1, bool)]
 )

@@ -9,10 +9,11 @@ from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, as_slices, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
+from deconv_ir.ops.binding import indexed
 from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis, only
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import FixedArrays
@@ -129,6 +130,22 @@ class Gather1(Operation):
         spans = (*box[:axis], (0, data[axis]), *box[behind:])
         picked = (*box[:batch], *box[axis:behind])
         return LayerTile((spans, picked, whole_box(static(inputs[2].shape))), self)
+
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
+        """Check the indices once, if they are known: a single one is a view."""
+        chosen, known = known_integer(inputs[2], "axis"), known_integers(inputs[1])
+        data, indices = static(inputs[0].shape), static(inputs[1].shape)
+        if chosen is None or not known or self.batch_of(indices):
+            return super().bind(inputs, outputs, context)
+        axis = normalize_axis(chosen, len(data))
+        extent = data[axis]
+        places = [i + extent if self.negative and i < 0 else i for i in known]
+        if min(places) < 0 or max(places) >= extent:
+            return super().bind(inputs, outputs, context)
+        if not indices:
+            return indexed((*(slice(None),) * axis, places[0], ...))
+        picked = np.array(places).reshape(indices)
+        return lambda arrays, out: (arrays[0].take(picked, axis),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pick the slices."""

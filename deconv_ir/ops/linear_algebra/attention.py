@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import TakesOut, attribute, boolean, operation, text
 from deconv_ir.ops.checks import (
     check_least_rank,
@@ -28,6 +29,8 @@ from deconv_ir.ops.elementwise.broadcasting import (
 )
 from deconv_ir.ops.numeric import narrow, np, widen
 
+_MOST_KEPT_SCORES = 1 << 16
+"""Of a causal mask that is kept for further runs."""
 _EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
 
 
@@ -168,6 +171,17 @@ class ScaledDotProductAttention(TakesOut):
             raise shape_misfit("sdpa", "sink", sink, must, (*stack, query[-2], 1))
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count the scores that are in memory at once, and a mask that is made for them."""
+        from deconv_ir.kernels.products import attention_bytes
+
+        query, key = static(inputs[0].shape), static(inputs[1].shape)
+        shape = static(outputs[0].shape)
+        made = 4 * query[-2] * key[-2]
+        found = attention_bytes(query[-2], query[-1], key[-2], shape[-1])
+        scores = 4 * element_count(shape[:-1]) * key[-2]
+        return 3 * scores if found is None or len(inputs) > 5 else found + made
+
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         from deconv_ir.kernels.products import attend, matmul
         from deconv_ir.ops.normalization.softmax import Softmax8
@@ -181,11 +195,17 @@ class ScaledDotProductAttention(TakesOut):
         if mask is not None and mask.dtype != bool:
             # Converters write a zero for an absent mask.
             mask = None if mask.size == 1 and not mask.any() else widen(mask)
+        if len(inputs) < 6:
+            added = mask
+            if self.causal:
+                added = _causal_mask(query.shape[-2], key.shape[-2])
+            elif mask is not None and mask.dtype == bool:
+                added = _excluding(mask)
+            compiled = attend(query, key, value, scale, added, out)
+            # An excluded score may be infinite or NaN: adding a mask would keep that.
+            if compiled is not None and (added is mask or not np.isnan(compiled).any()):
+                return narrow(compiled, inputs[0].dtype)
         with np.errstate(all="ignore"):
-            if not self.causal and len(inputs) < 6:
-                compiled = attend(query, key, value, scale, mask, out)
-                if compiled is not None:
-                    return narrow(compiled, inputs[0].dtype)
             weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
             if self.causal:
                 weights = np.where(np.tri(*weights.shape[-2:]) > 0, weights, -np.inf)
@@ -199,3 +219,21 @@ class ScaledDotProductAttention(TakesOut):
             (weights,) = Softmax8(axis=-1).execute([weights], context)
             weights = weights[..., : value.shape[-2]]
             return narrow(matmul(weights, value), inputs[0].dtype)
+
+
+def _excluding(mask: Array) -> Array:
+    """Return what is added to scores: 0, and -infinity where the mask is false."""
+    return np.where(mask, np.float32(0), np.float32(-np.inf))
+
+
+def _causal_mask(queries: int, keys: int) -> Array:
+    if queries * keys > _MOST_KEPT_SCORES:
+        return _excluding(np.tri(queries, keys, dtype=bool))
+    return _kept_causal_mask(queries, keys)
+
+
+@functools.lru_cache(maxsize=8)
+def _kept_causal_mask(queries: int, keys: int) -> Array:
+    mask = _excluding(np.tri(queries, keys, dtype=bool))
+    mask.flags.writeable = False
+    return mask

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
@@ -17,6 +18,7 @@ from deconv_ir.ir.operation import (
     Epilogue,
     Infos,
     Kernel,
+    LayerPlan,
     Operation,
     TensorInfo,
 )
@@ -238,6 +240,19 @@ class _PackedProduct(Kernel):
         """Return the same matrix for the columns of a tile."""
         assert isinstance(operation, MatMul), "a tile of one is one"
         return _PackedProduct(operation, self._packed, self._bias, self._axes, self._activation)
+
+    def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
+        return LayerPlan(self, fix=self._fix)
+
+    def _fix(self, arrays: Arrays, out: Array) -> Callable[[], object]:
+        """Bind the product of contiguous rows."""
+        a = arrays[0]
+        is_plain = a.flags.carray and out.flags.carray and out.size
+        if self._operation.transpose_a or self._operation.columns is not None or not is_plain:
+            return functools.partial(self, arrays, out)
+        rows, width = a.reshape(-1, a.shape[-1]), self._packed.shape[1]
+        multiply = self._packed.multiplier(self._bias, self._activation)
+        return functools.partial(multiply, rows, out.reshape(-1, width))
 
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None

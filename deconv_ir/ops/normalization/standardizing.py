@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,6 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, static
-from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.numeric import np, widened_bytes, working_dtype
 
 # Elements that a thread processes at once, and the minimum that it squares at once.
@@ -68,8 +66,9 @@ def standardizer(
 
         return run_moved
     flat = math.prod(shape[:kept]), math.prod(shape[kept:])
-    if dtype == np.float32 and compiled_module() is not None and math.prod(flat):
-        return functools.partial(_compiled, flat[1], how)
+    compiled = _compiled(flat[1], how) if dtype == np.float32 and math.prod(flat) else None
+    if compiled is not None:
+        return compiled
     count, small = dtype.type(flat[1]), dtype.type(how.eps)
     block = max(1, _BLOCK // max(1, flat[1]))
     squared = _squared_elements(scratch_bytes, dtype.itemsize)
@@ -106,14 +105,21 @@ def standardizer(
     return run
 
 
-def _compiled(row: int, how: Standardizing, data: Array, out: Array | None) -> Array:
+def _compiled(row: int, how: Standardizing) -> Callable[[Array, Array | None], Array] | None:
     from deconv_ir.kernels import empty
-    from deconv_ir.kernels.normalization import standardize
+    from deconv_ir.kernels.normalization import row_standardizer
 
-    out = empty(data.shape, data.dtype) if out is None else out
     inside = how.mode is EpsMode.INSIDE_SQRT
-    standardize(data, out, row, eps=how.eps, inside=inside, divides=how.variance)
-    return out
+    standardize = row_standardizer(row, eps=how.eps, inside=inside, divides=how.variance)
+    if standardize is None:
+        return None
+
+    def run(data: Array, out: Array | None) -> Array:
+        out = empty(data.shape, data.dtype) if out is None else out
+        standardize(data, out)
+        return out
+
+    return run
 
 
 def _squared_elements(scratch_bytes: int, width: int) -> int:
