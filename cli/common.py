@@ -37,6 +37,10 @@ _OPTIONS = {
     "a baseline is written first": "--update-baseline writes one",
     "another weights file can be named": "--weights FILE names another file",
     "jobs=1 takes less": "--jobs 1 takes less",
+    "the channels look first: np.moveaxis(x, 1, -1) puts them last": "the channels look first: "
+    "--layout takes them so, as in --layout 'nhwc->nchw'",
+    "the channels look last: np.moveaxis(x, -1, 1) puts them first": "the channels look last: "
+    "--layout takes them so, as in --layout nhwc",
     "the documentation lists all rules": "--list-rules shows all rules",
     "cast=True converts it": "--cast converts it",
     'cast="wrap" converts it all the same': "--cast=wrap converts it all the same",

@@ -7,6 +7,7 @@ mean is subtracted, and the result is divided by the scale.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,37 @@ def test_f16_and_a_single_layer(tmp_path: Path) -> None:
         np.testing.assert_allclose(after, before / 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize("declared", ['<port id="0"/>', '<port id="0" precision="FP16"/>'])
+def test_inputs_whose_ports_say_little_or_wrong(declared: str, tmp_path: Path) -> None:
+    """The attributes of the Parameter count."""
+    network(tmp_path, "1,3,2,2")
+    path = tmp_path / "model.xml"
+    path.write_text(
+        re.sub("(?s)(?<=<output>).*?(?=</output>)", declared, path.read_text(), count=1)
+    )
+    changed = deconv_ir.load(path, warn=False).preprocess(mean=MEAN, element_type="u8")
+    deconv_ir.save(changed, tmp_path / "saved.xml")
+    x = RNG.integers(0, 256, (1, 3, 2, 2), np.uint8)
+    found = deconv_ir.load(tmp_path / "saved.xml", warn=False).run(x)["y"]
+    np.testing.assert_allclose(found, np.reshape(MEAN, (3, 1, 1)) - x, rtol=1e-5)
+
+
+def test_an_input_that_nothing_uses(tmp_path: Path) -> None:
+    """A file may leave out its port."""
+    ir = IR()
+    x = ir.parameter("x", "1,3,2,2")
+    ir.layers.append(
+        '<layer id="1" name="unused" type="Parameter" version="opset1">'
+        '<data shape="1,3,2,2" element_type="f32"/></layer>\n'
+    )
+    ir.result(x)
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    changed = model.preprocess(layout={"unused": "nhwc"}, mean={"unused": MEAN})
+    deconv_ir.save(changed, tmp_path / "saved.xml")
+    loaded = deconv_ir.load(tmp_path / "saved.xml", warn=False)
+    assert loaded.inputs["unused"].shape == (1, 2, 2, 3)
+
+
 @pytest.mark.parametrize(
     ("shapes", "element_type", "options", "text"),
     [
@@ -249,6 +281,23 @@ def test_options_of_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     done = invoke_script("show", "model.xml", *OPTIONS, "--output", "page.html")
     assert done.exit_code == 0, done.stderr
     assert "x/reverse_channels" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "option"),
+    [("1,3,4,5", (1, 4, 5, 3), "nhwc"), ("1,4,5,3", (1, 3, 4, 5), "nhwc->nchw")],
+)
+def test_exchanged_axes_name_the_option(
+    shape: str, given: tuple[int, ...], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    network(tmp_path, shape)
+    np.save("x.npy", np.zeros(given, np.float32))
+    done = invoke("model.xml", "--input", "x.npy")
+    assert done.exit_code == 2
+    assert f"--layout {option}" in done.stderr.replace("'", "")
+    done = invoke("model.xml", "--input", "x.npy", "--layout", option)
+    assert done.exit_code == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,8 @@ class Prepared(NamedTuple):
         Axis of the network -> axis of the arrays; None: the same.
     layout : str or None
         That of the arrays; None: not requested.
+    element_type : ElementType or None
+        That of the network's input.
     """
 
     steps: Steps
@@ -78,6 +80,7 @@ class Prepared(NamedTuple):
     axis: int | None
     order: tuple[int, ...] | None
     layout: str | None
+    element_type: ElementType | None = None
 
 
 def channels_of(layer: Layer, port: Port) -> Dim | None:
@@ -102,7 +105,7 @@ def prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
     except InputError as error:
         error.locate(layer=layer.label, line=layer.line)
         raise
-    return found
+    return found._replace(element_type=port.element_type)
 
 
 def _prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
@@ -233,14 +236,15 @@ class _Chain:
         self.index = index
         self.prepared = prepared
         self.layer = editor.layers[index]
-        (self.port,) = self.layer.outputs
+        # A file may declare no output of an input that nothing uses.
+        self.port = (*self.layer.outputs, Port(0, None))[0]
         self.users = editor.users(self.layer, self.port)
 
     def insert(self) -> None:
         """Insert the layers."""
         editor, prepared = self.editor, self.prepared
         steps, order, axis = prepared.steps, prepared.order, prepared.axis
-        own = self.port.element_type
+        own = prepared.element_type
         assert own is not None, "it was checked"
         at = self._parameter(steps.element_type or own)
         if order is not None:
