@@ -64,7 +64,22 @@ _BENCHMARK_APP = {
     "-m": "the model needs no option: did you mean MODEL?",
     "-i": "did you mean --input?",
     "-d": "models run on the CPU: leave it out",
-    "-n": "did you mean --repeat?",
+    "-b": "did you mean --shape, with another batch?",
+    "-t": "did you mean --seconds?",
+    "-niter": "did you mean --repeat?",
+    "-nireq": "there is one request: leave it out",
+    "-nstreams": "there is one stream: leave it out",
+    "-nthreads": "did you mean --threads?",
+    "-shape": "did you mean --shape?",
+    "-data_shape": "did you mean --shape?",
+    "-layout": "did you mean --layout?",
+    "-mean_values": "did you mean --mean?",
+    "-imean": "did you mean --mean?",
+    "-scale_values": "did you mean --scale?",
+    "-iscale": "did you mean --scale?",
+    "-pc": "did you mean --profile?",
+    "-hint": "there is one way to run a model: leave it out",
+    "-api": "there is one way to run a model: leave it out",
 }
 """Options of OpenVINO's benchmark_app -> what they are here."""
 
@@ -203,9 +218,14 @@ def _report(kind: str, colour: str, message: str) -> None:
 def _usage_message(error: click.ClickException) -> str:
     """Return a click error in the form of all messages."""
     if isinstance(error, click.NoSuchOption):
-        message = f"no such option: {error.option_name}"
-        if error.option_name in _BENCHMARK_APP:
-            message += f" ({_BENCHMARK_APP[error.option_name]})"
+        # click names the first letter of -niter.
+        words = (word for word in sys.argv[1:] if word.startswith(error.option_name))
+        name = next(words, error.option_name).partition("=")[0]
+        runs = error.ctx is not None and error.ctx.command.name == "deconv-run"
+        other = _BENCHMARK_APP.get(name) if runs else None
+        message = f"no such option: {error.option_name if other is None else name}"
+        if other is not None:
+            message += f" ({other})"
         elif error.possibilities:
             message += f" (did you mean {error.possibilities[0]}?)"
     else:

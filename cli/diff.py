@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from deconv_ir.formats.dumps import MANIFEST, read_manifest
-from deconv_ir.ir.shapes import compatible
+from deconv_ir.ir.shapes import compatible, format_shape, intersect, is_static
 
 from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_model_command, warn
 from .options import (
@@ -33,6 +33,7 @@ from .options import (
 if TYPE_CHECKING:
     from deconv_ir import Model, ModelDifference
     from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.shapes import Shape
 
 RUNTIMES = ("openvino", "onnxruntime")
 NEEDS_ARRAYS = "compares tensors (use --input FILE, or --random-inputs SEED)"
@@ -169,14 +170,46 @@ def command(**options: Any) -> int:
     return EXIT_OK if found.equal else EXIT_DIFFERS
 
 
-def _arrays(model: Model, request: DiffRequest) -> dict[str, Array]:
+def _arrays(
+    model: Model, request: DiffRequest, second: Model | str | None = None
+) -> dict[str, Array]:
     from .inputs import gather_inputs
     from .shapes import input_shapes
 
     shapes = input_shapes(model, request.shapes)
+    if request.random_inputs is not None and request.against != "onnxruntime":
+        shapes |= _sizes_of_second(model, shapes, second)
     return gather_inputs(
         model, request.inputs, request.random_inputs, shapes, modest=request.modest
     )
+
+
+def _sizes_of_second(
+    model: Model, shapes: Mapping[str, Shape], second: Model | str | None
+) -> dict[str, Shape]:
+    """Return the shapes of dynamic inputs for which the second model states sizes, with a note."""
+    from deconv_ir import DeconvError, load
+
+    if second is None or all(is_static(shape) for shape in shapes.values()):
+        return {}
+    try:
+        other = load(second, warn=False) if isinstance(second, str) else second
+    except DeconvError:  # reported by the comparison
+        return {}
+    if len(other.inputs) != len(shapes):
+        return {}
+    found = {}
+    for name, theirs in _counterparts(model, other).items():
+        stated = other.inputs[theirs].shape
+        if compatible(shapes[name], stated) and not is_static(shapes[name]):
+            both = intersect(shapes[name], stated)
+            if both != shapes[name]:
+                found[name] = both
+                note(
+                    f"input {name!r} {format_shape(shapes[name])}: the second model takes "
+                    f"{format_shape(stated)}"
+                )
+    return found
 
 
 def _load(request: DiffRequest) -> Model:
@@ -242,10 +275,11 @@ def _diff(request: DiffRequest) -> ModelDifference:
         against = Dumps(against)
     ignore = [] if request.ignore == "none" else request.ignore.split(",")
     first = _load(request) if request.runs else request.first
+    second = request.second if isinstance(first, str) else _load_second(first, request)
     return diff(
         first,
-        request.second if isinstance(first, str) else _load_second(first, request),
-        None if isinstance(first, str) else _arrays(first, request),
+        second,
+        None if isinstance(first, str) else _arrays(first, request, second),
         against=against,
         ignore=[aspect.strip() for aspect in ignore if aspect.strip()],
         weights_tolerance=request.weights_tolerance,

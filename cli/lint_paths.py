@@ -52,7 +52,9 @@ def _matches(path: str) -> list[str]:
     if path == STREAM or os.path.lexists(path):
         return [path]
     if not _has_wild(path):
-        raise Mistake(f"{path}: no such file or folder")
+        there = [path + suffix for suffix in (".xml", ".json") if os.path.isfile(path + suffix)]
+        hint = f" (did you mean {there[0]}?)" if there else ""
+        raise Mistake(f"{path}: no such file or folder{hint}")
     import glob
 
     matches = sorted(glob.glob(path, recursive=True))

@@ -48,7 +48,7 @@ def other_kind(data: bytes, file: str | None) -> IRError | None:
     kind = recognise(data[:START], file)
     if kind is None or _is_text(data):
         return None
-    message = f"the file is {kind.what}, not a model"
+    message = f"the file is {kind.what}, not an IR"
     return IRError(message, file=file, line=1, rule="xml", hint=kind.hint_for(file))
 
 

@@ -388,3 +388,20 @@ def test_cut_never_overwrites_what_it_reads(original: Path, tmp_path: Path) -> N
     done = invoke_script("cut", original, "--to", "up", "--output", tmp_path / "part.xml")
     assert done.exit_code == 2
     assert (tmp_path / "part.bin").read_bytes() == b"mine"
+
+
+def test_random_inputs_fit_both_models(tmp_path: Path) -> None:
+    """Dynamic dims of the first model get the sizes that the second one states."""
+    paths = {}
+    for name, shape in (("dynamic", "?,4,?,?"), ("static", "2,4,9,7"), ("other", "2,5,9,7")):
+        ir = IR()
+        ir.result(ir.layer("ReLU", [ir.parameter("x", shape)], outputs=(shape,), name="r"))
+        (tmp_path / name).mkdir()
+        paths[name] = ir.save(tmp_path / name)
+    options = ("--random-inputs", 0, "--ignore", "attribute,shape")
+    done = invoke_script("diff", paths["dynamic"], paths["static"], *options)
+    assert "input 'x' [?,4,?,?]: the second model takes [2,4,9,7]" in done.stderr
+    assert "agree" in done.output
+    done = invoke_script("diff", paths["dynamic"], paths["other"], *options)
+    assert done.exit_code == 2  # no array fits both
+    assert "input 'x' takes shape [2,5,9,7]" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -131,7 +132,9 @@ def test_channels_first_for_a_model_of_channels_last() -> None:
         (["-m", BLOCK], "did you mean MODEL?"),
         ([BLOCK, "-i", "x.npy"], "did you mean --input?"),
         ([BLOCK, "-d", "CPU"], "models run on the CPU"),
-        ([BLOCK, "-niter", "5"], "did you mean --repeat?"),
+        ([BLOCK, "-niter", "5"], "no such option: -niter (did you mean --repeat?)"),
+        ([BLOCK, "-shape", "1,8,16,16"], "no such option: -shape (did you mean --shape?)"),
+        ([BLOCK, "-nireq", "2"], "no such option: -nireq (there is one request: leave it out)"),
         ([BLOCK, "--random-inputs", "0", "--memory-limit", "1KB"], "--tile auto"),
         ([BLOCK, "--random-inputs", "0", "--all"], "--all requires --dump DIR"),
     ],
@@ -140,6 +143,14 @@ def test_hints(arguments: list[object], words: str) -> None:
     done = invoke(*arguments)
     assert done.exit_code == 2
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("command", ["lint", "show", "run"])
+def test_a_model_without_its_ending(command: str, tmp_path: Path) -> None:
+    shutil.copy(BLOCK, tmp_path / "unet.xml")
+    done = invoke_script(command, tmp_path / "unet")
+    assert done.exit_code == 2
+    assert "unet.xml?)" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_in_place_of_a_model(
     path.write_bytes(data)
     with pytest.raises(IRError) as caught:
         load(path)
-    assert str(caught.value).startswith(f"{path}:1: the file is {words[0]}, not a model")
+    assert str(caught.value).startswith(f"{path}:1: the file is {words[0]}, not an IR")
     # deconv-lint takes a .bin as the name of its model, as pre-commit passes both.
     for command in ("run", "show", "diff", "cut", *(() if name.endswith(".bin") else ("lint",))):
         done = invoke_script(command, *_arguments(command, path))
