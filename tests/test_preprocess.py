@@ -357,3 +357,11 @@ def test_a_cluster_gets_the_changed_model(options: list[str]) -> None:
     request = Request(**command.make_context("deconv-run", [str(BLOCK), *options]).params)
     model = open_model(request)
     assert (send_model(Client(), model, request) is model) == bool(options)
+
+
+def test_channels_that_the_network_does_not_take(tmp_path: Path) -> None:
+    """Three means give an input of unknown channels three; the filters have four."""
+    path = deconvolution_ir("1,?,5,5", (4, 3, 3, 3)).save(tmp_path)
+    with pytest.raises(deconv_ir.ShapeError, match=r"'up' \(ConvolutionBackpropData"):
+        deconv_ir.load(path).preprocess(mean=MEAN)
+    assert deconv_ir.load(path).preprocess(mean=[1, 2, 3, 4]).inputs["x"].shape == (1, 4, 5, 5)

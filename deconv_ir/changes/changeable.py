@@ -141,10 +141,7 @@ class Changeable:
                 prepared[index] = prepare(name, layer, self.inputs[name], asked)
         except InputError as error:
             raise error.locate(file=self.graph.file) from None
-        shapes = {names[given.parameters.index(i)]: p.shape for i, p in prepared.items()}
-        known = {name: s for name, s in shapes.items() if s != self.inputs[name].shape}
-        base = self.reshape(known) if known else self
-        return base._changed(*insert(base.graph, base.context.weights, prepared))
+        return self._changed(*insert(self.graph, self.context.weights, prepared))
 
     def replace_constants(self, constants: Mapping[str, ArrayLike], *, cast: Cast = False) -> Self:
         """Return the model with other arrays in place of some of its constants.
