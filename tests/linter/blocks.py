@@ -25,6 +25,8 @@ class Drawing:
         """Element type of the tensors."""
         self.dynamic = dynamic
         """Whether the dims of `shape`, except axis 1, are those of one size only."""
+        self.is_whole = True
+        """Whether it is not a body."""
         self.shape: list[int] = []
         self.at: Out = (0, 0)
 
@@ -75,6 +77,66 @@ class Drawing:
             output_padding=more,
             **pads,
         )
+
+    def deconvolution_to_size(self) -> None:
+        """Add a transposed convolution with an output_shape, from a ShapeOf if dims are dynamic."""
+        c, out = self.shape[1], self.rng.choice([2, 3])
+        if self.dynamic:
+            extents = self.add("ShapeOf", [], "opset3", output_type="i64")
+            picked = [self.ints(2), self.ints(4), self.ints(1)]
+            masks = dict.fromkeys(("new_axis_mask", "shrink_axis_mask", "ellipsis_mask"), "0")
+            masks |= {"begin_mask": "0", "end_mask": "0"}
+            extents = self.ir.layer("StridedSlice", [extents, *picked], masks)
+            size = self.ir.layer("Multiply", [extents, self.ints(2)], NUMPY)
+        else:
+            size = self.ints(*(2 * n - self.rng.randrange(2) for n in self.shape[2:]))
+        auto_pad = self.rng.choice(["explicit", "same_upper", "same_lower"])
+        self.at = self.add(
+            "ConvolutionBackpropData",
+            [self.const(c, out, 3, 3), size],
+            strides="2, 2",
+            dilations="1, 1",
+            auto_pad=auto_pad,
+            output_padding="0, 0",
+            **(PADS if auto_pad == "explicit" else NO_PADS),
+        )
+
+    def quantized(self) -> None:
+        """Add a convolution of 8 bits, as NNCF writes it: FakeQuantize, and weights of i8."""
+        c, out = self.shape[1], self.rng.choice([2, 3, 5])
+        kind = np.float16 if self.kind == "f16" else np.float32
+        low, high = (self.ir.const(np.full((1, 1, 1, 1), x, kind)) for x in (-2, 2))
+        levels = self.rng.choice([255, 256])
+        self.at = self.add("FakeQuantize", [low, high, low, high], levels=levels, **NUMPY)
+        elements = self.arrays.integers(-127, 128, (out, c, 1, 1)).astype(np.int8)
+        whole = {"destination_type": self.kind}
+        filters = self.ir.layer("Convert", [self.ir.const(elements)], whole)
+        scales = self.ir.const(self.arrays.uniform(0.01, 0.02, (out, 1, 1, 1)).astype(kind))
+        filters = self.ir.layer("Multiply", [filters, scales], NUMPY)
+        plain = {"strides": "1, 1", "dilations": "1, 1", "auto_pad": "explicit", **NO_PADS}
+        self.at = self.add("Convolution", [filters], **plain)
+
+    def split(self) -> None:
+        """Cut along an axis into parts, one of which is also an output of the network."""
+        _, c, _, w = self.shape
+        if self.rng.random() < 0.5 and c > 1:
+            data = [self.ir.const(np.array(1)), self.ints(1, c - 1)]
+            at = self.two_outputs("VariadicSplit", data, {})
+            axis = 1
+        elif not self.dynamic and w % 2 == 0:
+            at = self.two_outputs("Split", [self.ir.const(np.array(3))], {"num_splits": "2"})
+            axis = 3
+        else:
+            axis, at = 2, [self.at, self.add("Tanh", [])]
+        if self.rng.random() < 0.5 and self.is_whole:
+            self.ir.result(at[0], f"part{len(self.ir.layers)}")
+        second = self.ir.layer("ReLU", [at[1]])
+        self.at = self.ir.layer("Concat", [second, at[0]], {"axis": str(axis)})
+
+    def two_outputs(self, kind: str, sources: Sequence[Out], data: dict[str, str]) -> list[Out]:
+        """Add a layer with two outputs."""
+        layer, port = self.ir.layer(kind, [self.at, *sources], data, outputs=("", ""))
+        return [(layer, port), (layer, port + 1)]
 
     def pool(self) -> None:
         data = {

@@ -1,9 +1,9 @@
 """Seeded random networks in OpenVINO's layout, which no other test uses, and a trial of --fix.
 
-Networks are static or dynamic, compute in f32 or f16, and half of them have If, Loop or
-TensorIterator, whose bodies may have such a layer again.  Dims are declared as the layers compute
-them.  One thing is changed in a network: after --fix the file must compute what the unchanged one
-did, or have a finding.
+Networks are static or dynamic, compute in f32, f16 or partly in 8 bits, and half of them have If,
+Loop or TensorIterator, whose bodies may have such a layer again.  Dims are declared as the layers
+compute them.  One thing is changed in a network: after --fix the file must compute what the
+unchanged one did, or have a finding.
 
     python tests/linter/drawn.py --networks 300    # 12,000 mutants; exit 1: a fix was wrong
 """
@@ -28,6 +28,7 @@ if __name__ == "__main__":
 from support import IR  # noqa: E402
 
 import deconv_ir  # noqa: E402
+from deconv_ir.formats.openvino_xml.entry import read_bytes  # noqa: E402
 from deconv_ir.ir.graph import Graph  # noqa: E402
 from deconv_ir.ir.infer import infer  # noqa: E402
 from deconv_ir.ir.operation import Context, TensorInfo  # noqa: E402
@@ -37,7 +38,17 @@ from deconv_ir.linter.fix import fix_bytes  # noqa: E402
 from deconv_ir.linter.options import choose  # noqa: E402
 from linter.blocks import NUMPY, Drawing  # noqa: E402
 from linter.meaning import computes_the_same, meaning  # noqa: E402
-from linter.mutations import FORMS, MUTATORS, SILENT  # noqa: E402
+from linter.mutations import (  # noqa: E402
+    FORMS,
+    MUTATORS,
+    SILENT,
+    Mutation,
+    change_attribute,
+    change_number,
+    change_port_map,
+    change_word,
+    remove_port_map,
+)
 
 EACH = 40
 """Mutants of each network."""
@@ -50,9 +61,12 @@ BLOCKS = (
     "excite",
     "move",
     "resize",
+    "deconvolution_to_size",
+    "quantized",
+    "split",
 )
 BODIES = ("branches", "loop", "iterator")
-SAME = ("convolution", "activation", "normalize", "excite", "down_and_up")
+SAME = ("convolution", "activation", "normalize", "excite", "down_and_up", "requantized")
 """Blocks that keep the shape, or can."""
 DEPTH = 2
 """Greatest depth of bodies within bodies."""
@@ -89,6 +103,7 @@ class Nested(Drawing):
         """Begin the graph of a body."""
         found = Nested(self.rng, self.ir.body(), self.kind, dynamic=self.dynamic)
         found.depth = self.depth + 1
+        found.is_whole = False
         return found
 
     def same(self) -> None:
@@ -113,6 +128,14 @@ class Nested(Drawing):
             self.measure()
             self.deconvolution(c, doubles=True)
             self.measure()
+
+    def requantized(self) -> None:
+        """Draw a convolution of 8 bits, and one that gives the channels that there were."""
+        c = self.shape[1]
+        self.quantized()
+        self.measure()
+        self.convolution(c, "1, 1")
+        self.measure()
 
     def branches(self, *, keeps: bool = False) -> None:
         """Draw an If on whether the sum of the elements is positive."""
@@ -273,6 +296,10 @@ def _declared(ir: IR) -> str:
     root = etree.fromstring(ir.xml().encode())
     outputs = infer_all(_graph(ir), {}, ir.weights)
     _declare(root, (), outputs)
+    return _text(root)
+
+
+def _text(root: etree._Element) -> str:
     etree.indent(root, "\t")
     return '<?xml version="1.0"?>\n' + etree.tostring(root).decode().replace("/>", " />") + "\n"
 
@@ -304,6 +331,37 @@ def _declare(graph: etree._Element, path: tuple[object, ...], outputs: Shown) ->
                 etree.SubElement(port, "dim").text = dim.text
 
 
+def change_layer_and_dims(choices: random.Random, text: str) -> Mutation:
+    """Change an attribute of a layer, and declare at its outputs what it computes then."""
+    mutation = choices.choice((change_attribute, change_number, change_word))(choices, text)
+    graph, problems = read_bytes(mutation.text.encode())
+    if graph is None or problems:
+        raise ValueError("it cannot be read")
+    root = etree.fromstring(mutation.text.encode())
+    layers = root.findall("layers/layer")
+    index = max(i for i, layer in enumerate(layers) if (layer.sourceline or 0) <= mutation.line)
+    outputs = infer(graph, Context(), {}, collect=True).outputs[index]
+    for port, info in zip(layers[index].iterfind("output/port"), outputs, strict=True):
+        if any(
+            old.text != "-1" and not isinstance(n, int)
+            for old, n in zip(port, info.shape or (), strict=False)
+        ):
+            raise ValueError("the elements of constants are needed")
+        for dim in list(port):
+            port.remove(dim)
+        for text in declared_form(info.shape):
+            etree.SubElement(port, "dim").text = text
+    return mutation._replace(text=_text(root))
+
+
+CHANGES = (
+    (*MUTATORS, *FORMS),
+    SILENT,
+    (change_layer_and_dims, change_layer_and_dims, change_number, change_port_map, remove_port_map),
+)
+"""The mutations that a trial takes in turn."""
+
+
 def trial(seeds: Iterable[int], folder: Path) -> tuple[Counter[str], list[str]]:
     """Mutate and fix networks; return what became of the mutants, and the wrong fixes."""
     ends: Counter[str] = Counter()
@@ -315,7 +373,7 @@ def trial(seeds: Iterable[int], folder: Path) -> tuple[Counter[str], list[str]]:
         file.write_bytes(weights)
         choices = random.Random(seed)
         for number in range(EACH):
-            mutate = choices.choice(SILENT if number % 2 else MUTATORS + FORMS)
+            mutate = choices.choice(CHANGES[number % len(CHANGES)])
             try:
                 mutation = mutate(choices, text)
             except (IndexError, ValueError):
