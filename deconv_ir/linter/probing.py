@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.fitting_sizes import has_unknown_channels, total_stride
 from deconv_ir.ir.geometry import Dim, Interval, bounds
-from deconv_ir.ir.graph import GraphLocation, ancestors
+from deconv_ir.ir.graph import GraphLocation, Layer, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.record import NamedTuple, Record, field
@@ -30,6 +30,12 @@ DIVISIBLE = 840
 """Sizes are multiples of 1 to 8, which windows and patches often have."""
 MAX_SIZE = 1 << 12
 """Maximum number of sizes that are tried."""
+PLAUSIBLE = (*range(1, 41), *range(64, MAX_SIZE + 1, 32))
+"""The sizes that are tried of a layer whose bodies take long to infer."""
+MAX_WORK = 120_000
+"""Maximum number of layers that are inferred for one layer and pattern, about a second."""
+INFERENCES = 3
+"""How often a body is inferred for its layer, at most in most cases."""
 
 
 class SizePattern(Record):
@@ -158,15 +164,22 @@ def _never_fits(
     known = [infos for infos in tried if infos is not None]
     lines = list(map(_Line.through, zip(*known, strict=True))) if len(known) == len(probes) else []
     first, second = sizes[:2]
-    if not lines or any(line is None for line in lines):
+    work = _work(context.graph.layers[index])
+    if not lines or any(line is None for line in lines) or work * len(PLAUSIBLE) > MAX_WORK:
         return False
-    for size in range(1, MAX_SIZE):
+    for size in range(1, MAX_SIZE) if work * MAX_SIZE <= MAX_WORK else PLAUSIBLE:
         infos = [line.at(size, first, second) for line in lines if line is not None]
         if None not in infos and _fits(
             context, index, [info for info in infos if info is not None]
         ):
             return False
     return True
+
+
+def _work(layer: Layer) -> int:
+    """Return the number of layers that are inferred with a layer."""
+    bodies = (body.graph.layers for body in layer.operation.bodies)
+    return 1 + INFERENCES * sum(_work(inner) for layers in bodies for inner in layers)
 
 
 def _fits(context: LintContext, index: int, inputs: Sequence[TensorInfo]) -> bool:

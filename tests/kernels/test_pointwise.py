@@ -335,7 +335,18 @@ def test_c_refuses_what_python_would_never_pass() -> None:
             module.Program(0, one, (), 0, code)
     with pytest.raises(ValueError, match="invalid"):
         module.Program(0, ((9, 0),), (), 0, ((0, 1, 0, 0, 0, 0.0, 0.0),))
-    program = module.Program(0, one, (), 0, ((0, 1, 0, 0, 0, 0.0, 0.0),))
+    copy = ((0, 1, 0, 0, 0, 0.0, 0.0),)
+    for isa, output in ((99, 0), (-1, 0), (0, 99), (0, -1)):
+        with pytest.raises(ValueError, match="invalid program"):
+            module.Program(isa, one, (), output, copy)
+    for inputs, constants, code in (
+        (one * 9, (), copy),
+        (one, (1.0,) * 17, copy),
+        (one, (), copy * 65),
+    ):
+        with pytest.raises(ValueError, match="too many"):
+            module.Program(0, inputs, constants, 0, code)
+    program = module.Program(0, one, (), 0, copy)
     x = np.zeros((2, 3), np.float32)
     wide, deep = x.astype(np.float64), np.zeros((1,) * 9, np.float32)
     for inputs, out in (([], x), ([x, x], x), ([x[:, :2]], x), ([wide], x), ([x], wide),

@@ -387,6 +387,20 @@ def test_weights_serve_all_extents_and_pads(draw_case):
         case.check(kernel.run(case.data, pads, case.output), "winograd")
 
 
+def test_weights_of_two_forms_are_kept(draw_case) -> None:
+    """Outputs that begin with other sub-convolutions take other weights: four forms in turn."""
+    case = draw_case(0, F32, 2, kernel=(4, 4), strides=(2, 2), dilations=(1, 1))
+    kernel = Deconvolution(case.filter, **case.static, algorithm="winograd")
+    direct = Deconvolution(case.filter, **case.static, algorithm="direct")
+    data = np.random.default_rng(0).integers(-8, 9, (1, case.data.shape[1], 9, 9)).astype(F32)
+    packed = []
+    for pads in [(0, 0), (0, 1), (1, 0), (1, 1), (0, 0), (0, 1)]:
+        found = kernel.run(data, pads, (17, 17))
+        np.testing.assert_allclose(found, direct.run(data, pads, (17, 17)), 1e-5, 1e-4)
+        packed.append(kernel.packed_bytes)
+    assert packed[0] < packed[1] == packed[2] == packed[5]
+
+
 @pytest.mark.parametrize("element", ["float32", "float16", "int8"])
 def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element):
     case = draw_case(4, dtype_of(element), 2, channels=30)

@@ -252,7 +252,7 @@ def drawn_network(seed: int) -> tuple[str, bytes]:
     ir = drawing.ir
     if dynamic:
         ir.layers[0] = ir.layers[0].replace(f'shape="{n},{c},{h},{w}"', f'shape="{shape}"')
-    return _declared(ir), bytes(ir.weights)
+    return declared(ir), bytes(ir.weights)
 
 
 Shown = dict[tuple[object, ...], Sequence[Sequence[TensorInfo]]]
@@ -291,7 +291,7 @@ class _Bytes:
         return memoryview(self.data)[offset : offset + size]
 
 
-def _declared(ir: IR) -> str:
+def declared(ir: IR) -> str:
     """Return the text with dims and precisions at all ports, in OpenVINO's layout."""
     root = etree.fromstring(ir.xml().encode())
     outputs = infer_all(_graph(ir), {}, ir.weights)

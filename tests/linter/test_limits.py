@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from support import IR
 
+from deconv_ir.ir import infer
 from deconv_ir.limits import Limits
+from deconv_ir.linter import probing
 from deconv_ir.linter.engine import check_bytes, check_file
 from deconv_ir.linter.options import choose
+
+from .drawn import declared
 
 NET = (
     b'<net name="n" version="11">\n<layers>\n'
@@ -73,3 +80,40 @@ def test_limit(
     assert [(f.code, f.line, f.message) for f in of_file] == [
         (f.code, f.line, f.message) for f in found
     ]
+
+
+@pytest.mark.parametrize(("activations", "found"), [(30, ["IR417"]), (150, [])])
+def test_few_sizes_are_tried_where_bodies_are_large(
+    activations: int, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An Add in both branches fits at no size: extents 2x and 1, without broadcasting."""
+    tried = 0
+
+    def infer_layer(*arguments: Any) -> Any:
+        nonlocal tried
+        tried += 1
+        return infer.infer_layer(*arguments)
+
+    monkeypatch.setattr(probing, "infer_layer", infer_layer)
+    ir = IR()
+    x = ir.parameter("x", "1,2,?,8")
+    condition = ir.parameter("condition", "", "boolean")
+    maps, bodies = "", ""
+    for name in ("then", "else"):
+        inner = ir.body()
+        begin = at = inner.parameter("x", "1,2,?,8")
+        for _ in range(activations):
+            at = inner.layer("ReLU", [at])
+        at = inner.layer("Concat", [at, at], {"axis": "2"})
+        one = inner.const(np.ones((1, 2, 1, 8), np.float32))
+        end = inner.result(inner.layer("Add", [at, one], {"auto_broadcast": "none"}))
+        maps += (
+            f'<{name}_port_map><input external_port_id="1" internal_layer_id="{begin[0]}"/>'
+            f'<output external_port_id="2" internal_layer_id="{end[0]}"/></{name}_port_map>\n'
+        )
+        bodies += f"<{name}_body>\n{inner.sections()}</{name}_body>\n"
+    ir.result(ir.layer("If", [condition, x], version="opset8", bodies=maps + bodies))
+    (tmp_path / "m.bin").write_bytes(bytes(ir.weights))
+    result = check_bytes(declared(ir).encode(), "m.xml", choose(), tmp_path / "m.bin")
+    assert [finding.code for finding in result.findings] == found
+    assert tried <= 3 * len(probing.PLAUSIBLE) * len(found)
