@@ -17,7 +17,10 @@ MAX_VALUES = 64
 """Maximum length of a list of numbers that is accepted as a shape, a list of axes or similar."""
 
 _MINUS = "\N{MINUS SIGN}"
-_NUMBER = rf"[+\-{_MINUS}]?[0-9]{{1,19}}(?:\.[0-9]{{1,19}})?(?:[eE][+-]?[0-9]{{1,2}})?"
+# 2, 0.5, .5, 5e-1, 0.5f; 2. only before a comma or a bracket, since a dot may end a sentence.
+_DIGITS = "[0-9]{1,19}"
+_FRACTION = rf"(?:{_DIGITS}(?:\.{_DIGITS}|\.(?=\s*[,;\])}}]))?|\.{_DIGITS})"
+_NUMBER = rf"[+\-{_MINUS}]?{_FRACTION}(?:[eE][+-]?[0-9]{{1,2}})?(?:(?<=[.0-9])f\b)?"
 _NUMBERS = rf"{_NUMBER}(?:\s*[,;x\u00d7]\s*{_NUMBER}|\s+{_NUMBER}){{0,{MAX_VALUES}}}"
 _BRACKETED = re.compile(rf"[\[({{]\s*({_NUMBERS})\s*,?\s*[\])}}]")
 # Without brackets, a list must be announced and end the comment.
@@ -53,7 +56,7 @@ def value_in(comment: str) -> tuple[float, ...] | None:
 
 def _number(text: str) -> float:
     """Return a number: an int unless it has a fraction or an exponent."""
-    return int(text) if text.lstrip("+-").isdecimal() else float(text)
+    return int(text) if text.lstrip("+-").isdecimal() else float(text.rstrip("f"))
 
 
 def input_values(example: Example, names: Sequence[str]) -> list[tuple[float, ...] | None]:

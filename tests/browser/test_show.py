@@ -242,6 +242,13 @@ def test_bodies_open_inside_their_layers(show: Show) -> None:
     opened.require_quiet()
 
 
+def test_the_scale_of_unknown_costs(show: Show) -> None:
+    opened = show(ROOT / "samples/upsample/bilinear_x2.xml")
+    opened.page.select_option("#colour", "cost")
+    assert "--shape gives dynamic dims a size" in opened.page.inner_text("#scale")
+    opened.require_quiet()
+
+
 def test_a_layer_in_view_stays_where_it_is(show: Show) -> None:
     opened = show(ROOT / "samples/block/block.xml")
     start = opened.evaluate("[left, top_, scale]")

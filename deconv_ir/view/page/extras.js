@@ -122,17 +122,22 @@ function shadeBy(name) {
 // How a share of the largest value becomes a colour, and the shares that the scale names.
 const ROOT = { place: Math.sqrt, ticks: [0, 0.25, 1] };
 const SCALES = {
-  cost: { title: "arithmetic", text: (v) => scaled(v, "FLOP"), ...ROOT },
-  time: { title: "time", text: duration, ...ROOT },
+  cost: { title: "arithmetic", text: (v) => scaled(v, "FLOP"), ...ROOT,
+    none: "0, or not known: --shape gives dynamic dims a size" },
+  time: { title: "time", text: duration, ...ROOT, none: "0" },
   error: { title: "largest error, of the largest magnitude", text: (v) => String(Number(v.toPrecision(2))),
-    place: (share) => (share ? Math.max(0, 1 + Math.log10(share) / 8) : 0), ticks: [0, 1e-4, 1] },
+    place: (share) => (share ? Math.max(0, 1 + Math.log10(share) / 8) : 0), ticks: [0, 1e-4, 1], none: "0 in all layers" },
 };
 
 function showScale(shade) {
   const legend = find("scale");
   legend.hidden = !shade;
   if (!shade) return;
-  const { scale: { title, text, ticks }, most, above } = shade;
+  const { scale: { title, text, ticks, none }, most, above } = shade;
+  if (!most) {
+    legend.replaceChildren(html("div", {}, title), html("div", { class: "faint" }, none));
+    return;
+  }
   legend.replaceChildren(html("div", {}, title), html("div", { class: "ramp" }), html("div", { class: "ticks" },
-    ticks.map((share) => html("span", {}, most ? `${text(share * most)}${share === 1 && above ? " or more" : ""}` : ""))));
+    ticks.map((share) => html("span", {}, `${text(share * most)}${share === 1 && above ? " or more" : ""}`))));
 }
