@@ -87,6 +87,13 @@ EXAMPLES = [
         {"reduction": "sum"},
         [[1, 24, 1, 1], [14, 1, 1, 15], [1, 1, 1, 1]],
     ),
+    # The neutral element of the minimum of booleans, which is AND, is true.
+    (
+        "ScatterElementsUpdate-12",
+        (np.array([False, False]), [0], np.array([True]), 0),
+        {"reduction": "min", "use_init_val": "false"},
+        [True, False],
+    ),
     # ScatterElementsUpdate-12, 'mean': integers are rounded down; OpenVINO truncates to zero.
     (
         "ScatterElementsUpdate-12",

@@ -34,6 +34,14 @@ SHAPES = [
     ("Range-4", ("i64[]", 5, 1), {"output_type": "i64"}, "[?]"),
     ("Pad-12", ("f32[2..5,?]", [1, -1], [0, 3]), {"pad_mode": "constant"}, "[3..6,2..]"),
     ("NonZero-3", ("f32[2..5,3]",), {}, "[2,0..15]"),
+    ("Reshape", ("f32[2..6,4]", [-1, 2]), {"special_zero": "false"}, "[4..12,2]"),
+    ("Eye-9", (0, 3, 0), {"output_type": "f32"}, "[0,3]"),
+    (
+        "TopK-11",
+        ("f32[2,5]", "i64[]"),
+        {"axis": "1", "mode": "max", "sort": "value"},
+        "[2,0..5] [2,0..5]",
+    ),
     ("TopK-11", ("f32[2,5..9]", 3), {"axis": "1", "mode": "max", "sort": "value"}, "[2,3] [2,3]"),
     ("OneHot", ("i64[?]", 5, "f32[]", "f32[]"), {"axis": "0"}, "[5,?]"),
     ("DepthToSpace", ("f32[1,8..9,?,3]",), {"block_size": "2", "mode": "depth_first"}, "[1,2,?,6]"),
@@ -128,6 +136,12 @@ REJECTED = [
         "the axis has 3 elements",
     ),
     ("ScatterNDUpdate-3", ("f32[3]", "i64[2,1]", "f32[3]"), {}, r"updates must have shape \[2\]"),
+    (
+        "ScatterUpdate-3",
+        ("f32[3]", "f32[1]", "f32[1]", 0),
+        {},
+        "indices must be of an integer type",
+    ),
     (
         "DepthToSpace",
         ("f32[1,6,2,2]",),

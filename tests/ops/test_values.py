@@ -59,6 +59,7 @@ CHAINS = [
     ("FloorMod", (listed(DIM, 7), listed(3)), {}, (Interval(0, 2), 1)),
     ("Mod", (listed(-7), listed(3)), {}, (-1,)),
     ("Power", (listed(DIM), listed(2)), {}, (Interval(4, 64),)),
+    ("Power", (listed(values.between(-2, 3)), listed(2)), {}, (values.ANY,)),
     ("Equal", (listed(DIM, -1, 3), listed(-1)), {}, (0, 1, 0)),
     ("ReduceProd", (listed(DIM, 3), listed(0)), {}, (Interval(6, 24),)),
     ("ReduceSum", (listed(DIM, UNBOUNDED), listed(0)), {"keep_dims": "true"}, (Interval(5, None),)),

@@ -126,6 +126,15 @@ def test_boxes_of_all_images_in_one_list() -> None:
         operation.execute([boxes, scores, np.array([3, 5])], Context())
 
 
+@pytest.mark.parametrize(("limit", "kept"), [(0.1, 1), (0.2, 2)])
+def test_boxes_of_whole_pixels(limit: float, kept: int) -> None:
+    """Without `normalized`, both ends belong to a box: 2 x 2 pixels each, one in common, 1/7."""
+    boxes = np.array([[[0, 0, 1, 1], [1, 1, 2, 2]]], np.float32)
+    operation = MulticlassNms9(iou_threshold=limit, normalized=False)
+    scores = np.array([[[0.9, 0.8]]], np.float32)
+    assert operation.execute([boxes, scores], Context())[2].tolist() == [kept]
+
+
 def test_the_number_of_boxes_is_bounded() -> None:
     operation = MatrixNms(nms_top_k=4, keep_top_k=9, background_class=0)
     found = operation.infer([TensorInfo((2, 7, 4), F32), TensorInfo((2, 3, 7), F32)], Context())
