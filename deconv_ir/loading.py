@@ -117,8 +117,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : Model
-        Layers, attributes and constants are written unchanged; those of a oneDNN Graph file are
-        converted to layers of opsets.
+        Layers, attributes and constants are written unchanged, for any `semantics`; those of a
+        oneDNN Graph file are converted to layers of opsets.
     path : path-like
         The .xml file; weights are written to the same name with .bin.
 
@@ -144,21 +144,22 @@ def write_model(model: Model, path: Path) -> list[str]:
     """Write a model as `save` does; return the files that were written."""
     from deconv_ir.formats.openvino_xml.writer import write, write_packed, write_weights
 
-    if is_onednn(model.graph):
+    graph = model.graph.stored or model.graph
+    if is_onednn(graph):
         from deconv_ir.formats.conversion import write_lowered
 
-        return write_lowered(model.graph, path)
+        return write_lowered(graph, path)
     weights = model.context.weights
     has_constants = isinstance(weights, Weights) and any(
-        isinstance(x.operation, Const) for part in walk_graphs(model.graph) for x in part.layers
+        isinstance(x.operation, Const) for part in walk_graphs(graph) for x in part.layers
     )
     if not has_constants:
-        write(model.graph, path)
+        write(graph, path)
         return [str(path)]
     assert isinstance(weights, Weights)
     if isinstance(weights, ExtendedWeights):  # with bytes that are no longer used
-        write_packed(model.graph, weights, path)
+        write_packed(graph, weights, path)
     else:
         write_weights(weights, path.with_suffix(".bin"))
-        write(model.graph, path)
+        write(graph, path)
     return [str(path), str(path.with_suffix(".bin"))]

@@ -17,6 +17,7 @@ from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.formats.reading import with_semantics
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, bounds
@@ -492,6 +493,10 @@ class Model(Changeable, Tileable):
         found = self.graph.find(name)
         if found is None:
             raise missing(self.graph, "layer", name, [layer.name for layer in self.graph.layers])
+        stored = None if self.graph.stored is None else self.graph.stored.find(name)
+        if stored is not None and self.graph.stored is not None:
+            alone = with_semantics(extract_layer(self.graph.stored, stored), self.semantics)
+            return Model(alone, *self._settings)
         return Model(extract_layer(self.graph, found), *self._settings)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from deconv_ir.errors import InputError
@@ -69,6 +69,8 @@ class Changeable:
         >>> model.reshape((4, 8, 24, 32))
         <Model 'block' (x: f32[4,8,24,32]) -> (y: f32[4,4,48,64])>
         """
+        if self.graph.stored is not None:
+            return self._changed_as_stored(lambda model: model.reshape(shapes))
         from deconv_ir.changes.reshape import reshape
 
         self._require_ir(
@@ -127,6 +129,16 @@ class Changeable:
         >>> model.preprocess(layout="nhwc", mean=127.5, scale=127.5, element_type="u8")
         <Model 'block' (x: u8[1,16,16,8]) -> (y: f32[1,4,32,32])>
         """
+        if self.graph.stored is not None:
+            return self._changed_as_stored(
+                lambda model: model.preprocess(
+                    layout=layout,
+                    reverse_channels=reverse_channels,
+                    mean=mean,
+                    scale=scale,
+                    element_type=element_type,
+                )
+            )
         from deconv_ir.changes.preprocess import insert, prepare
 
         self._require_ir("which has no preprocessing", "save writes it as an IR")
@@ -175,6 +187,10 @@ class Changeable:
         >>> changed.run(np.zeros((1, 8, 16, 16), np.float32))["y"].max()
         np.float32(0.0)
         """
+        if self.graph.stored is not None:
+            return self._changed_as_stored(
+                lambda model: model.replace_constants(constants, cast=cast)
+            )
         from deconv_ir.changes.constants import replace_constants
 
         self._require_ir("whose constants are in its .npz file", "save writes it as an IR")
@@ -189,6 +205,18 @@ class Changeable:
         whole = tuple(f for f in self.findings if f.location is None)
         model = type(self)(graph, weights, *self._settings[1:])  # type: ignore[call-arg]
         model.findings += whole + findings
+        return model
+
+    def _changed_as_stored(self, change: Callable[[Self], Self]) -> Self:
+        """Change the network that files hold, and compute it with the same semantics."""
+        from deconv_ir.formats.reading import with_semantics
+
+        stored = type(self)(self.graph.stored, *self._settings)  # type: ignore[call-arg]
+        stored.findings += tuple(f for f in self.findings if f.location is None)
+        changed = change(stored)
+        graph = with_semantics(changed.graph, self.context.semantics)
+        model = type(self)(graph, *changed._settings)  # type: ignore[call-arg]
+        model.findings += tuple(f for f in changed.findings if f.location is None)
         return model
 
     def _require_ir(self, what: str, hint: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from deconv_ir.compare.extract_part import extract_part, output_names
-from deconv_ir.compare.network import Network, open_network
+from deconv_ir.compare.network import Network, open_stored
 from deconv_ir.errors import InputError, IRError
 from deconv_ir.formats.conversion import write_lowered
 from deconv_ir.formats.files import output_errors, replace_file
@@ -100,7 +100,7 @@ def cut(
     >>> deconv_ir.load("part.xml")
     <Model 'block (part)' (up: f32[1,4,32,32]) -> (y: f32[1,4,32,32])>
     """
-    network = open_network(model)
+    network = open_stored(model)
     infos = infer(network.graph, network.context, collect=True).outputs
     starts = list(find_tensors(network.graph, _names(start)).values())
     ends = list(find_tensors(network.graph, _names(end)).values()) or results_of(network.graph)

@@ -169,3 +169,10 @@ def open_network(given: Comparable, semantics: Semantics | str = Semantics.SPEC)
     assert graph is not None, "no graph without a problem"
     graph, weights = with_weights(graph, None, Semantics.of(semantics))
     return Network(graph, Context(Semantics.of(semantics), weights))
+
+
+def open_stored(given: Comparable) -> Network:
+    """Open a model as files hold it, to write parts of it."""
+    network = open_network(given)
+    stored = network.graph.stored
+    return network if stored is None else Network(stored, network.context)

@@ -91,13 +91,22 @@ def with_weights(
         from deconv_ir.formats.openvino_xml import pre_process
 
         graph, opened = pre_process.apply(graph, opened)
-    if semantics is Semantics.OPENVINO and graph.ir_version is not None:
-        from deconv_ir.formats.openvino_xml import version10
-        from deconv_ir.ops.f16_arithmetic import compare_rounding, in_f32
+    return with_semantics(graph, semantics), opened
 
-        graph = version10.change_types(graph)
-        graph = graph if compare_rounding(graph) is None else in_f32(graph)
-    return graph, opened
+
+def with_semantics(graph: Graph, semantics: Semantics) -> Graph:
+    """Return a graph with the element types in which it is computed.
+
+    With the semantics of OpenVINO, Convert layers are added: what is written to files is `stored`.
+    """
+    if semantics is not Semantics.OPENVINO or graph.ir_version is None:
+        return graph
+    from deconv_ir.formats.openvino_xml import version10
+    from deconv_ir.ops.f16_arithmetic import compare_rounding, in_f32
+
+    computed = version10.change_types(graph)
+    computed = computed if compare_rounding(computed) is None else in_f32(computed)
+    return graph if computed is graph else computed.replace(stored=graph)
 
 
 def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> Weights | None:

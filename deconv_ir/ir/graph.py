@@ -240,6 +240,9 @@ class Graph(Record):
         layer's ports.
     changed : bool
         The graph is no longer that of its file, as after `Model.reshape`.
+    stored : Graph or None
+        The network as files hold it, if `semantics` changed element types here; layers of it have
+        the same indices.  None: the graph itself.
 
     Examples
     --------
@@ -259,6 +262,7 @@ class Graph(Record):
     file: str | None = field(default=None)
     bare: bool = field(default=False)
     changed: bool = field(default=False)
+    stored: Graph | None = field(default=None)
 
     @functools.cached_property
     def topology(self) -> Topology:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import IR, Out
+from support import IR, Out, invoke
 
-from deconv_ir import State, load
+from deconv_ir import Model, State, cut, load, save
 
 RNG = np.random.default_rng(7)
 LEVELS = RNG.integers(0, 255, (6, 8)).astype(np.uint8)
@@ -85,9 +85,9 @@ def test_whole_networks_of_f16(tmp_path: Path) -> None:
         assert np.array_equal(found["x"], H)
 
 
-def test_bodies_and_variables(tmp_path: Path) -> None:
-    """A loop of f16 sums in f32, whose result goes to a variable of f16."""
-    ir = IR()
+def looped(folder: Path, version: int = 11) -> Path:
+    """Save a loop of sums of f16, whose result goes to a variable of f16."""
+    ir = IR(version=version)
     x = ir.parameter("x", "4,8", "f16")
     body = ir.body()
     part, total = (body.parameter(name, "1,8", "f16") for name in "pt")
@@ -107,7 +107,14 @@ def test_bodies_and_variables(tmp_path: Path) -> None:
     both = f16(ir, "Add", [read, y], names="y")
     ir.layer("Assign", [both], {"variable_id": "v"}, version="opset3", precision="FP16")
     ir.result(both)
-    path = ir.save(tmp_path)
+    path = ir.save(folder)
+    path.write_text(path.read_text().replace("FP32", "FP16"))  # the declared types of inputs
+    return path
+
+
+def test_bodies_and_variables(tmp_path: Path) -> None:
+    """The sums are of f32; the result and the variable are of f16."""
+    path = looped(tmp_path)
     first = H.astype(np.float32).cumsum(0, np.float32)[-1:]
     model = load(path, semantics="openvino", warn=False)
     state = State()
@@ -136,3 +143,87 @@ def test_constants_that_are_only_stored_in_f16_are_not_reported(
         )
     )
     assert load(ir.save(tmp_path)).findings == ()
+
+
+def half_network(folder: Path) -> Path:
+    """Save a network of f16 in version 10, whose inputs and outputs OpenVINO makes f32."""
+    ir = IR(version=10)
+    x = ir.parameter("x", "4,8", "f16")
+    y = f16(ir, "Multiply", [x, ir.const(np.float16([[1.1]]), "factor")], name="scaled", names="y")
+    ir.result(f16(ir, "Add", [y, y], name="sum", names="z"))
+    return ir.save(folder)
+
+
+def looped_in_version_10(folder: Path) -> Path:
+    return looped(folder, 10)
+
+
+def array_for(model: Model) -> np.ndarray:
+    (port,) = model.inputs.values()
+    assert port.element_type is not None
+    return np.resize(X, port.shape).astype(port.element_type.numpy())
+
+
+SAVED = [compressed, looped, half_network, looped_in_version_10]
+
+
+@pytest.mark.parametrize("make", SAVED)
+@pytest.mark.parametrize("change", ["none", "reshape", "preprocess", "constants"])
+def test_saving_writes_the_network_of_the_file(make, change: str, tmp_path: Path) -> None:
+    """Under `openvino`, too: readers of the new file change element types themselves."""
+    path = make(tmp_path)
+
+    def changed(model: Model) -> Model:
+        name = next(iter(model.inputs))
+        if change == "reshape":
+            return model.reshape({name: (4 if make is compressed else 2, 8)})
+        if change == "preprocess":
+            return model.preprocess(layout="nc", mean=1.5, element_type="u8")
+        if change == "constants":
+            const = next(layer for layer in model.graph.of_type("Const"))
+            kind = const.operation.element_type
+            return model.replace_constants(
+                {const.name: np.full(const.operation.shape, 3, kind.numpy())}
+            )
+        return model
+
+    texts, results = [], {}
+    for semantics in ("spec", "openvino"):
+        model = changed(load(path, semantics=semantics, warn=False))
+        target = tmp_path / semantics / "saved.xml"
+        target.parent.mkdir()
+        save(model, target)
+        texts.append(target.read_text())
+        results[semantics] = model.run(array_for(model))
+    assert texts[0] == texts[1]
+    for semantics, expected in results.items():
+        again = load(tmp_path / "openvino" / "saved.xml", semantics=semantics, warn=False)
+        found = again.run(array_for(again))
+        assert list(found) == list(expected)
+        for name, array in expected.items():
+            assert found[name].dtype == array.dtype
+            np.testing.assert_array_equal(found[name], array)
+    linted = invoke("lint", tmp_path / "openvino" / "saved.xml", "--deep")
+    assert linted.exit_code == invoke("lint", path, "--deep").exit_code, linted.output
+
+
+def test_single_layers_and_parts_are_those_of_the_file(tmp_path: Path) -> None:
+    wide = H.astype(np.float32).cumsum(0, np.float32)[-1:].astype(np.float16)
+    stepwise = np.zeros((1, 8), np.float16)
+    for row in H:
+        stepwise = row + stepwise
+    for semantics in ("spec", "openvino"):
+        model = load(looped(tmp_path), semantics=semantics, warn=False)
+        (loop,) = model.graph.of_type("TensorIterator")
+        folder = tmp_path / semantics
+        folder.mkdir()
+        save(model.layer(loop.name), folder / "layer.xml")
+        cut(model, folder / "part.xml", start="x", end=loop.name)
+    for name in ("layer.xml", "part.xml"):
+        texts = [(tmp_path / semantics / name).read_text() for semantics in ("spec", "openvino")]
+        assert texts[0] == texts[1]
+        for semantics in ("spec", "openvino"):
+            part = load(tmp_path / "openvino" / name, semantics=semantics, warn=False)
+            (found,) = part.run(H, cast=True).values()
+            expected = wide if semantics == "openvino" else stepwise
+            assert np.array_equal(found, expected.astype(found.dtype))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from formats.openvino_xml.test_pre_process import EXCHANGED, IN_BIN, MEANS, channels, save, section
+from ops.test_f16_arithmetic import H, compressed, half_network, looped, looped_in_version_10
 from support import IR
 
 import deconv_ir
@@ -118,3 +119,20 @@ def test_weights_decompressed_in_f16(levels: str, tmp_path: Path) -> None:
     }
     assert error["openvino"] < 1e-6 * np.abs(expected).max()
     assert error["spec"] > 20 * error["openvino"]
+
+
+@pytest.mark.parametrize("make", [compressed, half_network, looped, looped_in_version_10])
+def test_saved_under_its_own_semantics(make, tmp_path: Path) -> None:
+    """OpenVINO computes the same from a file that `openvino` saved as from the file before."""
+    path = make(tmp_path)
+    (tmp_path / "new").mkdir()
+    deconv_ir.save(deconv_ir.load(path, semantics="openvino", warn=False), tmp_path / "new/m.xml")
+    results = []
+    for file in (path, tmp_path / "new" / "m.xml"):
+        model = CORE.read_model(file)
+        x = H.astype(model.input(0).get_element_type().to_dtype())
+        settings = {"INFERENCE_PRECISION_HINT": "f32"}
+        results.append(CORE.compile_model(model, "CPU", settings)(x).to_tuple())
+    for before, after in zip(*results, strict=True):
+        assert before.dtype == after.dtype
+        np.testing.assert_array_equal(before, after)
