@@ -54,6 +54,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR311", "output-padding-too-large", INFO, (), ANY_DECONVOLUTION, "", False),
     ("IR312", "attribute-refused-by-openvino", ERROR, (), (), "is_openvino_model", False),
     ("IR313", "outputs-without-input", INFO, (), ANY_DECONVOLUTION, "", False),
+    ("IR314", "mask-ignored", WARNING, (), ("ScaledDotProductAttention",), "", False),
     ("IR401", "declared-dims-differ", ERROR, ("declared-dims",), (), "", False),
     ("IR402", "intervals-do-not-meet", ERROR, ("declared-dims",), (), None, False),
     ("IR403", "declared-precision-differs", ERROR, ("declared-type",), (), None, False),

@@ -65,6 +65,7 @@ IR310 pads-ignored-with-output-shape info
 IR311 output-padding-too-large info
 IR312 attribute-refused-by-openvino error
 IR313 outputs-without-input info
+IR314 mask-ignored warning
 IR401 declared-dims-differ error fix
 IR402 intervals-do-not-meet error fix
 IR403 declared-precision-differs error fix

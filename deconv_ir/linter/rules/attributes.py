@@ -10,9 +10,10 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import PadMode, interior_taps
 from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.shapes import format_shape
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_fix
-from deconv_ir.linter.patterns import kernel_axes
+from deconv_ir.linter.patterns import constant_before, kernel_axes
 from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import (
     ANY_DECONVOLUTION,
@@ -28,6 +29,7 @@ from deconv_ir.ops.base import attributes_of
 
 if TYPE_CHECKING:
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
+    from deconv_ir.ops.linear_algebra.attention import ScaledDotProductAttention
 
 DEFAULTS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0"}
 READ_BY_OPENVINO: Final = ("explicit", "same_upper", "same_lower", "valid")
@@ -259,6 +261,38 @@ def unreached_outputs(
                 GraphLocation(layer=index, attribute="strides"),
                 actual=unreached,
             )
+
+
+@rule("IR314", "mask-ignored", WARNING, types=("ScaledDotProductAttention",))
+def mask_beside_causal(
+    index: int, layer: Layer, operation: ScaledDotProductAttention, context: LintContext
+) -> Iterator[Report]:
+    """An attention has a mask, but causal="true" makes it void.
+
+    ScaledDotProductAttention-13: the input is ignored then.  Either it or the attribute is a
+    mistake.  A constant with one element, which only fills the place before the scale, is none.
+
+        <layer id="7" name="attention" type="ScaledDotProductAttention" version="opset13">
+            <data causal="true"/>
+        </layer>
+        <edge from-layer="5" from-port="1" to-layer="7" to-port="0"/>
+        <edge from-layer="5" from-port="1" to-layer="7" to-port="1"/>
+        <edge from-layer="5" from-port="1" to-layer="7" to-port="2"/>
+        <edge from-layer="3" from-port="0" to-layer="7" to-port="3"/>
+        <edge from-layer="7" from-port="4" to-layer="6" to-port="0"/>
+    """
+    inputs = context.inputs(index)
+    if not operation.causal or len(inputs) < 4:
+        return
+    shape = inputs[3].shape
+    found = constant_before(context, index, 3)
+    if found is None or shape is None or any(dim != 1 for dim in shape):
+        yield Report(
+            f"attention_mask {format_shape(shape)} is ignored: causal is true",
+            GraphLocation(layer=index, attribute="causal"),
+            expected="false, or no mask",
+            actual="true",
+        )
 
 
 @rule("IR312", "attribute-refused-by-openvino", ERROR, when="is_openvino_model")
