@@ -195,8 +195,16 @@ def _budget(request: Request, client: Any) -> int:
         return default_budget() if client is None else tile_budget(client)
     import psutil
 
+    from deconv_ir.execute.memory import format_bytes
+
+    taken = int(psutil.Process().memory_info().rss)
+    if taken >= request.memory_limit:
+        raise Mistake(
+            f"--memory-limit {format_bytes(request.memory_limit)}: with --tile the limit is that "
+            f"of the process, which takes {format_bytes(taken)} before the first tile"
+        )
     at_once = 1 if client is None else max(client.nthreads().values(), default=1)
-    return (request.memory_limit - int(psutil.Process().memory_info().rss)) // at_once
+    return (request.memory_limit - taken) // at_once
 
 
 class _Here:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deconv_ir.errors import one_line
+from deconv_ir.errors import MAX_NAME, one_line
 
 from ..common import to_json
 from ..tables import print_table
@@ -99,7 +99,7 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
         near = range(max(0, wrong[0] - _AROUND), min(len(tensors), wrong[0] + _AROUND + 1))
         shown = sorted({*near, *(k for k in range(len(tensors) - 2, len(tensors)))})
     rows = [
-        ["" if t.within else "!", one_line(t.name, 40), kind, *_figures(t)]
+        ["" if t.within else "!", one_line(t.name, MAX_NAME), kind, *_figures(t)]
         for t in (tensors[k] for k in shown)
         for kind in [t.layer.rpartition("(")[2].partition(",")[0]]
     ]
@@ -114,7 +114,8 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
         "out",
         "NaN, inf",
     ]
-    print_table(rows, headers, ("left", "left", "left", *["right"] * 6))
+    omit = ("NaN, inf", "cosine", "RMS", "type", "largest error")
+    print_table(rows, headers, ("left", "left", "left", *["right"] * 6), omit=omit)
     if len(shown) < len(tensors):
         click.echo(f"{len(tensors) - len(shown)} more tensors (-v lists all)")
     click.echo(f"\n{len(wrong)} of {len(tensors)} tensors are out of tolerance.")

@@ -76,12 +76,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ir.save(tmp_path_factory.mktemp("long"))
 
 
-def in_terminal(arguments: list[str | Path], columns: int, folder: Path) -> list[str]:
-    """Run deconv-run in a terminal of some columns; return the lines that it shows."""
+def in_terminal(
+    arguments: list[str | Path], columns: int, folder: Path, module: str = "run", code: int = 0
+) -> list[str]:
+    """Run a command in a terminal of some columns; return the lines that it shows."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
-    command = [*RUN, *map(str, arguments)]
+    command = [sys.executable, "-P", "-m", f"deconv_cli.{module}", *map(str, arguments)]
     with subprocess.Popen(
         command,
         stdin=slave,
@@ -101,7 +103,7 @@ def in_terminal(arguments: list[str | Path], columns: int, folder: Path) -> list
                 break
             shown += part
     os.close(master)
-    assert process.returncode == 0, shown.decode()
+    assert process.returncode == code, shown.decode()
     return shown.decode().replace("\r", "").splitlines()
 
 
@@ -127,6 +129,26 @@ def test_tables_in_a_terminal_of_80_columns(option: str, model: Path, tmp_path: 
     text = piped.stdout + piped.stderr
     assert text.count(END) >= 3
     assert "left out" not in text
+
+
+def test_errors_of_tensors_in_a_terminal_of_80_columns(model: Path, tmp_path: Path) -> None:
+    """The first window of the second model is another one, with an output of the same dims."""
+    other = tmp_path / "other"
+    other.mkdir()
+    text = model.read_text().replace('kernel="2,2"', 'kernel="3,3"', 1)
+    (other / "model.xml").write_text(text.replace('pads_begin="0,0"', 'pads_begin="1,1"', 1))
+    arguments: list[str | Path] = [model, other / "model.xml", "--random-inputs", "0"]
+    lines = in_terminal(arguments, 80, tmp_path, "diff", code=1)
+    (head,) = (k for k, line in enumerate(lines) if "tensor  " in line)
+    assert max(map(len, lines[head : head + 3])) <= 80
+    assert any(line.startswith("left out at 80 columns: NaN, inf") for line in lines)
+    piped = subprocess.run(
+        [sys.executable, "-P", "-m", "deconv_cli.diff", *map(str, arguments)],
+        cwd=tmp_path, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    rows = [line for line in piped.stdout.splitlines() if line.startswith("!")]
+    assert rows
+    assert all(f"{LONG}/" in row for row in rows)
 
 
 def test_one_step_is_one_step(model: Path, tmp_path: Path) -> None:

@@ -120,7 +120,10 @@ def test_a_changed_input_is_not_resumed(network: Path, monkeypatch: pytest.Monke
         (("--tile", "1,1,1,1,1"), "a tile of 5 axes"),
         (("--tile", "4,4", "--cast"), "--cast cannot be combined with --tile"),
         (("--tile", "4,4", "--repeat", "3"), "--repeat cannot be combined with --tile"),
-        (("--tile", "auto", "--memory-limit", "1"), "of memory"),
+        (
+            ("--tile", "auto", "--memory-limit", "1MiB"),
+            "--memory-limit 1 MiB: with --tile the limit is that",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(

@@ -110,10 +110,11 @@ class AnyConvolution(Windowed, abc.ABC):
         check_least_rank(inputs[1], self.inputs[1], self.filter_rank(1))
         if data is not None:
             spatial = len(data) - 2
+            axes = f"spatial ax{'is' if spatial == 1 else 'es'}"
             if filter_ is not None and len(filter_) != self.filter_rank(spatial):
                 raise ShapeError(
                     f"ranks do not fit: {self.inputs[0]} {format_shape(data)} has {spatial} "
-                    f"spatial axes, so {self.inputs[1]} must have rank "
+                    f"{axes}, so {self.inputs[1]} must have rank "
                     f"{self.filter_rank(spatial)}, found {format_shape(filter_)}",
                     expected=self.filter_rank(spatial),
                     actual=len(filter_),
