@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
-from deconv_ir.execute.image import infer_image
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
-from deconv_ir.execute.planner import PlanBodies, judge_whole, make_plan
+from deconv_ir.execute.planner import PlanBodies, make_plan
 from deconv_ir.execute.pointwise import join_layers
 from deconv_ir.execute.prepare import Preparation, Prepared
-from deconv_ir.execute.scratchpad import Grant
+from deconv_ir.execute.scratchpad import Grant, grant_winograd
 from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
@@ -131,7 +130,6 @@ class Executor:
             infos,
             self.context,
             self.memory_limit,
-            infer_image(self.graph, self.context, infos),
             self.plan_bodies,
         )
 
@@ -144,8 +142,7 @@ class Executor:
         """Return the layers that use Winograd in a run of the whole network."""
         if self.context.accuracy is Accuracy.DIRECT:
             return []
-        image = infer_image(self.graph, self.context, infos)
-        return judge_whole(self.prepare(infos), self.wanted, infos, self.context, image)
+        return grant_winograd(self.prepare(infos), infos)
 
     def prepare(self, infos: Sequence[Infos]) -> Prepared:
         """Fold constants, and prepare the layers that have constant inputs; done once."""

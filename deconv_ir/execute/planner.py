@@ -21,11 +21,11 @@ from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
     Chosen,
     Grant,
-    candidates_for,
-    choose_winograd,
     choose_within,
     extra_bytes,
+    find_choosers,
     fit_grants,
+    grant_winograd,
     missing_bytes,
 )
 from deconv_ir.ir.dtypes import Array
@@ -35,13 +35,12 @@ from deconv_ir.ir.operation import (
     Context,
     Fix,
     Infos,
-    Kernel,
     LayerPlan,
     Sharing,
     TensorInfo,
 )
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
+from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 """A function from a layer and the infos of its inputs to the names and plans of its bodies."""
 
 
-# Processor cycles that a step saves if its call is made once.
-_FIXED_CYCLES = 5e3
 # Maximum bytes of results that are copied into the arena from arrays of their layers.
 _MOST_COPIED = 64 << 10
 
@@ -67,7 +64,6 @@ def make_plan(
     infos: Sequence[Infos],
     context: Context,
     memory_limit: int | None = None,
-    image: Sequence[Infos] | None = None,
     plan_bodies: PlanBodies | None = None,
     grants: Sequence[Grant] | None = None,
 ) -> Plan:
@@ -86,42 +82,16 @@ def make_plan(
     memory_limit : int, optional
         Bound on the peak in bytes, kept if smaller scratchpads and fewer layers that use Winograd
         allow it.
-    image : sequence, optional
-        Like `infos`, for one image; default: `infos`.  Determines the layers that use Winograd, so
-        that results do not depend on the batch.
     plan_bodies : callable, optional
         Plans the bodies of a layer; required if layers have bodies.
     grants : sequence of Grant, optional
-        For a tile: the layers that use Winograd, as returned by `judge_whole`.
+        For a tile: the layers that use Winograd in a run of the whole network; default:
+        `grant_winograd`.
     """
     planner = _Planner(prepared, wanted, infos, context, memory_limit)
     if plan_bodies is not None:
         planner.plan_bodies(plan_bodies)
-    return planner.plan(planner.choose_winograd(image) if grants is None else grants)
-
-
-def judge_whole(
-    prepared: Prepared,
-    wanted: Sequence[Source],
-    infos: Sequence[Infos],
-    context: Context,
-    image: Sequence[Infos] | None,
-) -> list[Grant]:
-    """Return the layers that use Winograd in a run of the whole network, for plans of tiles.
-
-    Parameters are those of `make_plan`.
-    """
-    planner = _Planner(prepared, wanted, infos, context, None)
-    grants = {grant.layer: grant for grant in planner.choose_winograd(image)}
-    found = []
-    for step, (kernel, inputs) in planner.choosers().items():
-        grant = grants.get(planner.layers[step])
-        if grant is None:
-            continue
-        plan = kernel.plan(inputs, UNLIMITED._replace(winograd_bytes=grant.judged_bytes))
-        if plan.choice is not None and (whole := plan.choice.whole) is not None:
-            found.append(grant._replace(whole=whole, spatial=plan.spatial))
-    return found
+    return planner.plan(grant_winograd(prepared, infos) if grants is None else grants)
 
 
 class _Draft(NamedTuple):
@@ -253,71 +223,35 @@ class _Planner:
             self.bodies,
         )
 
-    def choosers(self) -> dict[int, tuple[Kernel, list[TensorInfo]]]:
-        """Return the steps whose kernels choose their algorithm by their budget."""
-        found = {}
-        for step, index in enumerate(self.layers):
-            kernel, inputs = self.prepared.kernels.get(index), self._infos_of(self.rows[step])
-            if kernel is None or not all(is_static(i.shape) for i in inputs):
-                continue
-            if kernel.plan(inputs, UNLIMITED).choice is not None:
-                found[step] = kernel, inputs
-        return found
-
-    def _most_bytes(self) -> int:
-        """Return the bound on the peak."""
-        lowest = self.bound + self.prepared.constant_bytes
-        return lowest + extra_bytes(lowest)
-
-    def choose_winograd(self, image: Sequence[Infos] | None) -> list[Grant]:
-        """Choose the layers that use Winograd, for the shapes of one image.
-
-        None: the shapes of the plan.  The choice depends neither on the memory limit nor on weights
-        packed for other shapes.
-        """
-        if image is not None:
-            judge = _Planner(self.prepared, self.wanted, image, self.context, self.memory_limit)
-            return judge.choose_winograd(None)
-        asks = {
-            self.layers[step]: functools.partial(candidates_for, kernel, inputs)
-            for step, (kernel, inputs) in self.choosers().items()
-        }
-        return choose_winograd(asks, self._most_bytes() - self.bound - self.prepared.first_bytes)
-
     def _choose_budgets(
         self, grants: Sequence[Grant]
     ) -> tuple[list[ScratchpadBudget], int, int, int]:
         """Return each step's budget, peak without weights, scratchpad, and weights to be packed."""
-        held, most = self.prepared.weight_bytes, self._most_bytes()
-        limit = self.memory_limit
+        held, lowest = self.prepared.weight_bytes, self.bound + self.prepared.constant_bytes
+        most, limit = lowest + extra_bytes(lowest), self.memory_limit
         if limit is None and not fits(most, held=held):
             limit = available_bytes() + held
         if limit is not None:
             most = min(most, limit)
             grants = fit_grants(grants, limit - self.bound - held)
         granted = {grant.layer: grant for grant in grants}
+        found = find_choosers(self.prepared, self.infos)
         choosers = [
-            (step, *chooser, granted.get(self.layers[step]))
-            for step, chooser in self.choosers().items()
+            (step, *found[index], granted.get(index))
+            for step, index in enumerate(self.layers)
+            if index in found
         ]
         # All tiles share their weights.
         own = [grant.candidate for grant in grants if grant.whole is None]
         left = most - self.bound - held - sum(map(missing_bytes, own))
-        chosen = without = choose_within(choosers, left)
-        _, taken = self._take(without, most - held)
-        least = max(map(operator.add, self.live, taken), default=0)
-        limit = max(least, self.bound + max(0, left) // 2)
-        self.arena_bytes, self.live = arrange(self.placed, taken, limit)
-        idle = max(self.live, default=0) - self.bound
-        if idle > 0:
-            # Idle places in the arena reduce the memory that scratchpads may use.
-            chosen = choose_within(choosers, left - idle)
-            fixed = sum(group.offset is not None for group in self.placed)
-            if chosen.cycles > without.cycles + fixed * _FIXED_CYCLES:
-                chosen = without
-                limit = max(least, self.bound + left - chosen.kept)
-                self.arena_bytes, self.live = arrange(self.placed, taken, limit)
+        # The arena, which may be partly idle, has what scratchpads leave.
+        chosen = choose_within(choosers, left)
         self.plans, kept = chosen.plans, chosen.kept
+        _, taken = self._take(chosen, most - held)
+        least = max(map(operator.add, self.live, taken), default=0)
+        self.arena_bytes, self.live = arrange(
+            self.placed, taken, max(least, self.bound + left - kept)
+        )
         budgets, taken = self._take(chosen, most - held)
         peak = kept + max(map(operator.add, self.live, taken), default=0)
         return budgets, peak, kept + max(taken, default=0), chosen.missing
@@ -327,7 +261,7 @@ class _Planner:
         budgets, taken = [], []
         for step, live in enumerate(self.live):
             free = max(most - chosen.missing - chosen.kept - live, MIN_SCRATCHPAD)
-            own = ScratchpadBudget(min(free, self.context.scratch_bytes), 0)
+            own = ScratchpadBudget(min(free, self.context.scratch_bytes))
             budgets.append(chosen.budgets.get(step, own))
             taken.append(0 if step in chosen.plans else self._scratch(step, own))
         return budgets, taken

@@ -42,32 +42,27 @@ class ScratchpadBudget(NamedTuple):
     scratch_bytes : int
         Bytes for temporary arrays of all threads; exceeded only if the work cannot be divided into
         small enough parts.
-    winograd_bytes : int
-        The scratchpad for which the kernel chooses between Winograd and direct sums;
-        0: direct sums.
+    winograd : bool
+        Whether the kernel may choose Winograd, whose transformed weights it keeps.
     whole : Whole or None
         The layer for which the kernel chooses the algorithm, if a tile is computed.
-    keeps_weights : bool
-        Whether transformed weights are kept after the run.  Otherwise each run computes them in
-        parts in its scratchpad, if that is fast; the results are bitwise equal.
 
     Examples
     --------
     >>> from deconv_ir.operations import ScratchpadBudget
-    >>> ScratchpadBudget(scratch_bytes=1 << 20, winograd_bytes=0)
-    ScratchpadBudget(scratch_bytes=1048576, winograd_bytes=0, whole=None, keeps_weights=True)
+    >>> ScratchpadBudget(scratch_bytes=1 << 20)
+    ScratchpadBudget(scratch_bytes=1048576, winograd=False, whole=None)
     """
 
     scratch_bytes: int
-    winograd_bytes: int
+    winograd: bool = False
     whole: Whole | None = None
-    keeps_weights: bool = True
 
 
-UNLIMITED = ScratchpadBudget(1 << 40, 1 << 40)
+UNLIMITED = ScratchpadBudget(1 << 40, winograd=True)
 """No limit."""
-ONE_RUN = UNLIMITED._replace(keeps_weights=False)
-"""No limit, for a filter that the network computes."""
+DIRECT = ScratchpadBudget(1 << 40)
+"""No limit, but direct sums."""
 
 
 class AlgorithmCandidate(NamedTuple):

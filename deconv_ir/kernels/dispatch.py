@@ -10,7 +10,7 @@ import numpy as np
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.options import Accuracy
-from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget, Whole
+from deconv_ir.ir.scratchpad import DIRECT, UNLIMITED, AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, choose_algorithm, wanted_algorithm
 from deconv_ir.kernels.native import CompiledKernel, CompiledPlan, supports
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_SCRATCH_BYTES = 64 << 20
 # Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
 _NUMPY_SCRATCH = 1 << 20
+# Time to transform weights for Winograd, for each byte of the result: mostly that of memory.
+_TRANSFORM_CYCLES = 0.3
 
 
 class _Prepared:
@@ -157,8 +159,20 @@ class _Prepared:
         budget: ScratchpadBudget | None = None,
         addend: Array | None = None,
     ) -> Array:
-        """Plan and run once; parameters as in `plan` and `KernelPlan.run`."""
-        return self.plan(data.shape, pads_begin, output, budget or UNLIMITED).run(data, out, addend)
+        """Plan and run; parameters as in `plan` and `KernelPlan.run`.
+
+        Without a budget, the filter is packed for this run alone: Winograd is used if it saves more
+        time than the transform of the weights takes.
+        """
+        plan = self.plan(data.shape, pads_begin, output, budget or UNLIMITED)
+        if budget is None:
+            out = empty(plan.output, self.element) if out is None else out
+            direct, *others = plan.candidates
+            for other in others:
+                transform = _TRANSFORM_CYCLES * other.weight_bytes
+                if not other.packed and other.cycles + transform > direct.cycles:
+                    plan = self.plan(data.shape, pads_begin, output, DIRECT)
+        return plan.run(data, out, addend)
 
     def release(self) -> None:
         """Free packed weights that the next run can read again."""
@@ -192,14 +206,12 @@ class KernelPlan:
             self._compiled = CompiledPlan(kernel.compiled, data, pads, output, bound, budget)
 
     def __str__(self) -> str:
-        chosen = self.algorithm
         details = self.details
         name = "direct sums" if self._compiled is not None else "NumPy"
         if details.get("depthwise"):
             name = "depthwise sums"
         if "winograd" in details:
             name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["winograd"])
-            name += "" if chosen.weight_bytes else ", weights transformed in each run"
         text = f"{name}, scratchpad {self.scratchpad_bytes} B"
         if not details:
             return text
@@ -227,8 +239,7 @@ class KernelPlan:
 
         They are compared for one image on two threads, so that the choice depends on neither the
         batch nor the threads of a run.  The first packs no further weights; a second one is listed
-        if a run uses it within a sufficient budget, with weights that are kept or, depending on the
-        budget, computed in each run.
+        if a run uses it within a sufficient budget.
         """
         if self._compiled is None or 0 in self.data:
             return (self.algorithm,)

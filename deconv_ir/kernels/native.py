@@ -367,12 +367,11 @@ class CompiledPlan:
     @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
         """The algorithms for one image and the given scratchpad, direct sums first."""
-        scratch = self._given.scratch_bytes
         if not self._within_bounds:
             return (_candidate({}),)
         found: list[AlgorithmCandidate] = []
-        for winograd_bytes in (scratch, 0):
-            budget = self._given._replace(winograd_bytes=winograd_bytes, whole=None)
+        for winograd in (True, False):
+            budget = self._given._replace(winograd=winograd, whole=None)
             tiling = self._describe(1, self._settings_for(budget, _JUDGED_THREADS))
             found.insert(0, _candidate(tiling))
             if "winograd" not in tiling:
@@ -447,8 +446,7 @@ class CompiledPlan:
             allowed,
             # Independent of the run's budget: the choice of the algorithm depends on it.
             max(0, min(self._scratch_bytes, thread_bytes)),
-            budget.winograd_bytes,
-            int(not budget.keeps_weights),
+            int(budget.winograd),
             extent,
             crop,
             *(kernel._fill(axes, one) for axes, one in zip(whole, (1, 0, 1), strict=True)),

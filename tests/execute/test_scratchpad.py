@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -19,12 +18,10 @@ import deconv_ir
 from deconv_ir import execute
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
-    Ask,
     Grant,
     choose_winograd,
     extra_bytes,
     fit_grants,
-    missing_bytes,
 )
 from deconv_ir.ir.operation import Context, LayerPlan, TensorInfo
 from deconv_ir.ir.operation import Kernel as PreparedKernel
@@ -43,90 +40,52 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def layer(
-    direct: float,
-    winograd: float = math.inf,
-    weights: int = 0,
-    *,
-    packed: bool = False,
-    transient: float = math.inf,
-) -> Ask:
-    """Make a layer that uses all of its scratchpad."""
-
-    def candidates(scratch: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:
-        slowed = 1 + 0.01 * (1024 * K / scratch)
-        found = (AlgorithmCandidate(direct * slowed, scratch, 0),)
-        if weights and not keeps_weights:
-            found += (AlgorithmCandidate(transient * slowed, scratch, 0, packed),)
-        elif weights:
-            found += (AlgorithmCandidate(winograd * slowed, scratch, weights, packed),)
-        return found
-
-    return candidates
+    direct: float, winograd: float, weights: int, *, packed: bool = False
+) -> Sequence[AlgorithmCandidate]:
+    """Make a layer that can use Winograd; its scratchpad has 100 KiB."""
+    return (
+        AlgorithmCandidate(direct, 100 * K, 0),
+        AlgorithmCandidate(winograd, 100 * K, weights, packed),
+    )
 
 
-def choose(*layers: Ask, budget: int) -> list[Grant]:
-    return choose_winograd(dict(enumerate(layers)), budget)
+def choose(*layers: Sequence[AlgorithmCandidate], budget: int) -> list[int]:
+    return [grant.layer for grant in choose_winograd(dict(enumerate(layers)), budget)]
 
 
-def test_weights_go_where_they_save_most() -> None:
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (499, []),  # the scratchpad and the weights that save most
+        (500, [2]),
+        (900, [2, 0]),
+        (1399, [2, 0]),
+        (1400, [2, 1]),
+        (1800, [2, 1, 0]),
+    ],
+)
+def test_weights_go_where_they_save_most(budget: int, expected: list[int]) -> None:
     layers = [layer(100, 90, 400 * K), layer(100, 40, 900 * K), layer(100, 50, 400 * K)]
-    assert [g.layer for g in choose(*layers, budget=1024 * K)] == [2]
-    grants = choose(*layers, budget=1700 * K)
-    assert [(g.layer, g.candidate.weight_bytes) for g in grants] == [(2, 400 * K), (1, 900 * K)]
-    taken = sum(missing_bytes(g.candidate) for g in grants)
-    assert grants[0].candidate.scratch_bytes + taken <= 1700 * K
+    assert choose(*layers, budget=budget * K) == expected
 
 
-def test_scratch_gives_way_to_weights_that_save_more() -> None:
-    (grant,) = choose(layer(100, 50, 700 * K), budget=1024 * K)
-    assert grant == Grant(0, 256 * K, grant.candidate)
-    assert (grant.candidate.weight_bytes, grant.candidate.scratch_bytes) == (700 * K, 256 * K)
-    # Winograd is not used where larger tiles save more, or where direct sums are faster.
-    assert choose(layer(100, 99.9, 700 * K), budget=1024 * K) == []
-    assert choose(layer(100, 101, 10 * K), budget=1024 * K) == []
-
-
-def test_runs_make_the_weights_that_cannot_be_kept() -> None:
-    def chosen(*layers: Ask, budget: int) -> list[tuple[int, int]]:
-        return [(g.layer, g.candidate.weight_bytes) for g in choose(*layers, budget=budget)]
-
-    large = layer(100, 50, 900 * K, transient=60)
-    small = layer(100, 50, 100 * K, transient=60)
-    assert chosen(large, budget=1000 * K) == [(0, 0)]
-    assert chosen(large, budget=2048 * K) == [(0, 900 * K)]
-    assert chosen(large, small, budget=1000 * K) == [(1, 100 * K), (0, 0)]
-    # Neither layer fits beside the smallest scratchpad.
-    assert chosen(large, layer(100, 99, 980 * K, transient=99), budget=1000 * K) == [(0, 0), (1, 0)]
-    # Direct sums are chosen where making the weights in each run takes longer.
-    assert chosen(layer(100, 50, 900 * K, transient=101), budget=900 * K) == []
-
-
-def test_weights_of_each_run_get_the_scratchpad_that_kept_ones_would_leave() -> None:
-    def tiled(scratch: int, keeps_weights: bool) -> Sequence[AlgorithmCandidate]:
-        size = 700 * K if scratch >= 700 * K else 100 * K
-        kept = AlgorithmCandidate(60, size, 300 * K)
-        made = AlgorithmCandidate(70 if size > 100 * K else 95, size, 0)
-        return AlgorithmCandidate(100, 100 * K, 0), kept if keeps_weights else made
-
-    grants = choose(*[tiled] * 4, budget=700 * K)
-    assert [g.candidate.scratch_bytes for g in grants] == [700 * K] * 4
+def test_direct_sums_are_chosen_where_they_are_faster() -> None:
+    assert choose(layer(100, 101, 10 * K), (AlgorithmCandidate(1, K, 0),), budget=1 << 30) == []
+    assert choose(budget=0) == []
 
 
 def test_weights_that_are_packed_change_no_choice() -> None:
     """Otherwise results would depend on earlier runs."""
+    other = layer(100, 60, 300 * K)
     for budget in (100 * K, 700 * K, 1024 * K, 4096 * K):
-        fresh = choose(layer(100, 50, 700 * K), layer(100, 60, 300 * K), budget=budget)
-        first = layer(100, 50, 700 * K, packed=True)
-        warm = choose(first, layer(100, 60, 300 * K), budget=budget)
-        assert [g.layer for g in fresh] == [g.layer for g in warm]
-        missing = [missing_bytes(g.candidate) for g in warm]
-        assert sum(missing) == sum(missing_bytes(g.candidate) for g in fresh if g.layer)
+        fresh, warm = layer(100, 50, 700 * K), layer(100, 50, 700 * K, packed=True)
+        assert choose(fresh, other, budget=budget) == choose(warm, other, budget=budget)
 
 
 def test_a_limit_takes_the_least_useful_back() -> None:
     packed = AlgorithmCandidate(1, 60 * K, 300 * K, packed=True)
-    grants = [Grant(2, K, AlgorithmCandidate(1, 50 * K, 400 * K)), Grant(0, K, packed)]
-    grants += [Grant(1, K, AlgorithmCandidate(1, 70 * K, 900 * K))]
+    grants = [Grant(2, AlgorithmCandidate(1, 50 * K, 400 * K)), Grant(0, packed)]
+    grants += [Grant(1, AlgorithmCandidate(1, 70 * K, 900 * K))]
     assert fit_grants(grants, 1370 * K) == grants
     assert fit_grants(grants, 1370 * K - 1) == grants[:2]
     assert fit_grants(grants, 460 * K) == grants[:2]

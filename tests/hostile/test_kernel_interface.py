@@ -41,8 +41,7 @@ class Packed:
             "threads": 2,
             "scratch_bytes": 1 << 20,
             "thread_bytes": 1 << 20,
-            "winograd_bytes": 1 << 20,
-            "transient": 0,
+            "winograd": 1,
             "extent": 8,
             "crop": 0,
             "data_of_whole": (1, 5, 6),
@@ -165,11 +164,11 @@ def test_c_takes_any_number_of_threads(threads: int) -> None:
 
 
 @pytest.mark.parametrize("winograd", [-FAR, 0, 1, FAR])
-def test_c_takes_any_scratch_to_choose_winograd_for(winograd: int) -> None:
+def test_c_takes_any_number_as_a_flag(winograd: int) -> None:
     packed = Packed()
     packed.run()
     expected = packed.call["out"].copy()
-    packed.call["winograd_bytes"] = winograd
+    packed.call["winograd"] = winograd
     packed.call["out"][...] = 0
     assert packed.run() is True
     np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)

@@ -41,7 +41,7 @@ TRANSPOSED: dict[str, tuple[Any, ...]] = {
 }
 CASES = [("convolution", geometry) for geometry in GEOMETRIES]
 CASES += [("transposed", geometry) for geometry in (*GEOMETRIES, *TRANSPOSED)]
-SMALL = ScratchpadBudget(1, 0)
+SMALL = ScratchpadBudget(1)
 
 
 def layer(geometry: str, kind: str) -> tuple[Any, ...]:

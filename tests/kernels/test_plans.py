@@ -118,7 +118,7 @@ def plan_alike(
         algorithm=algorithm,
     )  # fmt: skip
     data, output = (batch, groups * ins, extent, extent), (stride * extent + more,) * 2
-    budget = ScratchpadBudget(scratch, scratch)
+    budget = ScratchpadBudget(scratch, winograd=True)
     return layer.plan(data, (pad, pad), output, budget).details
 
 
@@ -232,7 +232,7 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
     expected = kernel.run(data, (1,) * axes, output)
     free = kernel.plan(data.shape, (1,) * axes, output).algorithm.cycles
     for scratch in (1, 1 << 12, 1 << 14, 1 << 16):
-        budget = ScratchpadBudget(scratch, 0)
+        budget = ScratchpadBudget(scratch)
         plan = kernel.plan(data.shape, (1,) * axes, output, budget)
         np.testing.assert_array_equal(plan.run(data), expected)
         told = plan.details
@@ -247,7 +247,7 @@ def test_what_a_plan_is_asked_does_not_change_it(order: str) -> None:
     kernel = Deconvolution(
         np.ones((64, 32, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), algorithm="direct"
     )
-    plan = kernel.plan((1, 64, 20, 20), (1, 1), (40, 40), ScratchpadBudget(1, 0))
+    plan = kernel.plan((1, 64, 20, 20), (1, 1), (40, 40), ScratchpadBudget(1))
     asks = {
         "algorithm": lambda: plan.algorithm,
         "details": lambda: plan.details,
@@ -257,5 +257,5 @@ def test_what_a_plan_is_asked_does_not_change_it(order: str) -> None:
     details, algorithm, candidates = plan.details, plan.algorithm, plan.candidates
     assert plan.scratchpad_bytes == algorithm.scratch_bytes
     assert (plan.details, plan.algorithm, plan.candidates) == (details, algorithm, candidates)
-    fresh = kernel.plan((1, 64, 20, 20), (1, 1), (40, 40), ScratchpadBudget(1, 0))
+    fresh = kernel.plan((1, 64, 20, 20), (1, 1), (40, 40), ScratchpadBudget(1))
     assert (fresh.details, fresh.algorithm, fresh.candidates) == (details, algorithm, candidates)

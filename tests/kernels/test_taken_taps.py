@@ -32,7 +32,7 @@ GEOMETRIES: dict[str, tuple[tuple[int, ...], ...]] = {
     "five taps": ((9, 17), (5, 3), (1, 1), (4, 4), (8, 4), (9, 17)),
     "wide rows": ((20, 70), (3, 3), (1, 1), (15, 30), (15, 30), (20, 70)),
 }
-SMALL = ScratchpadBudget(1, 0)
+SMALL = ScratchpadBudget(1)
 
 
 def layer(geometry: str, dtype: np.dtype[Any], random_values: Any) -> Any:
@@ -138,6 +138,6 @@ def test_a_layer_with_far_taps_is_planned_for_fewer_products(
             np.ones((64, 64, 3, 1), np.float32),
             strides=(1, 1), dilations=(dilation, 1), algorithm="direct",
         )  # fmt: skip
-        plan = layer.plan((1, 64, 24, 64), (dilation, 0), (24, 64), ScratchpadBudget(1 << 30, 0))
+        plan = layer.plan((1, 64, 24, 64), (dilation, 0), (24, 64), ScratchpadBudget(1 << 30))
         cycles.append(plan.algorithm.cycles)
     assert cycles[1] < 0.8 * cycles[0]

@@ -428,19 +428,18 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
     weights = np.random.default_rng(0).standard_normal((64, 64, 4, 4), dtype=np.float32)
     data, where = np.ones((1, 64, 32, 32), np.float32), ((1, 1), (64, 64))
     kernel = ones(weights.shape, (2, 2), algorithm="auto")
-    direct, winograd = kernel.plan(data.shape, *where, ScratchpadBudget(1 << 20, 0)).candidates
+    direct, winograd = kernel.plan(data.shape, *where, ScratchpadBudget(1 << 20)).candidates
     assert direct.weight_bytes == 0
     assert winograd.cycles < direct.cycles
     assert winograd.scratch_bytes <= 1 << 20
     assert not winograd.packed
     results = {}
-    for turn, allowed in enumerate((0, 1 << 20, 0, 1 << 20)):
+    for turn, allowed in enumerate((False, True, False, True)):
         # Packed weights are used only if the budget allows it; a large scratchpad is not
         # sufficient.
-        wanted = ScratchpadBudget((1 << 20) >> turn, allowed)
-        plan = kernel.plan(data.shape, *where, wanted)
+        plan = kernel.plan(data.shape, *where, ScratchpadBudget((1 << 20) >> turn, allowed))
         chosen = plan.algorithm
-        assert (chosen.weight_bytes > 0) == (allowed > 0) == ("Winograd" in str(plan))
+        assert (chosen.weight_bytes > 0) == allowed == ("Winograd" in str(plan))
         assert chosen.scratch_bytes <= 1 << 20
         assert chosen.packed is (turn == 3)
         packed = (turn > 1) * winograd.weight_bytes
@@ -449,5 +448,36 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
         np.testing.assert_allclose(result[:, :, 1:-1, 1:-1], 256, rtol=1e-5)
         np.testing.assert_array_equal(results.setdefault(allowed, result), result)
     assert kernel.packed_bytes == weights.nbytes + winograd.weight_bytes
-    found = kernel.plan(data.shape, *where, ScratchpadBudget(1 << 20, 0)).candidates
+    found = kernel.plan(data.shape, *where, ScratchpadBudget(1 << 20)).candidates
     assert found == (direct, winograd._replace(packed=True))
+
+
+@pytest.mark.parametrize(("extent", "transforms"), [(64, True), (8, False)])
+def test_a_filter_that_is_used_once_is_transformed_where_that_saves_time(
+    monkeypatch, extent, transforms
+) -> None:
+    """The transform of 256x256 filters takes as long as some of their products."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
+    weights = np.ones((256, 256, 3, 3), np.float32)
+    data = np.ones((1, 256, extent, extent), np.float32)
+    kernel = ones(weights.shape, (1, 1), algorithm="auto", kind=Convolution)
+    assert "Winograd" in str(kernel.plan(data.shape, (0, 0), (extent - 2, extent - 2)))
+    result = kernel.run(data, (0, 0), (extent - 2, extent - 2))
+    np.testing.assert_allclose(result, 9 * 256, rtol=1e-5)
+    assert (kernel.packed_bytes > weights.nbytes) is transforms
+
+
+@pytest.mark.parametrize("outs", [5, 11, 30, 64, 65, 128])
+@pytest.mark.parametrize("isa", ISAS)
+def test_blocks_of_rows_need_not_be_those_of_the_packed_filter(isa, outs, monkeypatch) -> None:
+    """The rows of a block may lie side by side or in two blocks; sums in f64 are the reference."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    rng = np.random.default_rng(outs)
+    weights = rng.standard_normal((outs, 32, 3, 3)).astype(np.float32)
+    data = rng.standard_normal((1, 32, 14, 14)).astype(np.float32)
+    layer = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=1, algorithm="winograd")
+    windows = np.lib.stride_tricks.sliding_window_view(data.astype(np.float64), (3, 3), (2, 3))
+    expected = np.einsum("niyxab,oiab->noyx", windows, weights.astype(np.float64))
+    plan = layer.plan(data.shape, (0, 0), (12, 12))
+    assert "Winograd" in str(plan)
+    np.testing.assert_allclose(plan.run(data), expected, atol=2e-5 * np.abs(expected).max())

@@ -195,6 +195,6 @@ def test_the_windows_of_a_row_are_those_of_the_plane() -> None:
             pool = make("MaxPool-8", **attributes)
             first = pool.prepare_first(Context())
             assert first is not None
-            (cut,) = first([data], None, ScratchpadBudget(1, 0))
+            (cut,) = first([data], None, ScratchpadBudget(1))
             whole, _ = pool.execute([data], Context())
             np.testing.assert_array_equal(cut, whole)

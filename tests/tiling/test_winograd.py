@@ -12,11 +12,11 @@ from tiling.exactness import in_tiles, is_exact, whole
 from tiling.random_networks import Network
 
 import deconv_ir
-from deconv_ir.execute import planner
-from deconv_ir.execute.scratchpad import Ask, Grant
+from deconv_ir.execute import scratchpad
+from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import whole_box
 from deconv_ir.kernels import kernel_info
-from deconv_ir.operations import Whole
+from deconv_ir.operations import AlgorithmCandidate, Whole
 
 pytestmark = pytest.mark.skipif(
     not kernel_info().available, reason="Winograd is part of the compiled kernel"
@@ -25,18 +25,15 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Choose Winograd wherever possible, whatever its cost; every other layer keeps no weights."""
+    """Choose Winograd wherever possible, whatever its cost."""
 
-    def grant_all(asks: Mapping[int, Ask], budget_bytes: int) -> list[Grant]:
-        grants = []
-        for layer, ask in asks.items():
-            made = ask(1 << 24, False)[1:] if layer % 2 else ()
-            for candidate in made or ask(1 << 24, True)[1:]:
-                grants.append(Grant(layer, 1 << 24, candidate))
-        return grants
+    def grant_all(
+        candidates: Mapping[int, Sequence[AlgorithmCandidate]], budget_bytes: int
+    ) -> list[Grant]:
+        return [Grant(layer, other) for layer, row in candidates.items() for other in row[1:]]
 
     monkeypatch.setenv("DECONV_IR_KERNEL", "winograd")
-    monkeypatch.setattr(planner, "choose_winograd", grant_all)
+    monkeypatch.setattr(scratchpad, "choose_winograd", grant_all)
 
 
 def winograd_runs(run: deconv_ir.TiledRun) -> list[Whole]:

@@ -295,7 +295,6 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
 #define AXIS_VALUE 0.26       /* and for a transform along another axis */
 #define GATHERED_VALUE 0.43   /* an element that is gathered */
 #define WINDOW_ROW 2.6        /* a row of windows */
-#define TRANSIENT_WEIGHT 0.5  /* a weight at a point, if weights are not kept */
 /* A line of the panel, by the ratio of the panel's size to the second-level cache. */
 #define NEAR_LINE 1.7
 #define FAR_LINE 3.5
@@ -312,7 +311,6 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
     const struct wino_layout *layout = &p->layouts[0];
     const double blocks = (double)t->blocks, cache = (double)k->layer.machine.level2;
     const int columns = (int)(t->width / k->kernels->lanes);
-    const double pieces = (double)divide_up(p->channels, t->piece);
     double products = 0, weights = 0;
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
@@ -322,30 +320,14 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
         const double tap = smaller * kernel_tap_cycles(&k->layer.machine, (int)fewest, columns) +
                            larger * kernel_tap_cycles(&k->layer.machine, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
-        products += blocks * (depth * tap + PRODUCT_BLOCK * pieces * (double)micro);
+        products += blocks * (depth * tap + PRODUCT_BLOCK * (double)micro);
         weights += (double)rows * depth;
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
-    if (p->choice.transient) {
-        /* Chunks are small: panels pass often. */
-        if (panel_bytes > 1.5 * cache) products += panel_bytes / FROM_THIRD_LEVEL;
-        return products + weights * sizeof(float) / FROM_SECOND_LEVEL;
-    }
     return products + weights * sizeof(float) /
                           weight_bytes_per_cycle(&k->layer.machine,
                                                  (double)wino_weight_bytes(k, p));
-}
-
-/* Cycles of transforming one chunk's weights, if they are not kept. */
-static double transient_cycles(const struct kernel *k, const struct wino_packing *p,
-                               double by_length) {
-    if (!p->choice.transient) return 0;
-    const double direct = (double)k->packing.group_size * k->kernels->size;
-    return (double)p->layouts[0].weights * TRANSIENT_WEIGHT * by_length *
-               fmax(by_length, 1) +
-           direct / (double)p->chunks /
-               weight_bytes_per_cycle(&k->layer.machine, (double)k->layer.groups * direct);
 }
 
 /* Cycles of one chunk's outputs; `per_element` is the time of an element relative to 8 lanes. */
@@ -420,17 +402,14 @@ double wino_cycles(const struct kernel *k, const struct run *run, const struct w
     const double fill = full * volume * input_cycles(k, plan, t, by_length) *
                         (double)k->layer.channels_in;
     double sums = some_rows * (double)t->chunks *
-                      (padded * product_cycles(k, p, t) + transient_cycles(k, p, by_length) +
+                      (padded * product_cycles(k, p, t) +
                        full * volume * output_cycles(plan, t, by_length, per_output)) + WINO_TILE;
     double cycles;
     if (t->fills > 0) {
-        const double goes = (double)t->places / (double)t->together;
         sums += (double)t->panel_size * sizeof(float) / PANEL_BYTES_SHARED;
-        cycles = goes * (scheduled_cycles(fill / (double)t->fills + WINO_TILE,
-                                          t->together * t->fills, t->threads) +
-                         BARRIER_CYCLES +
-                         scheduled_cycles(sums, t->together * t->row_groups, t->threads)) +
-                 (goes - 1) * BARRIER_CYCLES;
+        cycles = scheduled_cycles(fill / (double)t->fills + WINO_TILE, t->places * t->fills,
+                                  t->threads) +
+                 BARRIER_CYCLES + scheduled_cycles(sums, t->jobs, t->threads);
     } else {
         cycles = scheduled_cycles(sums + fill, t->jobs, t->threads);
     }

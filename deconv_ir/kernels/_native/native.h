@@ -284,8 +284,7 @@ struct run {
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
     int64_t thread_bytes; /* scratch of a thread beyond which larger tiles are not faster */
-    int64_t winograd_bytes; /* scratch for which the algorithm is chosen; 0: direct sums */
-    int64_t transient; /* whether weights are transformed in the run rather than kept */
+    int64_t winograd; /* whether Winograd may be chosen */
     /* For a folded layer: the extent of the output's last axis, and the number of interleaved
      * positions before its first. */
     int64_t extent, crop;

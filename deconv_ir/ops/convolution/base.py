@@ -337,10 +337,8 @@ class AnyConvolution(Windowed, abc.ABC):
         self._run_once(inputs, context, out)
 
     def _run_once(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
-        from deconv_ir.ir.scratchpad import ONE_RUN
-
         packed = self.kernel_of(inputs, context)
-        return self.apply(packed, inputs[1].shape, inputs, context, out, ONE_RUN)
+        return self.apply(packed, inputs[1].shape, inputs, context, out)
 
     def kernel_of(self, inputs: Arrays, context: Context) -> PackedFilter:
         """Pack the filter and the bias, given all inputs."""

@@ -10,7 +10,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Axis, transposed_reach, window_reach
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
-from deconv_ir.ir.scratchpad import ONE_RUN
+from deconv_ir.ir.scratchpad import DIRECT
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.numeric import np
 
@@ -29,10 +29,10 @@ class ConvolutionTile(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pack the filter, which is not constant, and compute the box."""
-        return (self.place(self.layer.kernel_of(inputs, context), inputs[0], None, ONE_RUN),)
+        return (self.place(self.layer.kernel_of(inputs, context), inputs[0], None, DIRECT),)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        self.place(self.layer.kernel_of(inputs, context), inputs[0], out, ONE_RUN)
+        self.place(self.layer.kernel_of(inputs, context), inputs[0], out, DIRECT)
 
     def place(self, kernel: Any, data: Array, *more: Any) -> Array:
         """Run a packed kernel; `more` are `out` and the budget."""

@@ -252,8 +252,7 @@ static int run_is_sane(const Kernel *self, struct run *run) {
     run->threads = most(1, least(run->threads, MOST_THREADS));
     run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
-    run->winograd_bytes = most(0, least(run->winograd_bytes, MOST_SCRATCH));
-    run->transient = run->transient != 0;
+    run->winograd = run->winograd != 0;
     int good = 1;
     for (int a = 0; a < AXES; a++)
         good &= axis_is_sane(run->data[a], run->pads_begin[a], run->output[a]) &&
@@ -263,14 +262,12 @@ static int run_is_sane(const Kernel *self, struct run *run) {
 }
 
 /* Read (data, out, addend or None, settings): pads_begin, output, threads, scratch_bytes,
- * thread_bytes, winograd_bytes, transient, extent, crop, and data, pads_begin and output of the
- * whole. */
-#define SETTINGS "(LLL)(LLL)LLLLLLL(LLL)(LLL)(LLL)"
+ * thread_bytes, winograd, extent, crop, and data, pads_begin and output of the whole. */
+#define SETTINGS "(LLL)(LLL)LLLLLL(LLL)(LLL)(LLL)"
 #define THREE(axes) &(axes)[0], &(axes)[1], &(axes)[2]
 #define SETTINGS_OF(run)                                                                      \
     THREE((run)->pads_begin), THREE((run)->output), &(run)->threads, &(run)->scratch_bytes,   \
-        &(run)->thread_bytes, &(run)->winograd_bytes, &(run)->transient, &(run)->extent,      \
-        &(run)->crop,                                                                         \
+        &(run)->thread_bytes, &(run)->winograd, &(run)->extent, &(run)->crop,                 \
         THREE((run)->whole.data), THREE((run)->whole.pads_begin), THREE((run)->whole.output)
 
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
@@ -386,7 +383,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         return NULL;
     }
     set_steps(self, &run);
-    if (run.winograd_bytes && !is_filled(self) && !self->pending && weights_are_asked(self))
+    if (run.winograd && !is_filled(self) && !self->pending && weights_are_asked(self))
         Py_RETURN_NONE;
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
@@ -403,7 +400,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
             "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,"
-            "s:L,s:L,s:L,s:i,s:d}",
+            "s:L,s:i,s:d}",
             "winograd", a[0].outputs, wino_shapes[a[0].kind].taps, a[1].outputs,
             wino_shapes[a[1].kind].taps, a[2].outputs, wino_shapes[a[2].kind].taps,
             "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
@@ -412,7 +409,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             shared->winograd.windows[2], "images", w->images, "tile", w->shape[0], w->shape[1],
             w->shape[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
             w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills,
-            "together", w->together, "piece", w->piece, "width", w->width, "weight_bytes",
+            "width", w->width, "weight_bytes",
             wino_weight_bytes(&self->k, &shared->form->packing), "packed",
             form_is_packed(shared->form), "cycles", w->cycles);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
@@ -491,8 +488,7 @@ static PyMethodDef kernel_methods[] = {
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
      "run(data, out, addend, pads_begin, output, threads, scratch_bytes, thread_bytes, "
-     "winograd_bytes, transient, extent, crop, data_of_whole, pads_begin_of_whole, "
-     "output_of_whole) -> bool, or None where rows of the filter are not packed"},
+     "winograd, extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, ...) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},

@@ -22,7 +22,7 @@ void plan_release(struct shared_plan *shared) {
     }
 }
 
-/* The batch for which an algorithm is chosen; one image if weights are transformed in each run. */
+/* The batch for which an algorithm is chosen. */
 #define JUDGED_BATCH 4
 
 static int may_use_winograd(const Kernel *self) {
@@ -66,8 +66,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
     struct run image;
     memset(&image, 0, sizeof image); /* it is compared byte by byte */
-    image.transient = run->transient;
-    image.batch = run->transient ? 1 : JUDGED_BATCH;
+    image.batch = JUDGED_BATCH;
     for (int a = 0; a < AXES; a++) {
         image.data[a] = run->whole.data[a];
         image.output[a] = run->whole.output[a];
@@ -75,7 +74,7 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     }
     image.threads = 1;
     image.thread_bytes = run->thread_bytes;
-    image.scratch_bytes = least(run->winograd_bytes, run->thread_bytes);
+    image.scratch_bytes = run->thread_bytes;
     image.extent = image.output[AXES - 1]; /* folded layers do not use Winograd */
     if (!self->verdict || memcmp(&self->verdict->image, &image, sizeof image)) {
         struct verdict *verdict = calloc(1, sizeof *verdict);
@@ -138,7 +137,7 @@ static int form_pack(Kernel *self, int64_t threads, struct form *form) {
 /* Choose the algorithm, and plan for Winograd if it is chosen.  Returns OUT_OF_MEMORY or 0. */
 static int choose_and_plan(Kernel *self, const struct run *run, struct shared_plan *shared) {
     struct wino_choice choice;
-    if (!run->winograd_bytes || run->batch < 1) return 0;
+    if (!run->winograd || run->batch < 1) return 0;
     const int failed = choose_algorithm(self, run, &choice);
     if (failed) return failed < 0 ? failed : 0;
     const int place = find_form(self, &choice);

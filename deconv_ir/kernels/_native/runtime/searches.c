@@ -24,7 +24,7 @@ void search_key_make(const struct kernel *k, const struct run *run,
     key->run.image_step = key->run.channel_step = 0;
     memset(key->run.step, 0, sizeof key->run.step);
     memset(&key->run.whole, 0, sizeof key->run.whole);
-    key->run.winograd_bytes = key->run.transient = 0;
+    key->run.winograd = 0;
     key->uses_winograd = choice != NULL;
     if (choice) memcpy(&key->choice, choice, sizeof *choice);
 }

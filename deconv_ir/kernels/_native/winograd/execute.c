@@ -43,11 +43,10 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->levels = out->panel + (c->shared ? 0 : t->panel_size);
     out->uneven = (int32_t *)(void *)(out->levels + t->level_size);
     out->uneven_count = 0;
-    if (c->shared) out->panel = c->shared + (place - c->first_place) * t->shared_size;
+    if (c->shared) out->panel = c->shared + place * t->shared_size;
     out->sums = out->zeros + t->line;
     out->out = out->zeros + t->sums_size;
     out->row = out->out + t->out_size;
-    out->weights = out->row + t->row_size;
     /* Window w of line i is at base + count * (w + the line's shift) + i; if shifts differ, a tile
      * has all windows of an axis. */
     const int64_t count = plan->interleaved_lines, extent = c->run->output[2];
@@ -60,11 +59,10 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
 
 /* ------------------------------------------------------------- products -- */
 
-/* Sum some rows over the channels of all parts, for some blocks of positions at one point;
- * continues from `sums`, or begins. */
+/* Sum some rows over the channels of all parts, for some blocks of positions at one point. */
 static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                      int64_t channels, const float *panel, const float *weights, float *sums,
-                     int64_t line, int begins, const float *bias) {
+                     int64_t line, const float *bias) {
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t width = t->width, columns = width / c->kernels->lanes;
     const int64_t blocks = wino_blocks(rows, c->kernels);
@@ -80,48 +78,31 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                     panel + position * t->panel_block + first * width,
                     weights + row * channels + first * count,
                     sums + row * line + position * width, line, 1,
-                    begins && first == 0, bias && first + step >= channels ? bias + row : NULL,
+                    first == 0, bias && first + step >= channels ? bias + row : NULL,
                     NULL);
             }
-}
-
-/* Sum a chunk over `count` channels from `first` on: all channels, unless weights are transient. */
-static void sum_channels(const struct context *c, const struct tile *tile, int64_t chunk,
-                         const struct wino_layout *layout, const float *weights, int64_t first,
-                         int64_t count) {
-    const struct wino_packing *p = c->plan->packing;
-    const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t point_step = t->blocks * t->panel_block;
-    const float *bias =
-        p->bias + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
-    int64_t line = 0;
-    for (int64_t i = 0; i < p->alignments * p->points; i++) {
-        const int64_t rows = layout->rows[i];
-        const int64_t depth = p->depth[i % p->points] / p->channels * count;
-        const float *panel = tile->panel + i * point_step + first * t->width;
-        float *sums = tile->sums + line * t->line;
-        if (rows)
-            sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line, first == 0,
-                     p->points == 1 ? bias : NULL);
-        weights += rows * depth;
-        bias += rows;
-        line += rows;
-    }
 }
 
 static void sum_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
                       const struct wino_layout *layout) {
     const struct wino_packing *p = c->plan->packing;
-    if (!p->choice.transient) {
-        const float *weights =
-            p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
-        sum_channels(c, tile, chunk, layout, weights, 0, p->channels);
-        return;
-    }
-    for (int64_t first = 0, count; first < p->channels; first += count) {
-        count = least(c->plan->tiling.piece, p->channels - first);
-        wino_make_weights(c->k, p, tile->group, chunk, first, count, tile->weights);
-        sum_channels(c, tile, chunk, layout, tile->weights, first, count);
+    const struct wino_tiling *t = &c->plan->tiling;
+    const float *weights =
+        p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
+    const int64_t point_step = t->blocks * t->panel_block;
+    const float *bias =
+        p->bias + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
+    int64_t line = 0;
+    for (int64_t i = 0; i < p->alignments * p->points; i++) {
+        const int64_t rows = layout->rows[i], depth = p->depth[i % p->points];
+        const float *panel = tile->panel + i * point_step;
+        float *sums = tile->sums + line * t->line;
+        if (rows)
+            sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line,
+                     p->points == 1 ? bias : NULL);
+        weights += rows * depth;
+        bias += rows;
+        line += rows;
     }
 }
 
@@ -287,7 +268,7 @@ static void fill_part(void *context, int64_t job, void *scratch) {
     const int64_t vectors = divide_up(channels, lanes), first = part * vectors / fills * lanes;
     const int64_t last = least(channels, (part + 1) * vectors / fills * lanes);
     struct tile tile;
-    tile_make(c, c->first_place + job / fills, 0, scratch, &tile);
+    tile_make(c, job / fills, 0, scratch, &tile);
     tile.levels = tile.panel + c->plan->tiling.panel_size + part * c->plan->tiling.level_size;
     wino_fill_panel(c, &tile, first, last - first);
 }
@@ -299,7 +280,7 @@ static void run_chunk(void *filled, int64_t piece, void *scratch) {
     /* Use the scratch of this thread, except for the panel.  The scratch of the tile's own thread
      * begins at `tile.block`. */
     const int64_t away = (char *)scratch - (char *)tile.block;
-    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row, &tile.weights};
+    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         *own[i] = (float *)((char *)*own[i] + away);
     memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
@@ -314,7 +295,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct wino_tiling *t = &c->plan->tiling;
     struct tile tile;
     /* If possible, a thread has the same rows at all places; the last places may be smaller. */
-    tile_make(c, c->first_place + job % c->places, job / c->places, scratch, &tile);
+    tile_make(c, job % t->places, job / t->places, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
     parallel_pieces(run_chunk, &tile, tile.chunks, scratch);
     if (c->plan->packing->points > 1)
@@ -327,7 +308,7 @@ int wino_execute(const struct kernel *k, const struct run *run, const struct win
     struct context context = {
         k,   &k->layer, k->kernels, transforms_for((enum isa)k->layer.isa),
         run, plan,      data,       out,
-        NULL, 0,        plan->tiling.places, is_streamed(k, run)};
+        NULL, is_streamed(k, run)};
     const struct wino_tiling *t = &plan->tiling;
     int failed = 0;
     if (t->fills == 0) {
@@ -336,13 +317,8 @@ int wino_execute(const struct kernel *k, const struct run *run, const struct win
     }
     context.shared = take_shared(t->shared_bytes, t->bytes);
     if (!context.shared) return OUT_OF_MEMORY;
-    for (; context.first_place < t->places && !failed; context.first_place += t->together) {
-        const int64_t some = least(t->together, t->places - context.first_place);
-        context.places = some;
-        failed = parallel_run(fill_part, &context, some * t->fills, t->threads, t->bytes);
-        if (!failed)
-            failed = parallel_run(run_tile, &context, some * t->row_groups, t->threads, t->bytes);
-    }
+    failed = parallel_run(fill_part, &context, t->places * t->fills, t->threads, t->bytes);
+    if (!failed) failed = parallel_run(run_tile, &context, t->jobs, t->threads, t->bytes);
     give_shared();
     return failed ? failed : fill_unreached(k, run, out);
 }

@@ -11,16 +11,6 @@
 /* Rows that are summed before their outputs are made: enough to use the data
  * of a panel often, few enough for their sums to stay in the second-level cache. */
 #define CHUNK_ROWS 64
-/* Bytes of a chunk's weights that a run computes at once, if it computes all channels at once. */
-#define TRANSIENT_BYTES ((int64_t)256 << 10)
-
-static int64_t chunk_rows(const struct kernel *k, const struct wino_packing *p) {
-    if (!p->choice.transient) return CHUNK_ROWS;
-    int64_t depth = 0;
-    for (int64_t i = 0; i < p->points; i++) depth += p->depth[i];
-    const int64_t fit = TRANSIENT_BYTES / (most(depth, 1) * (int64_t)sizeof(float));
-    return most(k->kernels->rows, least(CHUNK_ROWS, fit / k->kernels->rows * k->kernels->rows));
-}
 
 /* Points 0, 1 and infinity; 0, 1, -1 and infinity.  Signs and halves are the
  * weights', so that the data are only added and subtracted. */
@@ -222,7 +212,7 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
     p->units = k->layer.channels_out * p->subs;
     /* Whole micro-kernels, if the sub-convolutions allow it. */
     const int64_t last = p->axes[2].stride;
-    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(chunk_rows(k, p), last)),
+    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
                                          choice->threads));
     p->chunk_units = divide_up(p->units, p->chunks);
     while (p->chunk_units > 1 && p->chunk_units * last % k->kernels->rows &&
@@ -318,14 +308,14 @@ static struct wino_source source_of(const struct kernel *k, const struct wino_pa
 }
 
 /* Finds the place of row `row` of a chunk at each point, and the number of rows of its block there;
- * NULL without weights.  For `count` channels. */
+ * NULL without weights. */
 static void locate_values(const struct kernel *k, const struct wino_packing *p,
                           const struct wino_layout *layout, int64_t row, int64_t alignment,
-                          int64_t count, float *out, float **to, int64_t *step) {
+                          float *out, float **to, int64_t *step) {
     int64_t line = 0;
     for (int64_t i = 0; i < (alignment + 1) * p->points; i++) {
         const int64_t rows = layout->rows[i], point = i - alignment * p->points;
-        const int64_t depth = p->depth[i % p->points] / p->channels * count;
+        const int64_t depth = p->depth[i % p->points];
         if (point >= 0) to[point] = NULL;
         if (point >= 0 && layout->line[row * p->points + point] >= 0) {
             const int64_t within = layout->line[row * p->points + point] - line;
@@ -365,8 +355,9 @@ static void transform_row(const struct transforms *transforms, const struct wino
     }
 }
 
-void wino_make_weights(const struct kernel *k, const struct wino_packing *p, int64_t group,
-                       int64_t chunk, int64_t channel, int64_t count, float *out) {
+/* Transform the weights of a chunk of a group. */
+static void make_weights(const struct kernel *k, const struct wino_packing *p, int64_t group,
+                         int64_t chunk, float *out) {
     const struct transforms *transforms = transforms_for((enum isa)k->layer.isa);
     const struct wino_axis *a = p->axes;
     const struct wino_layout *layout = wino_layout_of(p, chunk);
@@ -379,25 +370,23 @@ void wino_make_weights(const struct kernel *k, const struct wino_packing *p, int
         struct wino_source sources[MAX_ROWS];
         for (int i = 0; i < AXES; i++)
             alignment = alignment * a[i].alignments + a[i].sub[q[i]].alignment;
-        locate_values(k, p, layout, row, alignment, count, out, first, step);
+        locate_values(k, p, layout, row, alignment, out, first, step);
         together = rows_together(p, layout, first, step);
-        for (int i = 0; i < together; i++) {
+        for (int i = 0; i < together; i++)
             sources[i] = source_of(k, p, group, unit / p->subs + i, q);
-            sources[i].from += channel * sources[i].channel_step;
-        }
         for (int64_t part = 0; part < p->parts; part++) {
             struct wino_taps taps;
             taps_make(&k->layer, p, q, part, &taps);
             for (int64_t point = 0; point < p->points; point++) {
                 const int64_t before = p->at_depth[part][point];
                 to[point] = first[point] && before >= 0
-                                ? first[point] + before * count * step[point]
+                                ? first[point] + before * p->channels * step[point]
                                 : NULL;
             }
             if (together > 1)
-                transforms->weights(&taps, sources, (int)together, 0, count, to, step);
+                transforms->weights(&taps, sources, (int)together, 0, p->channels, to, step);
             else
-                transform_row(transforms, p, &taps, sources[0], count, to, step);
+                transform_row(transforms, p, &taps, sources[0], p->channels, to, step);
         }
     }
 }
@@ -407,8 +396,8 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     const struct pack *c = context;
     const struct wino_packing *p = c->p;
     const int64_t group = job / p->chunks, chunk = job % p->chunks;
-    wino_make_weights(c->k, p, group, chunk, 0, p->channels,
-                      p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk]);
+    make_weights(c->k, p, group, chunk,
+                 p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk]);
 }
 
 /* With one point, copies the bias of each row to the place of its sums. */
@@ -427,26 +416,16 @@ static void place_bias(const struct kernel *k, const struct wino_packing *p) {
     }
 }
 
-int wino_makes_quickly(const struct kernel *k, const struct wino_choice *choice) {
-    for (int a = 0; a < AXES; a++)
-        if (k->packing.subs[a].count != 1 || choice->kind[a] != (a ? F_2_3 : F_1_1) ||
-            wino_taps(&k->packing, a) != (a ? 3 : 1))
-            return 0;
-    return 1;
-}
-
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) {
-    if (p->choice.transient) return 0;
     return k->layer.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
-    if (!p->choice.transient) p->weights = allocate_weights(wino_weight_bytes(k, p));
+    p->weights = allocate_weights(wino_weight_bytes(k, p));
     p->bias = calloc((size_t)(k->layer.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
-    if ((!p->weights && !p->choice.transient) || !p->bias || wino_scales_make(k, p)) return -1;
+    if (!p->weights || !p->bias || wino_scales_make(k, p)) return -1;
     if (p->points == 1) place_bias(k, p);
-    if (p->choice.transient) return 0;
     struct pack context = {k, p};
     return parallel_run(pack_chunk, &context, k->layer.groups * p->chunks, threads, 0);
 }

@@ -131,14 +131,9 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     t->row_size = round_up(t->rows_together * row_lines +
                                plan->interleaved_lines * (plan->interleaved_high + lanes),
                            line);
-    t->weight_size = 0;
-    for (int64_t i = 0; i < p->layout_count && p->choice.transient; i++)
-        t->weight_size = most(t->weight_size, p->layouts[i].weights / p->channels * t->piece);
-    /* Vectors may read past the last weight. */
-    if (p->choice.transient) t->weight_size = round_up(t->weight_size, line) + line * MAX_ROWS;
     t->work_size = round_up(
         most(t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size + t->flat_size,
-             t->sums_size + t->out_size + t->row_size + t->weight_size), line);
+             t->sums_size + t->out_size + t->row_size), line);
     t->bytes = (t->work_size + t->panel_size + t->level_size + t->uneven_size) *
                (int64_t)sizeof(float);
 }
@@ -211,21 +206,19 @@ static void rate(struct search *s, struct wino_tiling t) {
     if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
 }
 
-/* Consider panels that all threads share, for some places at a time. */
-static void consider_shared(struct search *s, struct wino_tiling t, int64_t together) {
-    t.together = together;
-    t.fills = least(divide_up(FEW_PLACES * s->threads, together),
+/* Consider panels that all threads share. */
+static void consider_shared(struct search *s, struct wino_tiling t) {
+    t.fills = least(divide_up(FEW_PLACES * s->threads, t.places),
                     divide_up(s->plan->packing->channels, s->k->kernels->lanes));
     t.shared_size = t.panel_size + t.fills * t.level_size;
-    t.shared_bytes = together * t.shared_size * (int64_t)sizeof(float);
+    t.shared_bytes = t.places * t.shared_size * (int64_t)sizeof(float);
     t.bytes -= t.panel_size * (int64_t)sizeof(float);
     rate(s, t);
 }
 
-static void consider_chunks(struct search *s, struct wino_tiling t) {
+static void consider(struct search *s, struct wino_tiling t) {
     size_tile(s->k, s->plan, &t);
     const int64_t chunks = s->plan->packing->chunks, threads = s->threads;
-    const int transient = s->plan->packing->choice.transient != 0;
     t.threads = threads;
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
         t.chunks = divide_up(chunks, groups);
@@ -233,21 +226,7 @@ static void consider_chunks(struct search *s, struct wino_tiling t) {
         rate(s, t);
         if (groups == 1 || threads == 1) continue;
         /* If all threads have jobs at different positions, panels cannot be shared. */
-        if (t.places < FEW_PLACES * threads) consider_shared(s, t, t.places);
-        /* Transient weights, one place at a time, are computed once for all threads. */
-        if (transient && t.places > 1) consider_shared(s, t, 1);
-    }
-}
-
-/* Minimum number of channels whose weights are computed at a time. */
-#define FEWEST_PIECE 64
-
-static void consider(struct search *s, struct wino_tiling t) {
-    const struct wino_packing *p = s->plan->packing;
-    for (int64_t pieces = 1;; pieces *= 2) {
-        t.piece = divide_up(p->channels, pieces);
-        if (pieces > 1 && (!p->choice.transient || t.piece < FEWEST_PIECE)) break;
-        consider_chunks(s, t);
+        if (t.places < FEW_PLACES * threads) consider_shared(s, t);
     }
 }
 
@@ -451,11 +430,6 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
     }
     if (run->batch < 1) return 1;
     if (improve(k, run, choice, cycles)) return OUT_OF_MEMORY;
-    if (run->transient) {
-        choice->transient = 1;
-        if (!wino_makes_quickly(k, choice)) return 1;
-        if (choice_cycles(k, run, choice, cycles)) return OUT_OF_MEMORY;
-    }
     return *cycles == HUGE_VAL;
 }
 
@@ -476,7 +450,7 @@ int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choi
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b) {
     return !memcmp(a->kind, b->kind, sizeof a->kind) &&
            !memcmp(a->merged, b->merged, sizeof a->merged) &&
-           !memcmp(a->residue, b->residue, sizeof a->residue) && a->transient == b->transient;
+           !memcmp(a->residue, b->residue, sizeof a->residue);
 }
 
 int wino_plan_make(const struct kernel *k, const struct run *run,

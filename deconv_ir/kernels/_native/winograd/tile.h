@@ -13,9 +13,7 @@ struct context {
     const struct wino_plan *plan;
     const char *data;
     char *out;
-    float *shared; /* the panels and levels of some places, or NULL */
-    int64_t first_place; /* the first of these */
-    int64_t places;      /* of the present parallel run */
+    float *shared; /* the panels and levels of all places, or NULL */
     int streamed;
 };
 
@@ -25,7 +23,7 @@ struct tile {
     int64_t first[AXES], shape[AXES]; /* windows */
     int64_t positions, blocks;      /* blocks of positions of a product */
     float *block, *z, *y, *ready, *loaded, *flat, *panel, *sums, *zeros; /* scratch */
-    float *out, *row, *weights; /* scratch */
+    float *out, *row; /* scratch */
     float *levels; /* [image][z][y][x] */
     int32_t *uneven; /* windows that are summed directly: their positions */
     int64_t uneven_count;

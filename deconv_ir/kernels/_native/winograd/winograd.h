@@ -132,7 +132,6 @@ struct wino_choice {
     int64_t merged[AXES];  /* whether all sub-convolutions share their windows */
     int64_t threads;       /* number of threads among which chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
-    int64_t transient;     /* whether each run computes the weights, chunk by chunk */
 };
 
 /* A unit is one output channel of one sub-convolution of the first two axes: its rows are
@@ -158,7 +157,7 @@ struct wino_packing {
     struct wino_layout *layouts;
     int64_t *chunk_first;  /* [chunks + 1]: first weight of a chunk */
     /* [group][chunk][alignment][point][block of rows][part][channel][row] */
-    float *weights; /* NULL if they are transient */
+    float *weights;
     float *bias;   /* with one point: [group][chunk][alignment][row] */
     float *scales; /* [group][channel]: the factors of levels */
 };
@@ -172,8 +171,6 @@ struct wino_tiling {
     /* Number of jobs that fill each panel, all before any panel is used; 0: every job fills its own
      * panel. */
     int64_t fills;
-    int64_t together; /* places whose panels are shared at a time */
-    int64_t piece;    /* channels whose weights are computed at a time, if transient */
     /* Data that a tile reads, [z][y][x modulo dilation][x / dilation][channel]: positions of the
      * axes, vectors of the last, floats of a row and of a plane. */
     int64_t extent[AXES], pitch, row, plane;
@@ -187,10 +184,10 @@ struct wino_tiling {
     int64_t rows_together;       /* rows of windows that are interleaved at once */
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
-    int64_t level_size, uneven_size, sums_size, out_size, row_size, weight_size, bytes;
+    int64_t level_size, uneven_size, sums_size, out_size, row_size, bytes;
     int64_t work_size; /* of filling a panel or computing results: the larger one */
     /* If panels are shared: floats of the panel and the levels of each fill of a place, and bytes
-     * of all places that are shared at a time. */
+     * of all places. */
     int64_t shared_size, shared_bytes;
     double cycles;
 };
@@ -236,8 +233,6 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
 void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
 int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice);
-/* Whether each run can compute the weights quickly: those of 3 x 3 taps. */
-int wino_makes_quickly(const struct kernel *k, const struct wino_choice *choice);
 /* Whether two choices are equal, except for their chunks. */
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b);
 /* Plan a run with the weights of a packing, filled or not.  Returns the values of wino_choose(). */
@@ -254,10 +249,7 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *pac
 int wino_takes_weights(const struct kernel *k);
 /* Compute the scale of each input channel in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
-/* Transform the weights of a chunk of a group, for `count` input channels from `first` on. */
-void wino_make_weights(const struct kernel *k, const struct wino_packing *packing, int64_t group,
-                       int64_t chunk, int64_t first, int64_t count, float *out);
-/* Transform the weights of a packing, unless they are transient.  Returns OUT_OF_MEMORY, or 0. */
+/* Transform the weights of a packing.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
 
 /* Execute a run; returns the result of execute(). */
