@@ -28,7 +28,7 @@ DEFAULT_SCRATCH_BYTES = 64 << 20
 # Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
 _NUMPY_SCRATCH = 1 << 20
 # Time to transform weights for Winograd, for each byte of the result: mostly that of memory.
-_TRANSFORM_CYCLES = 0.3
+_TRANSFORM_CYCLES = 0.6
 
 
 class _Prepared:
