@@ -100,6 +100,8 @@ def conv_transpose(
     """
     import numpy as np
 
+    from deconv_ir.ops.convolution.packed import PackedConvolution
+
     data, weights = _array("x", x), _array("filter", filter)
     offsets = None if bias is None else _array("bias", bias)
     spatial = max(1, data.ndim - 2)
@@ -127,9 +129,11 @@ def conv_transpose(
     needed = _bytes_needed(static(output.shape), data, weights)
     require_memory(needed, subject="conv_transpose", hint=None)
     try:
-        grouped = weights.reshape(grouped_shape)
-        kernel = operation.kernel(grouped, offsets, context)
-        return operation.apply(kernel, grouped_shape, [data, grouped, *requested], context)
+        kernel = operation.kernel(weights.reshape(grouped_shape), offsets, context)
+        kept = (None, None, *requested)
+        packed = PackedConvolution(operation, kernel, grouped_shape, kept, context)
+        (result,) = packed([data, weights, *requested])
+        return result
     except MemoryError as error:
         raise out_of_memory(needed, error, subject="conv_transpose") from error
     except (TypeError, ValueError, OverflowError) as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Call, Fix, Infos
+from deconv_ir.ir.operation import Infos, LayerPlan
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmChoice
 
@@ -38,12 +38,10 @@ class Step(NamedTuple):
         Whether the outputs may be views of an input in the arena.
     frees : tuple of int
         Slots that are not needed after the step.
-    call : callable / Computes the step.  fix : callable or None
-        Binds the step to arrays at fixed addresses.
+    plan : LayerPlan
+        Computes the step.
     allocate : callable or None
-        Allocates the output; None: the call returns an array of its own.
-    algorithm : AlgorithmChoice or None
-        The choice of a kernel with several algorithms.
+        Allocates the output; None: the step makes an array of its own.
 
     Examples
     --------
@@ -66,10 +64,13 @@ class Step(NamedTuple):
     offset: int | None
     views: bool
     frees: tuple[int, ...]
-    call: Call
-    fix: Fix | None
+    plan: LayerPlan
     allocate: Callable[[], Array] | None
-    algorithm: AlgorithmChoice | None = None
+
+    @property
+    def algorithm(self) -> AlgorithmChoice | None:
+        """The choice of a kernel with several algorithms, else None."""
+        return self.plan.choice
 
     @property
     def made(self) -> int:

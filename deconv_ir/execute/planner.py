@@ -33,7 +33,6 @@ from deconv_ir.ir.graph import Layer, Source, locating
 from deconv_ir.ir.operation import (
     Call,
     Context,
-    Fix,
     Infos,
     LayerPlan,
     Sharing,
@@ -266,8 +265,8 @@ class _Planner:
             taken.append(0 if step in chosen.plans else self._scratch(step, own))
         return budgets, taken
 
-    def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> tuple[Call, Fix | None]:
-        """Return the calls of a step, bound to its shapes as far as they are known."""
+    def _plan_step(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> LayerPlan:
+        """Plan a step, as far as its shapes are known."""
         kernel = self.prepared.kernels.get(draft.layer)
         inputs = self._infos_of(self.rows[step])
         outputs = self._infos_of(self._made(draft.layer))
@@ -283,15 +282,16 @@ class _Planner:
             # If the run does not fit into memory, the tables of bound layers may not fit either.
             if not known:
                 call = checked(layer, inputs, context, call, self.memory_limit)
-            return call, None
+            return LayerPlan(call)
         with locating(self.graph, layer):
             if kernel is None:
                 plan = LayerPlan(layer.operation.bind(inputs, outputs, context))
             else:
                 plan = self.plans.get(step) or kernel.plan(inputs, budget)
         if reads_unknown_lists(layer, inputs):
-            return checked(layer, inputs, context, plan.run, self.memory_limit), None
-        return plan.run, plan.fix
+            run = checked(layer, inputs, context, plan.run, self.memory_limit)
+            return LayerPlan(run, plan.choice)
+        return plan
 
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
         return [self.infos[layer][output] for layer, output in sources]
@@ -411,7 +411,6 @@ class _Planner:
                 frees[last].append(slot)
         steps = []
         for number, draft in enumerate(drafts):
-            call, fix = self._bind(number, draft, budgets[number])
             home = self.groups[draft.outputs[0]] if draft.outputs else None
             fresh = home is not None and home.begin == number and home.takes_out
             writes = fresh or draft.overwrites is not None
@@ -421,10 +420,8 @@ class _Planner:
                     offset=home.offset if home and writes else None,
                     views=bool(home and not writes and home.offset is not None),
                     frees=tuple(frees[number]),
-                    call=call,
-                    fix=fix,
+                    plan=self._plan_step(number, draft, budgets[number]),
                     allocate=_allocator(draft),
-                    algorithm=self.plans[number].choice if number in self.plans else None,
                 )
             )
         return tuple(steps)

@@ -67,12 +67,13 @@ class InferRequest:
             out: Array = np.ndarray(step.shape, step.dtype, self._arena, step.offset)
             self.values[slot] = out
             self._fixed.add(slot)
-            if ready and step.fix is not None:
-                return step.fix(arrays, out)
+            bound = step.plan.bind(arrays, out) if ready else None
+            if bound is not None:
+                return bound
             if ready:
                 return functools.partial(_compute, step, arrays, out)
         elif step.views and ready and self._constant.issuperset(step.inputs[1:]):
-            results = step.call(arrays, None)
+            results = step.plan.run(arrays, None)
             if all(self._shows(result) for result in results):
                 for slot, result in zip(step.outputs, results, strict=False):
                     self.values[slot] = result
@@ -86,7 +87,7 @@ class InferRequest:
         out = None
         if step.allocate is not None:
             out = _out(step, values) if step.offset is None else values[step.outputs[0]]
-        call = step.call
+        call: Call = step.plan.run
         if step.layer in self.plan.bodies:
             assert self.with_bodies is not None, "it runs"
             call = self.with_bodies(step)
@@ -106,7 +107,7 @@ class InferRequest:
 
 
 def _compute(step: Step, arrays: Sequence[Array], out: Array) -> None:
-    _copy(step.call(arrays, out if step.allocate else None)[0], out)
+    _copy(step.plan.run(arrays, out if step.allocate else None)[0], out)
 
 
 def _copy(result: Array, out: Any) -> None:

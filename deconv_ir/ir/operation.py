@@ -28,23 +28,15 @@ Call = Callable[[Sequence[Any], Any], Sequence[Any]]
 """A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
 
 
-Fix = Callable[[Sequence[Any], Any], Callable[[], object]]
-"""Binds input arrays and `out` at fixed addresses; each call of the result computes `out`."""
-
-
-class LayerPlan(NamedTuple):
-    """A prepared layer for inputs of certain shapes.
+class LayerPlan:
+    """A layer for inputs of certain shapes: prepared, then planned, then bound to arrays.
 
     Attributes
     ----------
-    run : callable
-        Computes the outputs.
     choice : AlgorithmChoice or None
         None: there is one algorithm, and `Operation.scratch` returns its scratchpad.
     spatial : int
         The first spatial axis of the output.
-    fix : Fix or None
-        Makes a call without the checks of arrays in `run`.
 
     Examples
     --------
@@ -53,10 +45,19 @@ class LayerPlan(NamedTuple):
     (2,)
     """
 
-    run: Call
-    choice: AlgorithmChoice | None = None
     spatial: int = 2
-    fix: Fix | None = None
+
+    def __init__(self, call: Call, choice: AlgorithmChoice | None = None) -> None:
+        self.choice = choice
+        self._call = call
+
+    def run(self, inputs: Sequence[Any], out: Any) -> Sequence[Any]:
+        """Compute the outputs, the first into `out` if it is given."""
+        return self._call(inputs, out)
+
+    def bind(self, inputs: Sequence[Any], out: Any) -> Callable[[], object] | None:
+        """Return a call that computes `out` from arrays at fixed addresses; None: `run` does."""
+        return None
 
 
 class Kernel(abc.ABC):

@@ -304,7 +304,7 @@ class KernelPlan:
             self._run_numpy(kernel.numpy_kernel(), data, out)
         return out
 
-    def fix(self, data: Array, out: Array, addend: Array | None = None) -> Callable[[], object]:
+    def bind(self, data: Array, out: Array, addend: Array | None = None) -> Callable[[], object]:
         """Return a call for these arrays, whose memory must not move; parameters as in `run`."""
         run = functools.partial(self.run, data, out, addend)
         kernel, others = self._kernel, [data] if addend is None else [data, addend]
@@ -322,7 +322,7 @@ class KernelPlan:
             is_direct = is_direct and kernel.adds_in_cache and fits
         if not is_direct or self._compiled is None:
             return run
-        return self._compiled.fix(data, out, addend, run)
+        return self._compiled.bind(data, out, addend, run)
 
     def _add(self, data: Array, addend: Array, out: Array | None) -> Array:
         """Compute with NumPy, and add another tensor, broadcast."""

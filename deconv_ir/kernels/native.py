@@ -409,7 +409,7 @@ class CompiledPlan:
             done = self._kernel._kernel.run(*arguments)
         return bool(done)
 
-    def fix(
+    def bind(
         self, data: Array, out: Array, addend: Array | None, otherwise: Callable[[], object]
     ) -> Callable[[], object]:
         """Return a call of `run` with these arrays; `otherwise` is called if C refuses them."""

@@ -24,7 +24,6 @@ from deconv_ir.ops.convolution.views import (
     FilterView,
     Requested,
     channel_misfit,
-    describe_requested,
     merge_request,
     quotient,
 )
@@ -33,11 +32,9 @@ from deconv_ir.ops.windows import Windowed, window_axes
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
-    from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.kernels import Activation
     from deconv_ir.kernels import Convolution as ConvolutionKernel
     from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
-    from deconv_ir.ops.convolution.packed import Placement
 
     PackedFilter = ConvolutionKernel | DeconvolutionKernel
 
@@ -281,7 +278,7 @@ class AnyConvolution(Windowed, abc.ABC):
         *,
         adds: bool = False,
     ) -> Kernel | None:
-        from deconv_ir.ops.convolution.packed import PackedLayer
+        from deconv_ir.ops.convolution.packed import PackedConvolution
 
         data, filter_ = constants[:2]
         # A call passes None for constants; the data may be constant if the output shape is not.
@@ -291,26 +288,18 @@ class AnyConvolution(Windowed, abc.ABC):
         packed = self.kernel(filter_, bias, context, activation, adds)
         if adds and not packed.adds_in_cache:
             return None
-        # Keep only the other, small constants: the filter is packed.
+        # Only the other, small constants are kept: the filter is packed.
         kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
+        return PackedConvolution(self, packed, shape, kept, context, adds=adds)
 
-        def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
-            addend = inputs[-1] if adds else None
-            given = inputs[:-1] if adds else inputs
-            present = [i if c is None else c for i, c in zip(given, kept, strict=True)]
-            return self.apply(packed, shape, present, context, out, budget, addend)
+    def placement(
+        self, data: tuple[int, ...], filter_shape: tuple[int, ...], others: Infos, context: Context
+    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Find the pads at the start and the extents of the output; None if they depend on values.
 
-        def place(inputs: Infos) -> Placement | None:
-            data = static(inputs[0].shape)
-            others = tuple(inputs[2 : len(kept)])
-            placed = _placed(self, (data, shape), others, context.semantics)
-            if placed is None:  # the requested extents are not known yet
-                return None
-            if self.channels_last:
-                data = (data[0], data[-1], *data[1:-1])
-            return data, *placed
-
-        return PackedLayer(run, place, packed, channels_last=self.channels_last, adds=adds)
+        `others` are the inputs after the filter.
+        """
+        return _placed(self, (data, filter_shape), tuple(others), context.semantics)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return not self.channels_last
@@ -319,7 +308,7 @@ class AnyConvolution(Windowed, abc.ABC):
         from deconv_ir.ops.convolution.convolution_tile import tile_convolution
 
         shapes = (static(inputs[0].shape), static(inputs[1].shape))
-        placed = _placed(self, shapes, tuple(inputs[2:]), context.semantics)
+        placed = self.placement(*shapes, inputs[2:], context)
         if placed is None:  # the requested extents depend on values of the run
             return super().tile(boxes, inputs, outputs, context)
         kernel = tuple(bounds(k)[0] for k in self.filter_view(shapes[1]).kernel)
@@ -330,39 +319,19 @@ class AnyConvolution(Windowed, abc.ABC):
         """Whether a layer with this number of inputs has a bias."""
         return 0 < self.bias_at < inputs
 
-    def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
-        return (self._run_once(inputs, context, None),)
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return self.packed_once(inputs, context)(inputs)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        self._run_once(inputs, context, out)
+        self.packed_once(inputs, context)(inputs, out)
 
-    def _run_once(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
-        packed = self.kernel_of(inputs, context)
-        return self.apply(packed, inputs[1].shape, inputs, context, out)
+    def packed_once(self, inputs: Arrays, context: Context) -> Kernel:
+        """Pack the filter and the bias of one run."""
+        from deconv_ir.ops.convolution.packed import PackedConvolution
 
-    def kernel_of(self, inputs: Arrays, context: Context) -> PackedFilter:
-        """Pack the filter and the bias, given all inputs."""
-        return self.kernel(inputs[1], self.bias_of(inputs), context)
-
-    def apply(
-        self,
-        packed: PackedFilter,
-        filter_shape: tuple[int, ...],
-        inputs: Arrays,
-        context: Context,
-        out: Array | None = None,
-        budget: ScratchpadBudget | None = None,
-        addend: Array | None = None,
-    ) -> Array:
-        """Run a packed kernel with the last arguments; `out` is for channels first only."""
-        data = inputs[0]
-        others = tuple(map(describe_requested, inputs[2:]))
-        placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
-        assert placed is not None, "actual arrays have static shapes"
-        pads, extents = placed
-        given = np.moveaxis(data, -1, 1) if self.channels_last else data
-        result = packed.run(given, pads, extents, out, budget, addend)
-        return np.moveaxis(result, 1, -1) if self.channels_last else result
+        packed = self.kernel(inputs[1], self.bias_of(inputs), context)
+        kept = (None,) * len(inputs)
+        return PackedConvolution(self, packed, inputs[1].shape, kept, context)
 
 
 class WithGroupAxis(AnyConvolution, abc.ABC):

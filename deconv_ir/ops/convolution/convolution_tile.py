@@ -8,11 +8,10 @@ from typing import Any
 from deconv_ir.ir.boxes import Box, LayerTile, nearest_element, partial_axes, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Axis, transposed_reach, window_reach
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.scratchpad import DIRECT
 from deconv_ir.ir.shapes import static
-from deconv_ir.ops.numeric import np
 
 
 class ConvolutionTile(Operation):
@@ -27,18 +26,20 @@ class ConvolutionTile(Operation):
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return not self.channels_last
 
+    def placement(self, *_: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return where the box lies in the output of its data."""
+        return self.pads_begin, self.extents
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pack the filter, which is not constant, and compute the box."""
-        return (self.place(self.layer.kernel_of(inputs, context), inputs[0], None, DIRECT),)
+        return self._packed(inputs, context)(inputs, None, DIRECT)
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        self.place(self.layer.kernel_of(inputs, context), inputs[0], out, DIRECT)
+        self._packed(inputs, context)(inputs, out, DIRECT)
 
-    def place(self, kernel: Any, data: Array, *more: Any) -> Array:
-        """Run a packed kernel; `more` are `out` and the budget."""
-        given = np.moveaxis(data, -1, 1) if self.channels_last else data
-        result: Array = kernel.run(given, self.pads_begin, self.extents, *more)
-        return np.moveaxis(result, 1, -1) if self.channels_last else result
+    def _packed(self, inputs: Arrays, context: Context) -> Kernel:
+        packed: Kernel = self.layer.packed_once(inputs, context)
+        return packed.tiled(self)
 
 
 def tile_convolution(

@@ -1,27 +1,26 @@
-"""The kernel of a convolution with a packed filter."""
+"""A convolution with its filter packed: prepared, and planned for the shapes of its inputs."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.operation import Arrays, Infos, Kernel, LayerPlan, Operation
+from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, LayerPlan, Operation
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.convolution.convolution_tile import ConvolutionTile
+from deconv_ir.ops.convolution.views import describe_requested
 from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
-    from deconv_ir.kernels import Convolution, Deconvolution
-
-Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Arguments of the kernel: shape of the data, pads at the start, extents of the output."""
+    from deconv_ir.kernels import KernelPlan
+    from deconv_ir.ops.convolution.base import AnyConvolution, PackedFilter
 
 
-class _Fixed(NamedTuple):
+class _OneAlgorithm(NamedTuple):
     """The choice of a plan with one algorithm."""
 
     algorithm: AlgorithmCandidate
@@ -29,72 +28,69 @@ class _Fixed(NamedTuple):
     whole: None = None
 
 
-class PackedLayer(Kernel):
-    """A prepared layer that reports its scratchpad and packed weights, and respects its budget.
+class PackedConvolution(Kernel):
+    """A convolution, or a tile of one, with its filter packed.
 
-    `run` takes the inputs, `out` and a budget.  `place` takes the infos of the inputs, with static
-    shapes, and returns the arguments of the kernel; None if they depend on values.  With `adds`,
-    the last input is added to the output, which then has channels first.
+    Parameters
+    ----------
+    operation : AnyConvolution or ConvolutionTile
+        Finds where the output lies.
+    packed : Convolution or Deconvolution
+        The kernel with the filter.
+    filter_shape : tuple of int
+        Shape of the filter in the model.
+    kept : sequence
+        For each input, its array if it is constant and not packed; else None.
+    context : Context
+        Semantics of the model.
+    adds : bool
+        Whether the last input is added to the output, which then has channels first.
     """
 
     def __init__(
         self,
-        run: Callable[[Arrays, Array | None, ScratchpadBudget | None], Array],
-        place: Callable[[Infos], Placement | None],
-        kernel: Convolution | Deconvolution,
+        operation: AnyConvolution | ConvolutionTile,
+        packed: PackedFilter,
+        filter_shape: tuple[int, ...],
+        kept: Sequence[Any],
+        context: Context,
         *,
-        channels_last: bool = False,
         adds: bool = False,
     ) -> None:
-        self._run = run
+        self._operation = operation
+        self._packed = packed
+        self._filter_shape = filter_shape
+        self._kept = kept
+        self._context = context
         self._adds = adds
-        self._place = place
-        self._kernel = kernel
-        self._channels_last = channels_last
 
     @property
     def packed_bytes(self) -> int:
-        return self._kernel.packed_bytes
+        return self._packed.packed_bytes
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
-        placed = self._place(inputs)
+        data = static(inputs[0].shape)
+        others = inputs[2 : len(self._kept)]
+        placed = self._operation.placement(data, self._filter_shape, others, self._context)
         if placed is None:
-            unknown = AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0)
-            return LayerPlan(functools.partial(self, budget=budget), _Fixed(unknown, (unknown,)))
-        plan = self._kernel.plan(*placed, budget)
-        if self._channels_last:
-
-            def call(arrays: Arrays, out: Array | None) -> Arrays:
-                return (np.moveaxis(plan.run(np.moveaxis(arrays[0], -1, 1)), 1, -1),)
-
-            return LayerPlan(call, plan, 1)
-
-        def addend(arrays: Arrays) -> Array | None:
-            return arrays[-1] if self._adds else None
-
-        return LayerPlan(
-            lambda arrays, out: (plan.run(arrays[0], out, addend(arrays)),),
-            plan,
-            fix=lambda arrays, out: plan.fix(arrays[0], out, addend(arrays)),
-        )
+            unknown = AlgorithmCandidate(0.0, self._packed.scratch_bytes, 0)
+            run = functools.partial(self, budget=budget)
+            return LayerPlan(run, _OneAlgorithm(unknown, (unknown,)))
+        if self._operation.channels_last:
+            return _ChannelsLastPlan(
+                self._packed.plan((data[0], data[-1], *data[1:-1]), *placed, budget)
+            )
+        return _ConvolutionPlan(self._packed.plan(data, *placed, budget), adds=self._adds)
 
     def release(self) -> None:
-        self._kernel.release()
+        self._packed.release()
 
     def tiled(self, operation: Operation) -> Kernel:
         if not isinstance(operation, ConvolutionTile):
             return self
-
-        def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
-            return operation.place(self._kernel, inputs[0], out, budget)
-
-        def place(inputs: Infos) -> Placement:
-            data = static(inputs[0].shape)
-            if self._channels_last:
-                data = (data[0], data[-1], *data[1:-1])
-            return data, operation.pads_begin, operation.extents
-
-        return PackedLayer(run, place, self._kernel, channels_last=self._channels_last)
+        return PackedConvolution(
+            operation, self._packed, self._filter_shape, self._kept, self._context
+        )
 
     def __call__(
         self,
@@ -102,4 +98,48 @@ class PackedLayer(Kernel):
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> tuple[Array, ...]:
-        return (self._run(inputs, out, budget),)
+        addend = inputs[-1] if self._adds else None
+        given = inputs[:-1] if self._adds else inputs
+        others = [
+            describe_requested(array if kept is None else kept)
+            for array, kept in zip(given[2:], self._kept[2:], strict=True)
+        ]
+        data = inputs[0]
+        placed = self._operation.placement(data.shape, self._filter_shape, others, self._context)
+        assert placed is not None, "actual arrays have static shapes"
+        if not self._operation.channels_last:
+            return (self._packed.run(data, *placed, out, budget, addend),)
+        result = self._packed.run(np.moveaxis(data, -1, 1), *placed, None, budget)
+        return (np.moveaxis(result, 1, -1),)
+
+
+class _ConvolutionPlan(LayerPlan):
+    """A plan of a layer with channels first."""
+
+    choice: KernelPlan
+
+    def __init__(self, plan: KernelPlan, *, adds: bool) -> None:
+        self.choice = plan
+        self._adds = adds
+
+    def _addend(self, inputs: Arrays) -> Array | None:
+        return inputs[-1] if self._adds else None
+
+    def run(self, inputs: Arrays, out: Array | None) -> Arrays:
+        return (self.choice.run(inputs[0], out, self._addend(inputs)),)
+
+    def bind(self, inputs: Arrays, out: Array) -> Callable[[], object]:
+        return self.choice.bind(inputs[0], out, self._addend(inputs))
+
+
+class _ChannelsLastPlan(LayerPlan):
+    """A plan of a layer whose data and output are [N, spatial..., C]."""
+
+    choice: KernelPlan
+    spatial = 1
+
+    def __init__(self, plan: KernelPlan) -> None:
+        self.choice = plan
+
+    def run(self, inputs: Arrays, out: Array | None) -> Arrays:
+        return (np.moveaxis(self.choice.run(np.moveaxis(inputs[0], -1, 1)), 1, -1),)
