@@ -242,14 +242,13 @@ class _PackedProduct(Kernel):
         return _PackedProduct(operation, self._packed, self._bias, self._axes, self._activation)
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
-        return LayerPlan(self, fix=self._fix)
+        return _ProductPlan(self)
 
-    def _fix(self, arrays: Arrays, out: Array) -> Callable[[], object]:
+    def bind(self, a: Array, out: Array) -> Callable[[], object] | None:
         """Bind the product of contiguous rows."""
-        a = arrays[0]
         is_plain = a.flags.carray and out.flags.carray and out.size
         if self._operation.transpose_a or self._operation.columns is not None or not is_plain:
-            return functools.partial(self, arrays, out)
+            return None
         rows, width = a.reshape(-1, a.shape[-1]), self._packed.shape[1]
         multiply = self._packed.multiplier(self._bias, self._activation)
         return functools.partial(multiply, rows, out.reshape(-1, width))
@@ -275,6 +274,17 @@ class _PackedProduct(Kernel):
             return (product,)
         out[...] = product
         return (out,)
+
+
+class _ProductPlan(LayerPlan):
+    """A plan of a product."""
+
+    def __init__(self, product: _PackedProduct) -> None:
+        super().__init__(product)
+        self._product = product
+
+    def bind(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
+        return self._product.bind(inputs[0], out)
 
 
 @operation(
