@@ -10,7 +10,7 @@ from typing import Any
 import lenient_files
 import numpy as np
 import pytest
-from lenient_files import LENIENT, model_of, sequence
+from lenient_files import BY_MODEL_OPTIMIZER, LENIENT, model_of, sequence
 from support import IR
 
 import deconv_ir
@@ -39,6 +39,29 @@ def test_a_file_that_openvino_runs_has_no_errors(name: str) -> None:
     # The builder writes neither dims nor a .bin.
     left = [f for f in findings if "declares" not in f.message and f.rule != "weights-missing"]
     assert [f.message for f in left if f.severity.value == "error"] == []
+
+
+@pytest.mark.parametrize("name", BY_MODEL_OPTIMIZER)
+def test_a_file_of_model_optimizer_is_clean(name: str) -> None:
+    ir, _ = model_of(name)
+    findings = check_bytes(ir.xml().encode(), "model.xml", choose()).findings
+    left = [f for f in findings if "declares" not in f.message and f.rule != "weights-missing"]
+    assert [f.message for f in left] == []
+
+
+def test_regions_of_opset1_are_those_of_opset2() -> None:
+    """ROIPooling-1, 'max': each bin of a region has the maximum of its elements."""
+    x, found, (boxes,) = run("ROIPooling of opset1")
+    expected = np.empty((2, 8, 3, 2), np.float32)
+    for region, (_, *corners) in enumerate(boxes):
+        left, top, right, bottom = (int(np.floor(c * 0.0625 + 0.5)) for c in corners)
+        height, width = max(bottom - top + 1, 1), max(right - left + 1, 1)
+        for i in range(3):
+            rows = slice(top + i * height // 3, top - (-(i + 1) * height // 3))
+            for j in range(2):
+                columns = slice(left + j * width // 2, left - (-(j + 1) * width // 2))
+                expected[region, :, i, j] = x[0, :, rows, columns].max((1, 2))
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", [n for n in LENIENT if n.lower().startswith("prelu")])
