@@ -34,6 +34,8 @@ LEAST_FOR_THREADS = 1 << 13
 
 # Products with fewer rows or multiply-adds per matrix use the BLAS, which need not pack.
 _LEAST_ROWS, _LEAST_COMPILED = 8, 1 << 15
+# So do products with fewer columns, which would fill vectors in part: points times an affine map.
+_LEAST_COLUMNS = 9
 # Minimum number of elements of a matrix that is packed.
 _LEAST_PACKED = 1 << 10
 _MOST_STACKED = 8
@@ -158,7 +160,7 @@ def matmul(a: Array, b: Array) -> Array:
     if a.ndim < 2 or b.ndim < 2:
         product: Array = np.matmul(a, b)
         return product
-    compiled = _is_compiled(a, b)
+    compiled = b.shape[-1] >= _LEAST_COLUMNS and _is_compiled(a, b)
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and a.size:
         # One product instead of a stack of products.
         rows = a.reshape(-1, a.shape[-1])
