@@ -100,7 +100,7 @@ test-browser: $(VENV)/installed-dev $(VENV)/installed-browser
 	CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
 
 # Building these packages from source takes hours.
-$(VENV)/installed-peers: PIP_OPTIONS := --only-binary monai,onnx,onnxruntime,openvino,torch
+$(VENV)/installed-peers: PIP_OPTIONS := --only-binary monai,onnx,onnxruntime,opencv-python-headless,openvino,torch
 
 # Only the trained model in this package is used, so its dependencies are not installed.
 $(VENV)/installed-detector: $(VENV)/installed-dev

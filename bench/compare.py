@@ -1,13 +1,14 @@
-"""Compare transposed convolutions with OpenVINO, onnxruntime and PyTorch: table, JSON and plot.
+"""Compare transposed convolutions with OpenVINO, onnxruntime, PyTorch and OpenCV.
 
-Every engine computes every case in turn, over and over, in one process and
-with the same number of threads; figures are medians.  Needs the `peers` extra
-and matplotlib:
+`model` is what users run: `deconv_ir.load(file).run(x)`, second and later runs; `kernel` is the
+compiled kernel alone, `numpy` its fallback.  Every engine computes every case in turn, over and
+over, in one process and with the same number of threads; figures are medians.  Writes a table, JSON
+and a plot.  Needs the `peers` extra and matplotlib:
 
     python bench/compare.py --random 28 --output out/bench
 
-With `--avx2` all engines are restricted to AVX2.  Onnxruntime, which has no such switch, and the
-NumPy fallback are left out.
+With `--avx2` all engines are restricted to AVX2.  Onnxruntime and OpenCV, which have no such
+switch, and the NumPy fallback are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import platform
 import random
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,26 +33,50 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cases import NAMED, Case, random_cases
-from peers import PEERS, versions
+from peers import PEERS, openvino_model, versions
 
+import deconv_ir
 from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 if TYPE_CHECKING:
     from peers import Runner
 
-OURS = ("compiled", "numpy")
+OURS = ("model", "kernel", "numpy")
 # The libraries read these when they are loaded. OpenBLAS's variable only affects `limits`.
 HELD_TO_AVX2 = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "DECONV_IR_ISA": "avx2",
     "OPENBLAS_CORETYPE": "Haswell",
 }
-CAN_BE_HELD = ("compiled", "openvino", "torch")
+CAN_BE_HELD = ("model", "kernel", "openvino", "torch")
 TURN = 3
 # Seconds that each check for spinning threads lasts (longer than a clock tick, after which the
 # system updates the CPU times of threads on other cores), and the largest number of checks.
 LOOK, LOOKS = 0.012, 20
+
+
+def save_ir(case: Case, weights: Any, folder: str) -> str:
+    """Write the layer as an IR."""
+    import openvino as ov
+
+    path = str(Path(folder, f"{case.name}.xml"))
+    ov.save_model(openvino_model(case, weights), path, compress_to_fp16=False)
+    return path
+
+
+def model(case: Case, weights: Any, threads: int) -> Runner:
+    """Load the layer from an IR, as users do."""
+    kernels.set_threads(threads)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = deconv_ir.load(save_ir(case, weights, folder))
+        loaded.run([np.zeros(case.data, np.float32)])  # reads the weights
+
+    def run(x: Any) -> Any:
+        (result,) = loaded.run([x]).values()
+        return result
+
+    return run
 
 
 def ours(algorithm: str) -> Callable[[Case, Any, int], Runner]:
@@ -131,13 +157,17 @@ def measure(
     rng = np.random.default_rng(0)
     data = rng.standard_normal(case.data, dtype=np.float32)
     weights = rng.standard_normal(case.filter, dtype=np.float32)
-    runners = {name: make(case, weights, threads) for name, make in engines.items()}
+    made = {name: make(case, weights, threads) for name, make in engines.items()}
+    runners = {name: run for name, run in made.items() if run is not None}
     reference: Any = None
     worst = 0.0
-    for run in runners.values():
+    for name, run in list(runners.items()):
         result = np.asarray(run(data)).copy()
         if reference is None:
             reference = result
+        if name == "opencv" and result.shape != reference.shape:  # it ignores some attributes
+            del runners[name]
+            continue
         worst = max(worst, float(np.abs(result - reference).max() / np.abs(reference).max()))
     if worst > 1e-4:
         raise SystemExit(f"{case.name}: the engines differ by {worst:.1e} of the scale")
@@ -264,8 +294,10 @@ def main() -> None:
     if options.cpu_time:
         options.threads = 1
     clock = time.process_time if options.cpu_time else time.perf_counter
-    mine = OURS if compiled_module() else OURS[1:]
-    engines: dict[str, Any] = {name: ours(name) for name in mine} | PEERS
+    engines: dict[str, Any] = {"model": model}
+    if compiled_module():
+        engines["kernel"] = ours("compiled")
+    engines |= {"numpy": ours("numpy")} | PEERS
     if options.avx2:
         engines = {name: engines[name] for name in CAN_BE_HELD if name in engines}
     if options.engine:

@@ -1,4 +1,7 @@
-"""One transposed convolution in each of the other engines, with its weights loaded."""
+"""One transposed convolution in each of the other engines, with its weights loaded.
+
+An engine that cannot compute a layer, or computes something else, returns None for it.
+"""
 
 from __future__ import annotations
 
@@ -80,11 +83,12 @@ def onnx_model(case: Case, weights: Array) -> bytes:
         output_padding=case.output_padding,
         group=case.groups,
     )
+    result = (case.data[0], case.out_channels, *case.output)
     graph = helper.make_graph(
         [node],
         "case",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, case.data)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, result)],
         [numpy_helper.from_array(weights, "w")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -131,15 +135,36 @@ def torch(case: Case, weights: Array, threads: int) -> Runner:
     return run
 
 
-PEERS: dict[str, Callable[[Case, Array, int], Runner]] = {
+def opencv(case: Case, weights: Array, threads: int) -> Runner | None:
+    """OpenCV's DNN module, for the layers that it computes."""
+    import cv2
+
+    cv2.setNumThreads(threads)
+    try:
+        net = cv2.dnn.readNetFromONNX(np.frombuffer(onnx_model(case, weights), np.uint8))
+        net.setInput(np.zeros(case.data, np.float32))
+        net.forward()
+    except cv2.error:
+        return None
+
+    def run(x: Array) -> Any:
+        net.setInput(x)
+        return net.forward()
+
+    return run
+
+
+PEERS: dict[str, Callable[[Case, Array, int], Runner | None]] = {
     "openvino": openvino,
     "onnxruntime": onnxruntime,
     "torch": torch,
+    "opencv": opencv,
 }
 
 
 def versions() -> dict[str, str]:
     """Return the versions of the other engines, and the limits on their instruction sets."""
+    import cv2
     import onnxruntime as ort
     import openvino as ov
     import torch as pytorch
@@ -148,5 +173,6 @@ def versions() -> dict[str, str]:
         "openvino": ov.__version__,
         "onnxruntime": ort.__version__,
         "torch": pytorch.__version__,
+        "opencv": cv2.__version__,
         "ONEDNN_MAX_CPU_ISA": os.environ.get("ONEDNN_MAX_CPU_ISA", ""),
     }

@@ -13,8 +13,8 @@ from matplotlib import pyplot as plt
 
 __all__ = ["plot_comparison", "plot_growth"]
 
-_COLOURS = {"compiled": "#1f77b4", "numpy": "#ff7f0e"}
-_NAMES = {"compiled": "compiled kernel", "numpy": "NumPy fallback"}
+_COLOURS = {"model": "#1f77b4", "numpy": "#ff7f0e"}
+_NAMES = {"model": "model, as users run it", "numpy": "NumPy fallback"}
 
 
 def plot_comparison(report: dict[str, Any], target: Path) -> Path:
@@ -33,7 +33,7 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
             ]
         ):
             axis = axes[row][column]
-            for shift, engine in ((-0.2, "compiled"), (0.2, "numpy")):
+            for shift, engine in ((-0.2, "model"), (0.2, "numpy")):
                 values = [case.get(f"{engine}_{what}", 0.0) for case in cases]
                 if not any(values):
                     continue
