@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import Convolution, Deconvolution, naive_convolution
 from deconv_ir.kernels.native import choose_fold, fold_filter
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -105,3 +105,16 @@ def test_data_that_are_not_finite_do_not_meet_added_zeros(draw_case, value):
         data[0, 2, 3, 4] = 1
         expected = plain.run(data, (4, 4), (20, 28))
         np.testing.assert_array_equal(kernel.run(data, (4, 4), (20, 28)), expected)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "outs"), [(4, 2, 2), (8, 4, 1), (9, 4, 1)])
+def test_a_convolution_has_nothing_to_fold(kernel: int, stride: int, outs: int) -> None:
+    """The same kernel and stride fold a transposed convolution."""
+    rng = np.random.default_rng(kernel)
+    weights = rng.standard_normal((outs, 16, 3, kernel), dtype=np.float32)
+    data = rng.standard_normal((2, 16, 5, 41), dtype=np.float32)
+    static = {"strides": (1, stride), "dilations": (1, 1), "groups": 1}
+    output = (3, (41 - kernel) // stride + 1)
+    expected = naive_convolution(data, weights, pads_begin=(0, 0), output=output, **static)
+    found = Convolution(weights, **static).run(data, (0, 0), output)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
