@@ -1,11 +1,16 @@
-"""Compare the peak memory of real runs with the plan, each run in its own process.
+"""Compare the peak memory of processes that run a network once with OpenVINO's, and with the plan.
 
     python bench/memory.py --output out/bench/memory.json
 
-`used` is the increase of the process's peak resident memory by a run, including loading and
-packing, as deconv-run does it; `graph` is the part of it that the Python objects of the loaded
-graph take; `bound` is the plan's lower bound, with every constant once, inputs and outputs.  The
-same network runs before, with few channels, so that the modules are loaded.
+`ours` and `openvino` are the peak resident memory of whole processes, which load a network, run it
+once and end, in turns: what people would use instead.  Networks are those of networks.py, then the
+layers of cases.py.
+
+`used` is the increase of our process's peak by a run, including loading and packing, as deconv-run
+does it; `graph` is the part of it that the Python objects of the loaded graph take; `planned` and
+`bound` are the plan's peak and its lower bound, with every constant once, inputs and outputs.  The
+same network runs before, with few channels, so that the modules are loaded; other networks and
+layers have no such figures.
 
 `code` is not part of `used`: pages of program files, 128 KiB of the extension where
 the full network runs kernels that the small one did not; processes share them.
@@ -20,12 +25,47 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from networks import NETWORKS, Saved, convert
+import numpy as np
+from cases import NAMED, Case
+from compare import geometric_mean, save_ir
+from networks import NETWORKS, PRECISION, PUBLISHED, Saved, convert
+
+from deconv_ir import kernels
 
 RUNS = 5  # processes of each network
+PEAK = """
+import pathlib
+status = pathlib.Path("/proc/self/status").read_text()
+print(int(status.partition("VmHWM:")[2].split()[0]) * 1024)
+"""
+OURS = """
+import sys
+import numpy as np
+import deconv_ir
+from deconv_cli.resources import hand_back, limit_threads
+
+threads, path, *files = sys.argv[1:]
+with limit_threads(int(threads)):
+    hand_back()
+    bound_model = deconv_ir.load(path).bind([np.load(file) for file in files])
+    hand_back(bound_model.plan)
+    bound_model.run()
+"""
+THEIRS = f"""
+import sys
+import numpy as np
+import openvino as ov
+
+threads, path, *files = sys.argv[1:]
+core = ov.Core()
+settings = {PRECISION} | {{"INFERENCE_NUM_THREADS": int(threads)}}
+compiled = core.compile_model(core.read_model(path), "CPU", settings)
+compiled([np.load(file) for file in files])
+"""
 CHILD = """
 import json, pathlib, sys
 import numpy as np
@@ -66,37 +106,65 @@ print(json.dumps(sizes))
 """
 
 
+SIZES = ("ours", "openvino", "used", "planned", "bound")
+
+
 def measure(small: Saved, full: Saved) -> dict[str, Any]:
-    """Run a network small, then full, in a process of its own; return medians of bytes by name."""
+    """Run a network small, then full, in one process; return medians of bytes by name."""
     sides = (":".join(map(str, (saved.path, *saved.files))) for saved in (small, full))
     command = [sys.executable, "-c", CHILD, *sides]
     runs = [json.loads(subprocess.check_output(command)) for _ in range(RUNS)]
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
+def compare(path: Path, files: Sequence[Path]) -> dict[str, float]:
+    """Run a model in processes of both sides, in turns; return the medians of their peaks."""
+    arguments = [str(kernels.get_threads()), *map(str, (path, *files))]
+    peaks: dict[str, list[int]] = {"ours": [], "openvino": []}
+    for _ in range(RUNS):
+        for name, code in (("ours", OURS), ("openvino", THEIRS)):
+            command = [sys.executable, "-c", code + PEAK, *arguments]
+            peaks[name].append(int(subprocess.check_output(command).split()[-1]))
+    return {name: statistics.median(values) for name, values in peaks.items()}
+
+
+def save_case(case: Case, folder: Path) -> tuple[Path, list[Path]]:
+    """Write a layer as an IR, and its data."""
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal(case.filter, dtype=np.float32)
+    data = folder / f"{case.name}.npy"
+    np.save(data, rng.standard_normal(case.data, dtype=np.float32))
+    return Path(save_ir(case, weights, str(folder))), [data]
+
+
 def main() -> None:
-    """Measure the networks, print a table and write it as JSON."""
+    """Measure the networks and layers, print a table and write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("out/bench/memory.json"))
-    parser.add_argument("--network", action="append", help="only these")
+    parser.add_argument("--name", action="append", help="only these networks and layers")
     options = parser.parse_args()
     folder = options.output.with_suffix("")
+    (folder / "layers").mkdir(parents=True, exist_ok=True)
     rows = []
-    for network in NETWORKS:
-        if options.network and network.name not in options.network:
+    for found in (*NETWORKS, *PUBLISHED, *NAMED):
+        if options.name and found.name not in options.name:
             continue
-        pair = (
-            convert(network, folder / ("full" if size else "small"), full=size, to_onnx=False)
-            for size in (False, True)
-        )
-        row = {"network": network.name} | measure(*pair)
-        rows.append(row | {"ratio": row["used"] / row["bound"]})
-        sizes = "  ".join(
-            f"{name} {row[name] / 2**20:8.2f} MiB"
-            for name in ("used", "code", "graph", "planned", "bound")
-        )
-        print(f"{network.name:16s} {sizes}  ratio {rows[-1]['ratio']:.2f}", flush=True)
-    print(f"worst ratio {max(row['ratio'] for row in rows):.2f}")
+        row: dict[str, Any] = {"name": found.name}
+        if isinstance(found, Case):
+            path, files = save_case(found, folder / "layers")
+        else:
+            full = convert(found, folder / "full", full=True, to_onnx=False)
+            path, files = full.path, full.files
+            if found in NETWORKS:
+                small = convert(found, folder / "small", full=False, to_onnx=False)
+                row |= measure(small, full)
+        row |= compare(path, files)
+        row["ratio"] = row["ours"] / row["openvino"]
+        rows.append(row)
+        sizes = "  ".join(f"{name} {row[name] / 2**20:7.1f}" for name in row if name in SIZES)
+        print(f"{found.name:18s} MiB: {sizes}  ratio {row['ratio']:.2f}", flush=True)
+    ratios = [row["ratio"] for row in rows]
+    print(f"ours / openvino: geometric mean {geometric_mean(ratios):.2f}, worst {max(ratios):.2f}")
     options.output.write_text(json.dumps(rows, indent=2) + "\n")
 
 

@@ -139,6 +139,7 @@ class _Planner:
         self.last_use = self._last_uses()
         self.drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
         self.placed = list(dict.fromkeys(g for g in self.groups if not g.external))
+        self.placed += self._copies()
         self.live = live_bytes(self.placed, len(self.drafts))
         self.bound = max(self.live, default=0)
         self.bodies: dict[int, tuple[tuple[str, Plan], ...]] = {}
@@ -189,6 +190,12 @@ class _Planner:
             return ((fused[-1], 0),)
         outputs = 1 if index in self.prepared.first_only else len(self.infos[index])
         return tuple((index, i) for i in range(outputs))
+
+    def _copies(self) -> list[Group]:
+        """Return groups for the requested tensors that are copied, since they have gaps."""
+        sources = [s for s in self.wanted if self.slot[s] in self.partial]
+        sizes = (tensor_bytes(self.infos[layer][output]) or 0 for layer, output in sources)
+        return [Group(len(self.drafts) - 1, size) for size in sizes]
 
     def _last_uses(self) -> dict[Source, int]:
         last = {source: step for step, row in enumerate(self.rows) for source in row}

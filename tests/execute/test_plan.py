@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plan_rows import normal
-from support import IR, Out
+from support import IR, Out, traced_peak
 
 import deconv_ir
 from deconv_ir import kernels
@@ -168,3 +168,18 @@ def test_many_threads_many_shapes(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_the_copy_of_an_output_with_gaps_is_planned(tmp_path: Path) -> None:
+    """Outputs are contiguous: what is sliced from a larger tensor is copied in the end."""
+    ir = IR()
+    x = ir.parameter("x", "1,4,256,256")
+    y = ir.layer("Exp", [x])
+    cut = [ir.const(np.array(numbers, np.int64)) for numbers in ([8], [248], [1], [3])]
+    ir.result(ir.layer("Slice", [y, *cut], version="opset8", names="y"))
+    model = deconv_ir.load(ir.save(tmp_path))
+    data = np.ones((1, 4, 256, 256), np.float32)
+    plan = model.bind([data]).plan
+    assert plan.tensor_bytes == data.nbytes + data.nbytes * 240 // 256
+    assert model.run([data])["y"].flags.c_contiguous
+    assert traced_peak(lambda: model.run([data])) <= plan.peak_bytes
