@@ -40,7 +40,10 @@ def run_model(
         model = _load(data, weights, linted)
     except DeconvError as error:
         return linted, _without(error)
-    loaded, model = model, changed(model, request)
+    try:
+        loaded, model = model, changed(model, request)
+    except DeconvError as error:
+        raise error.locate(file=linted.file) from error
     if model is not loaded:
         linted = linted._replace(graph=model.graph, context=model.context)
     shapes = input_shapes(model, request.shapes)

@@ -17,6 +17,7 @@ from support import IR, deconvolution_ir, invoke, invoke_script
 
 import deconv_ir
 from deconv_ir import InputError, Model
+from deconv_ir.ir.dtypes import F16, U8
 
 RNG = np.random.default_rng(0)
 BLOCK = Path(__file__).parents[1] / "samples" / "block" / "block.xml"
@@ -159,6 +160,49 @@ def test_inputs_by_name(tmp_path: Path) -> None:
     np.testing.assert_allclose(one["y2"], -(x2[:, ::-1]), rtol=2e-5)
 
 
+@pytest.mark.parametrize(
+    ("reverse", "layout", "reversed_axes"),
+    [
+        (True, "nhwc->nchw", (1, 3)),  # 3 channels in the layout that is stated
+        (True, "nchw->nchw", (1, None)),
+        (True, "abcd", (1, None)),
+        ({"x": False, "x1": True}, "nhwc->nchw", (None, 3)),
+        ({"x": True, "x1": False}, "nchw", (1, None)),
+        (("x",), "nchw", (1, None)),
+        ({}, "nchw", (None, None)),
+    ],
+)
+def test_channels_are_reversed_in_the_stated_layout(
+    reverse: Any, layout: str, reversed_axes: tuple[int | None, ...], tmp_path: Path
+) -> None:
+    model = network(tmp_path, "1,3,4,5", "1,4,5,3")
+    x, x1 = (RNG.standard_normal(p.shape).astype(np.float32) for p in model.inputs.values())
+    if layout == "abcd":
+        with pytest.raises(InputError, match="the layout of the network is not known"):
+            model.preprocess(reverse_channels=reverse, layout={"x1": layout})
+        return
+    given = np.moveaxis(x1, 3, 1) if layout == "nhwc->nchw" else x1
+    found = model.preprocess(reverse_channels=reverse, layout={"x1": layout}).run([x, given])
+    for name, array, axis in zip(("y", "y1"), (x, x1), reversed_axes, strict=True):
+        expected = array if axis is None else np.flip(array, axis)
+        np.testing.assert_array_equal(found[name], -expected)
+
+
+@pytest.mark.parametrize("element_type", ["f16", "f32"])
+def test_openvino_has_no_f16_inputs_in_version_10(element_type: str, tmp_path: Path) -> None:
+    """Its reader makes them f32, those of preprocessing too."""
+    ir = IR(version=10)
+    x = ir.parameter("x", "1,3,2,2", element_type)
+    ir.result(ir.layer("Negative", [x], precision={"f16": "FP16", "f32": "FP32"}[element_type]))
+    path = ir.save(tmp_path)
+    model = deconv_ir.load(path, semantics="openvino", warn=False)
+    with pytest.raises(InputError, match="'x' cannot be f16: OpenVINO reads f16 inputs of IR vers"):
+        model.preprocess(element_type="f16")
+    assert model.preprocess(element_type="u8").inputs["x"].element_type is U8
+    spec = deconv_ir.load(path, warn=False).preprocess(element_type="f16")
+    assert spec.inputs["x"].element_type is F16
+
+
 def test_f16_and_a_single_layer(tmp_path: Path) -> None:
     model = network(tmp_path, "1,3,2,2", element_type="f16")
     x = RNG.integers(0, 256, (1, 2, 2, 3), np.uint8)
@@ -233,6 +277,7 @@ def test_an_input_that_nothing_uses(tmp_path: Path) -> None:
         (["1,3,2,2"], "i32", {"mean": 1}, "input 'x' is i32: mean needs a floating-point input"),
         (["2", "2"], "f32", {"mean": 1}, "2 inputs: mean must be a mapping by name"),
         (["2", "2"], "f32", {"reverse_channels": True}, "no input has 3 channels"),
+        (["1,3,2,2"], "f32", {"reverse_channels": 2}, "expected a boolean or names of inputs"),
     ],
 )
 def test_mistakes(
@@ -308,7 +353,7 @@ def test_exchanged_axes_name_the_option(
         ("run", ["--mean", "1", "--mean", "x=2"], "--mean 'x' is given twice"),
         ("run", ["--scale", "0"], "scale must be finite numbers other than 0, found 0"),
         ("run", ["--input-type", "u9"], "--input-type u9: invalid element type"),
-        ("show", ["--layout", "nhw"], "has 3 axes"),
+        ("show", ["--layout", "nhw"], "error: model.xml:4: layer 'x' (Parameter, id 0): input 'x'"),
         ("diff", ["model.xml", "--mean", "1"], "--mean compares tensors"),
     ],
 )

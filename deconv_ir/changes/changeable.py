@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from deconv_ir.errors import InputError
@@ -84,7 +84,7 @@ class Changeable:
         self,
         *,
         layout: str | Mapping[str, str] | None = None,
-        reverse_channels: bool | str | Sequence[str] = False,
+        reverse_channels: bool | str | Sequence[str] | Mapping[str, bool] = False,
         mean: Numbers | Mapping[str, Numbers] | None = None,
         scale: Numbers | Mapping[str, Numbers] | None = None,
         element_type: str | ElementType | Mapping[str, str | ElementType] | None = None,
@@ -103,7 +103,7 @@ class Changeable:
             Layout of the arrays, such as ``nhwc``, or those of the network and of the arrays,
             ``nchw->nhwc``.  By default that of the network, which its file states, or else is nchw
             or ncdhw: nhwc or ndhwc if its last extent, but not its second, is 1, 3 or 4.
-        reverse_channels : bool, str or sequence of str
+        reverse_channels : bool, str, sequence of str or mapping
             Reverse the order of three channels, RGB to BGR: of these inputs; True: of all inputs
             with three channels.
         mean, scale : float, sequence of float or mapping, optional
@@ -130,7 +130,7 @@ class Changeable:
         <Model 'block' (x: u8[1,16,16,8]) -> (y: f32[1,4,32,32])>
         """
         if self.graph.stored is not None:
-            return self._changed_as_stored(
+            changed = self._changed_as_stored(
                 lambda model: model.preprocess(
                     layout=layout,
                     reverse_channels=reverse_channels,
@@ -139,6 +139,8 @@ class Changeable:
                     element_type=element_type,
                 )
             )
+            self._require_types(changed, element_type)
+            return changed
         from deconv_ir.changes.preprocess import insert, prepare
 
         self._require_ir("which has no preprocessing", "save writes it as an IR")
@@ -219,6 +221,21 @@ class Changeable:
         model.findings += tuple(f for f in changed.findings if f.location is None)
         return model
 
+    def _require_types(self, changed: Self, element_type: Any) -> None:
+        """Require that inputs have the requested element types under these semantics."""
+        ports = list(changed.inputs.items())
+        for position, value in _by_position(self._given, "element_type", element_type):
+            (name, port), wanted = ports[position], _parse(self._given, "element_type", value)
+            if port.element_type is not wanted:
+                raise InputError(
+                    f"input {name!r} cannot be {wanted}: OpenVINO reads {wanted} inputs of IR "
+                    f"version {self.graph.ir_version} as {port.element_type}",
+                    file=self.graph.file,
+                    expected=port.element_type,
+                    actual=wanted,
+                    hint=f"use {port.element_type}",
+                )
+
     def _require_ir(self, what: str, hint: str) -> None:
         from deconv_ir.formats.reading import is_onednn
 
@@ -243,7 +260,8 @@ def _steps(
     for what, given in options.items():
         for position, value in _by_position(inputs, what, given):
             found.setdefault(position, {})[what] = _parse(inputs, what, value)
-    for position in _reversed(inputs, reverse_channels):
+    layouts = {position: values.get("layout") for position, values in found.items()}
+    for position in _reversed(inputs, reverse_channels, layouts):
         found.setdefault(position, {})["reverse"] = True
     return {position: Steps(**values) for position, values in found.items()}
 
@@ -291,8 +309,8 @@ def _parse(inputs: ModelInputs, what: str, value: Any) -> Any:
     raise InputError(f"{what}: expected {expects}, found {value!r}", file=inputs.graph.file)
 
 
-def _reversed(inputs: ModelInputs, given: Any) -> Iterator[int]:
-    """Iterate over the inputs whose channels are reversed."""
+def _reversed(inputs: ModelInputs, given: Any, layouts: Mapping[int, str | None]) -> Iterator[int]:
+    """Iterate over the inputs whose channels are reversed; `layouts` are the given ones."""
     from deconv_ir.changes.preprocess import channels_of
 
     if given is True:
@@ -300,11 +318,23 @@ def _reversed(inputs: ModelInputs, given: Any) -> Iterator[int]:
             yield 0
             return
         layers = (inputs.graph.layers[index] for index in inputs.parameters)
-        ports = zip(layers, inputs.ports.values(), strict=True)
-        found = [i for i, (layer, port) in enumerate(ports) if channels_of(layer, port) == 3]
+        named = zip(inputs.ports.items(), layers, strict=True)
+        found = [
+            position
+            for position, ((name, port), layer) in enumerate(named)
+            if channels_of(name, layer, port, layouts.get(position)) == 3
+        ]
         if not found:
             raise InputError("no input has 3 channels to be reversed", file=inputs.graph.file)
         yield from found
         return
-    for name in (given,) if isinstance(given, str) else given or ():
+    names = [given] if isinstance(given, str) else [] if given is None or given is False else given
+    if isinstance(names, Mapping):
+        names = [name for name, wanted in names.items() if wanted]
+    if not isinstance(names, Iterable):
+        raise InputError(
+            f"reverse_channels: expected a boolean or names of inputs, found {given!r}",
+            file=inputs.graph.file,
+        )
+    for name in names:
         yield inputs.position(name)

@@ -83,12 +83,13 @@ class Prepared(NamedTuple):
     element_type: ElementType | None = None
 
 
-def channels_of(layer: Layer, port: Port) -> Dim | None:
+def channels_of(name: str, layer: Layer, port: Port, layout: str | None) -> Dim | None:
     """Return the number of channels of an input; None if its layout is not known."""
-    layout = stated_layout(layer) or guess_layout(port.shape)
-    if layout is None or "c" not in layout or port.shape is None or len(layout) != len(port.shape):
+    try:
+        own, _ = _layouts(name, layer, port.shape, layout)
+    except InputError:
         return None
-    return port.shape[layout.index("c")]
+    return (port.shape or ())[own.index("c")] if "c" in own else None
 
 
 def prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
