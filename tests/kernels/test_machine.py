@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from deconv_ir.kernels.runtime.cpu import (
     current_machine,
     instruction_set,
     machine_of,
+    threads_of_a_core,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
 
@@ -142,3 +144,19 @@ def test_tiles_follow_the_second_level_cache(monkeypatch: pytest.MonkeyPatch) ->
         told(monkeypatch, Machine("baseline", bytes_), (512, 8)) for bytes_ in (1 << 18, 1 << 21)
     )
     assert small["bytes"] < large["bytes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0\n", 1), ("0,1\n", 2), ("0-1\n", 2), ("0-3\n", 2), ("0,64\n", 1), ("x\n", 1), (None, 1)],
+)
+def test_threads_of_one_core_share_its_cache(
+    text: str | None, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The format of a list of processors: Linux, Documentation/admin-guide/cputopology.rst."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    folder = tmp_path / "cpu0/topology"
+    folder.mkdir(parents=True)
+    if text is not None:
+        (folder / "thread_siblings_list").write_text(text)
+    assert threads_of_a_core(str(tmp_path)) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from pathlib import Path
 
 from deconv_ir.errors import SettingError
 from deconv_ir.ir.record import NamedTuple
@@ -22,7 +23,7 @@ class Machine(NamedTuple):
     instruction_set: str
     """The best one supported by the compiled kernel: ``baseline``, ``avx2`` or ``avx512``."""
     level2_bytes: int
-    """The second-level cache of a core."""
+    """The second-level cache of a core, or a thread's share of it."""
     halved: bool = False
     """Whether a multiply-add of the longest vectors uses two units of half that length."""
     level3_bytes: int = 32 << 20
@@ -115,7 +116,30 @@ def _detected() -> Machine:
     if module is None:
         return machine_of(Processor(), "baseline")
     # Cached: on a virtual machine CPUID takes microseconds.
-    return machine_of(Processor(*module.processor()), module.isas()[-1])
+    machine = machine_of(Processor(*module.processor()), module.isas()[-1])
+    return machine._replace(level2_bytes=machine.level2_bytes // threads_of_a_core())
+
+
+def threads_of_a_core(folder: str = "/sys/devices/system/cpu") -> int:
+    """Return how many of the processors that this process may use are threads of one core.
+
+    They share its caches.  1 where the system does not say so, as virtual machines often do not.
+
+    Examples
+    --------
+    >>> threads_of_a_core("/no/such/folder")
+    1
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return 1
+    allowed = os.sched_getaffinity(0)
+    try:
+        path = Path(folder, f"cpu{min(allowed)}/topology/thread_siblings_list")
+        parts = [part.split("-") for part in path.read_text("ascii").strip().split(",")]
+        siblings = {n for ends in parts for n in range(int(ends[0]), int(ends[-1]) + 1)}
+    except (OSError, ValueError):
+        return 1
+    return max(1, len(siblings & allowed))
 
 
 def current_machine() -> Machine:
