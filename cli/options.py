@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
@@ -196,12 +197,29 @@ def input_arrays(text: str) -> Any:
     return option("[NAME=]FILE", text, "--input", multiple=True)
 
 
+class _Seed(click.IntRange):
+    """A seed; the message for another word shows where the seed goes."""
+
+    name = "seed"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the seed."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            expected = "an integer of at least 0"
+            if Path(value).exists():
+                expected += f" before a file, as in --random-inputs 0 {value}"
+            message = f"invalid seed {value!r} (expected {expected})"
+            raise click.BadParameter(message, ctx, param) from error
+
+
 def random_inputs(numbers: str = "") -> Any:
     """Declare --random-inputs; its help may mention the distribution."""
     return option(
         "[SEED]",
         f"Seeded random arrays for the inputs that are not given{numbers}. Without SEED: 0.",
-        type=click.IntRange(0),
+        type=_Seed(0),
         is_flag=False,
         flag_value=0,
     )
@@ -271,9 +289,11 @@ def version_option(program: str, *, computes: bool = False) -> Callable[[_Comman
             return
         from .about import describe_fallback, describe_kernels
 
-        if fallback := describe_fallback():
+        # Loading the kernel would import NumPy, which takes most of the time of --version.
+        verbose = bool({"-v", "--verbose"} & set(sys.argv[1:]))
+        if fallback := describe_fallback(load=verbose):
             click.echo(fallback)
-        if {"-v", "--verbose"} & set(sys.argv[1:]):
+        if verbose:
             click.echo(describe_kernels())
 
     more = " (with -v: kernel, BLAS, threads)" if computes else ""

@@ -12,10 +12,26 @@ _INTERFACE = 32
 
 @functools.cache
 def compiled_module() -> ModuleType | None:
-    """Return the extension module, or None if it was not built."""
+    """Return the extension module, or None if it cannot be used."""
+    return _load()[0]
+
+
+def missing_kernel() -> str:
+    """Return why the compiled kernel cannot be used; an empty text if it can."""
+    return _load()[1]
+
+
+@functools.cache
+def _load() -> tuple[ModuleType | None, str]:
+    name = "deconv_ir.kernels._compiled"
     try:
-        module = importlib.import_module("deconv_ir.kernels._compiled")
-    except ImportError:
-        return None
-    # An extension built from older sources, as in an editable install, is ignored.
-    return module if getattr(module, "INTERFACE", None) == _INTERFACE else None
+        module = importlib.import_module(name)
+    except ModuleNotFoundError:
+        return None, "no compiled kernel in this installation"
+    except ImportError as error:
+        return None, f"the compiled kernel cannot be loaded ({error})"
+    # An editable install keeps an extension that was built from older sources.
+    found = getattr(module, "INTERFACE", None)
+    if found == _INTERFACE:
+        return module, ""
+    return None, f"the compiled kernel has interface {found}, the sources have {_INTERFACE}"
