@@ -33,6 +33,11 @@ class FileKind(NamedTuple):
         """Whether it is an image that inputs are read from."""
         return self.hint is _IMAGE
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text that may contain examples of layers."""
+        return self in (_XML, _HTML, _CSV, _TEXT)
+
     def hint_for(self, path: str | None) -> str | None:
         """Return the hint for a file of this name."""
         if self.hint is None:
@@ -51,6 +56,8 @@ _TORCH: Final = FileKind(
 _NUMPY: Final = FileKind("a .npy array")
 _XML: Final = FileKind("an XML file")
 _HTML: Final = FileKind("an HTML page", "a download may have failed")
+_CSV: Final = FileKind("a CSV file", "numpy.loadtxt and numpy.save convert it")
+_TEXT: Final = FileKind("a text file", "numpy.loadtxt and numpy.save convert it")
 _IMAGE: Final = "an input whose name ends in .png or .jpg is read as an image"
 
 # Offset and bytes by which a kind is recognised.
@@ -61,7 +68,7 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, b"\xff\xd8\xff", FileKind("a JPEG image", _IMAGE)),
     (0, b"\x89HDF\r\n", FileKind("an HDF5 file")),
     (0, b"\x1f\x8b", FileKind("a gzip archive")),
-    (0, b"%PDF", FileKind("a PDF document")),
+    (0, b"%PDF", FileKind("a PDF file")),
     (4, b"TFL3", _TFLITE),
 )
 _TEXTS: Final = (
@@ -81,8 +88,8 @@ _SUFFIXES: Final = {
     ".blob": FileKind("a compiled model", "the IR that was compiled is the model"),
     ".bin": FileKind("a weights file", "give {stem}.xml"),
     ".npz": FileKind("an .npz archive of arrays"),
-    ".csv": FileKind("a CSV file", "numpy.loadtxt and numpy.save convert it"),
-    ".txt": FileKind("a text file", "numpy.loadtxt and numpy.save convert it"),
+    ".csv": _CSV,
+    ".txt": _TEXT,
 }
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import is_json, read_input
+from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.spec_examples.text import Document, View, ViewBuilder
 
@@ -117,6 +118,11 @@ def _view(text: str, strings: list[tuple[int, int]]) -> View:
 
 def open_document(data: bytes, name: str = "<document>") -> Document:
     """Return the document of some bytes, named `name` in messages."""
+    kind = recognise(data[:START], name)
+    if kind is not None and not kind.is_text:
+        message = f"the file is {kind.what}, not a document"
+        hint = None if kind.is_image else kind.hint_for(name)
+        raise DeconvError(message, file=name, rule="not-text", hint=hint)
     if name.lower().endswith(SUFFIX) or (is_json(data) and b'"nbformat"' in data):
         return Notebook(data, name)
     return Document(data, name)

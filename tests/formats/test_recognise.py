@@ -51,6 +51,40 @@ def test_in_place_of_a_model(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("command", ["check", "fix"])
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        # Without a NUL byte the file could be text in some encoding.
+        ("det.onnx", ONNX, "an ONNX model, not a document (ovc det.onnx writes an IR"),
+        ("det.onnx", ONNX + bytes(8), "an ONNX model, not a document (ovc det.onnx writes an IR"),
+        ("m.pb", b"\x08\x01\x12", "a TensorFlow model, not a document (ovc m.pb"),
+        ("m.tflite", b"\x1c\0\0\0TFL3", "a TensorFlow Lite model, not a document (ovc m.tflite"),
+        ("unet.bin", b"\x01\x02", "a weights file, not a document (give unet.xml)"),
+        ("page.md", b"\x89PNG\r\n\x1a\n", "a PNG image, not a document\n"),
+        ("page.md", b"\xff\xd8\xff\xe0", "a JPEG image, not a document\n"),
+        ("page.md", b"%PDF-1.7", "a PDF file, not a document\n"),
+        ("page.md", LFS_POINTER, "a Git LFS pointer, not a document ('git lfs pull'"),
+    ],
+)
+def test_in_place_of_a_document(
+    command: str, name: str, data: bytes, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    done = invoke_script("spec", command, path)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {path}: the file is {message}")
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("name", ["page.html", "layer.xml", "page.txt", "page.csv", "page"])
+def test_documents_of_any_kind_of_text(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("<!DOCTYPE html>\n" if "html" in name else "<!-- no layer -->\n")
+    assert invoke_script("spec", "check", path).exit_code == 0
+
+
 def _arguments(command: str, path: Path) -> list[object]:
     page, part = path.parent / "page.html", path.parent / "part.xml"
     return {
