@@ -82,7 +82,7 @@ def command(**options: Any) -> int:
 
 
 def _lint(request: LintRequest) -> int:
-    from .lint_paths import find_files, is_other_xml
+    from .lint_paths import explain_none, find_files, is_other_xml
     from .lint_settings import Settings
 
     settings = Settings(request)
@@ -90,9 +90,7 @@ def _lint(request: LintRequest) -> int:
     pairs = [(file, named) for file, named in found if named or not settings.is_excluded(file)]
     files = [file for file, _ in pairs]
     if not files:
-        click.echo(
-            "warning: no IR file found (folders skip what .gitignore or settings exclude)", err=True
-        )
+        click.echo(f"warning: no IR file found ({explain_none(request.paths)})", err=True)
         if not request.exit_zero_on_no_files:
             return EXIT_MISTAKE
     if len(files) > 1:

@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from deconv_ir.errors import one_line
+from deconv_ir.formats.files import similar_file
+
 from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
@@ -39,6 +42,16 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
     return list(found.items())
 
 
+def explain_none(paths: Iterable[str]) -> str:
+    """Return why none of these paths leads to a file to check."""
+    for path in paths:
+        if path.lower().endswith(WEIGHTS) and os.path.isfile(path):
+            name = os.path.basename(path)
+            model = name[: -len(WEIGHTS)] + ".xml"
+            return one_line(f"{name} is a weights file; there is no {model} next to it")
+    return "folders skip what .gitignore or settings exclude"
+
+
 def is_other_xml(result: Result) -> bool:
     """Whether a checked file is XML of another kind."""
     return [f.rule for f in result.findings] == ["wrong-root"]
@@ -53,8 +66,8 @@ def _matches(path: str) -> list[str]:
         return [path]
     if not _has_wild(path):
         there = [path + suffix for suffix in (".xml", ".json") if os.path.isfile(path + suffix)]
-        hint = f" (did you mean {there[0]}?)" if there else ""
-        raise Mistake(f"{path}: no such file or folder{hint}")
+        hint = f"did you mean {there[0]!r}?" if there else similar_file(path, (".xml", ".json"))
+        raise Mistake(f"{path}: no such file or folder{f' ({hint})' if hint else ''}")
     import glob
 
     matches = sorted(glob.glob(path, recursive=True))

@@ -58,6 +58,11 @@ def command(**options: Any) -> int:
         guard.add("a file that is read", path)
     if target != STREAM:
         guard.allow("--output", target)
+        if form not in FORMATS:
+            raise Mistake(
+                f"--output {target}: the name must end with .html, .svg or .png "
+                "(--format writes one of them under any name)"
+            )
         if Path(target).exists() and not request.force:
             raise Mistake(f"{target} already exists (use --force to overwrite, or --output)")
     from .show_runs import run_model
@@ -105,9 +110,9 @@ def _picture(linted: LintedFile, form: str) -> bytes:
 
 
 def _form_of(output: str | None) -> str:
-    """Choose the format by the suffix of the output."""
+    """Return the format that the suffix of the output names; a name without one is a page."""
     ending = "" if output is None else Path(output).suffix[1:].lower()
-    return ending if ending in FORMATS else "html"
+    return {"": "html", "htm": "html"}.get(ending, ending)
 
 
 def main() -> NoReturn:

@@ -7,12 +7,18 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
 
 from deconv_ir.errors import DeconvError, OutputError
+from deconv_ir.suggestions import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_MOST_NAMES = 1000
+"""Names of a folder among which a similar one is searched."""
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -82,6 +88,20 @@ def read_input(
         reason = getattr(error, "strerror", None) or str(error)
         message = f"cannot read {what}: {reason}"
         raise error_type(message, file=name, rule="io", hint=hint) from error
+
+
+def similar_file(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str | None:
+    """Return a hint that names a file like `path`, which does not exist; None if there is none."""
+    folder, name = os.path.split(os.fspath(path))
+    if os.path.lexists(path):
+        return None
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            names = [e.name for e in islice(entries, _MOST_NAMES)]
+    except (OSError, ValueError):
+        return None
+    there = [n for n in names if n.lower().endswith(suffixes)]
+    return nearest(name, there)
 
 
 def is_json(data: bytes, name: str | None = None) -> bool:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deconv_ir.errors import InputError
-from deconv_ir.formats.files import open_regular, output_errors, replace_file
+from deconv_ir.formats.files import open_regular, output_errors, replace_file, similar_file
 from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.ir.dtypes import BF16, F8E5M2, Array
 from deconv_ir.ir.shapes import element_count, size_problem
@@ -29,7 +29,9 @@ def read(path: str) -> Array:
         with open_regular(path) as stream:
             return read_stream(stream, path, os.fstat(stream.fileno()).st_size)
     except OSError as error:
-        raise InputError(f"cannot read the array: {error.strerror}", file=path) from error
+        hint = similar_file(path, (".npy", ".npz"))
+        message = f"cannot read the array: {error.strerror}"
+        raise InputError(message, file=path, hint=hint) from error
 
 
 def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:

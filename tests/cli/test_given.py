@@ -89,8 +89,51 @@ def test_a_model_without_its_suffix() -> None:
     for name in ("unet", "unet.onnx"):
         done = invoke(name, "--info")
         assert done.exit_code == 2
-        assert "did you mean unet.xml?" in done.stderr
+        assert "did you mean 'unet.xml'?" in done.stderr
     assert "did you mean" not in invoke("other", "--info").stderr
+
+
+def test_a_misspelt_file_name() -> None:
+    for suffix in (".xml", ".bin"):
+        Path("unet").with_suffix(suffix).write_bytes(BLOCK.with_suffix(suffix).read_bytes())
+    for name in ("frame.npy", "notes.xml.txt"):
+        Path(name).touch()
+    lint = invoke_script("lint", "unte.xml")
+    model, array = invoke("unte.xml", "--info"), invoke("unet.xml", "--input", "fram.npy")
+    for done, wanted in ((lint, "unet.xml"), (model, "unet.xml"), (array, "frame.npy")):
+        assert (done.exit_code, f"(did you mean '{wanted}'?)" in done.stderr) == (2, True)
+    for name in ("other.xml", "no/folder/unet.xml", "notes.xml", "framenpy"):
+        assert "did you mean" not in invoke(name, "--info").stderr
+
+
+def test_weights_without_their_model() -> None:
+    Path("unet.bin").touch()
+    done = invoke_script("lint", "unet.bin")
+    assert done.exit_code == 2
+    assert "(unet.bin is a weights file; there is no unet.xml next to it)" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["run", "diff", "show"])
+def test_a_model_in_the_place_of_a_seed(script: str) -> None:
+    """The value of --random-inputs is optional, so the next word is taken as the seed."""
+    done = invoke_script(script, "--random-inputs", BLOCK)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(
+        f"error: invalid value for '--random-inputs': invalid seed '{BLOCK}' (expected an integer "
+        f"of at least 0 before a file, as in --random-inputs 0 {BLOCK}); "
+    )
+    for other in ("many", "1.5"):
+        done = invoke_script(script, BLOCK, f"--random-inputs={other}")
+        assert f"invalid seed '{other}' (expected an integer of at least 0); " in done.stderr
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "page.npy", "page.xml"])
+def test_other_kinds_of_pages_are_refused(name: str) -> None:
+    done = invoke_script("show", BLOCK, "--output", name)
+    assert done.exit_code == 2
+    assert f"--output {name}: the name must end with .html, .svg or .png" in done.stderr
+    assert list(Path().iterdir()) == []
+    assert invoke_script("show", BLOCK, "--output", name, "--format", "html").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -150,7 +193,7 @@ def test_a_model_without_its_ending(command: str, tmp_path: Path) -> None:
     shutil.copy(BLOCK, tmp_path / "unet.xml")
     done = invoke_script(command, tmp_path / "unet")
     assert done.exit_code == 2
-    assert "unet.xml?)" in done.stderr
+    assert "unet.xml'?)" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from deconv_ir.errors import DeconvError, IRError
-from deconv_ir.formats.files import read_input
+from deconv_ir.formats.files import read_input, similar_file
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.reader import Reader, oversize
 from deconv_ir.formats.openvino_xml.source import Source
@@ -73,5 +73,6 @@ def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
             s for s in (".xml", ".json") if not os.path.exists(name) and os.path.isfile(stem + s)
         ]
         if there and error.hint is None:
-            error.hint = f"did you mean {os.path.basename(stem + there[0])}?"
+            error.hint = f"did you mean {os.path.basename(stem + there[0])!r}?"
+        error.hint = error.hint or similar_file(path, (".xml", ".json"))
         raise
