@@ -36,6 +36,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def test_the_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "samples", tmp_path / "samples")
+    (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path)
     # A block's fence would be read as output of its last example.
     text = re.sub(r"^```.*$", "", (DOCS / "guide.md").read_text(), flags=re.M)
@@ -43,6 +44,8 @@ def test_the_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(test.examples) > 20
     printed: list[str] = []
     assert doctest.DocTestRunner().run(test, out=printed.append).failed == 0, "".join(printed)
+    # As a reader does who types them into a checkout, which stays clean: git ignores out/.
+    assert {path.name for path in tmp_path.iterdir()} == {"samples", "out"}
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
