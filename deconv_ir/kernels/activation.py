@@ -38,12 +38,23 @@ class Activation(NamedTuple):
     offset: float = -0.0
     """A FUNCTION's result is multiplied by `scale`, then `offset` is added; -0.0 has no effect."""
 
-    def arguments(self) -> tuple[int, float, float, float, int, float, float]:
-        """Return the arguments of the compiled kernels; kind and function are numbers."""
+    def fields(self) -> dict[str, float]:
+        """Return the fields of the compiled kernels; kind and function are numbers."""
         from deconv_ir.kernels.pointwise import operation_number
 
-        kind, function = self.kind.value, operation_number(self.function)
-        return (kind, self.low, self.high, self.slope, function, self.scale, self.offset)
+        return {
+            "activation": self.kind.value,
+            "low": self.low,
+            "high": self.high,
+            "slope": self.slope,
+            "function": operation_number(self.function),
+            "scale": self.scale,
+            "offset": self.offset,
+        }
+
+    def arguments(self) -> tuple[float, ...]:
+        """Return the values of `fields` in their order."""
+        return tuple(self.fields().values())
 
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""

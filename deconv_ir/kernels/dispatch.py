@@ -165,7 +165,7 @@ class _Prepared:
         time than the transform of the weights takes.
         """
         plan = self.plan(data.shape, pads_begin, output, budget or UNLIMITED)
-        if budget is None and self.algorithm is Algorithm.COMPILED:
+        if budget is None and addend is None and self.algorithm is Algorithm.COMPILED:
             out = empty(plan.output, self.element) if out is None else out
             direct, *others = plan.candidates
             for other in others:

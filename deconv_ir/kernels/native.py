@@ -23,6 +23,7 @@ from deconv_ir.kernels.runtime.cpu import (
     instruction_set,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.fields import FieldTable, pack_fields
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.kernels.runtime.threads import get_threads
 
@@ -190,30 +191,28 @@ class CompiledKernel:
                 bias = np.repeat(by_group, fold, axis=1).ravel()
         isa = instruction_set()
         self._machine = machine or current_machine()
-        self._kernel = module.Kernel(
-            (
-                int(problem.forward),
-                _ELEMENTS[weights.dtype.name],
-                INSTRUCTION_SETS.index(isa),
-                problem.groups,
-                problem.channels_in,
-                problem.channels_out * fold,
-                fold,
-                guarded,
-                winograd.value,
-                channel_block,
-            ),
-            self._fill(kernel, 1),
-            self._fill(strides, 1),
-            self._fill(problem.dilations, 1),
-            None if bias is None else _packable(bias),
-            activation.arguments(),
-            (
-                self._machine.level2_bytes,
-                self._machine.level3_bytes,
-                self._machine.multiply_adds(isa),
-            ),
+        fields = pack_fields(
+            module.LAYER_FIELDS,
+            forward=int(problem.forward),
+            element=_ELEMENTS[weights.dtype.name],
+            isa=INSTRUCTION_SETS.index(isa),
+            groups=problem.groups,
+            channels_in=problem.channels_in,
+            channels_out=problem.channels_out * fold,
+            folded=fold,
+            guarded=guarded,
+            winograd=winograd.value,
+            channel_block=channel_block,
+            kernel=self._fill(kernel, 1),
+            strides=self._fill(strides, 1),
+            dilations=self._fill(problem.dilations, 1),
+            **activation.fields(),
+            level2_bytes=self._machine.level2_bytes,
+            level3_bytes=self._machine.level3_bytes,
+            multiply_adds=self._machine.multiply_adds(isa),
         )
+        self._kernel = module.Kernel(fields, None if bias is None else _packable(bias))
+        self._run_fields: FieldTable = module.RUN_FIELDS
         # A filter in a file can be read again, so it is not kept.
         self._lazy = weights if isinstance(weights, LazyTensor) else None
         self._lock = ForkSafeLock()
@@ -302,8 +301,8 @@ class _Chosen(NamedTuple):
     """The choices of a plan."""
 
     budget: ScratchpadBudget
-    settings: tuple[Any, ...]
-    """The arguments of C after the arrays."""
+    fields: bytes
+    """The fields of a run, for C."""
     tiling: dict[str, Any]
     """The description from C; empty if C cannot compute the run."""
 
@@ -325,7 +324,7 @@ class CompiledPlan:
         self._scratch_bytes = scratch_bytes
         self._within_bounds = all(abs(pad) < _MOST_PAD for pad in pads_begin)
         self._given = budget
-        self._settings = self._settings_for(budget)
+        self._fields = self._fields_for(budget)
 
     def describe(self) -> dict[str, Any]:
         """Return the tiling that `run` uses."""
@@ -343,21 +342,21 @@ class CompiledPlan:
 
     @functools.cached_property
     def _chosen(self) -> _Chosen:
-        """The budget, settings and tiling of all runs."""
-        budget, settings = self._given, self._settings
+        """The budget, fields and tiling of all runs."""
+        budget, fields = self._given, self._fields
         while True:
             if not self._within_bounds:
-                return _Chosen(budget, settings, {})
-            tiling = self._describe(self._data[0], settings) | {"fold": self._kernel._fold}
+                return _Chosen(budget, fields, {})
+            tiling = self._describe(self._data[0], fields) | {"fold": self._kernel._fold}
             needed = min(_candidate(tiling).scratch_bytes, self._scratch_bytes)
             if budget.scratch_bytes >= needed:
-                return _Chosen(budget, settings, tiling)
+                return _Chosen(budget, fields, tiling)
             budget = budget._replace(scratch_bytes=4 * budget.scratch_bytes)
-            settings = self._settings_for(budget)
+            fields = self._fields_for(budget)
 
-    def _describe(self, batch: int, settings: tuple[Any, ...]) -> dict[str, Any]:
+    def _describe(self, batch: int, fields: bytes) -> dict[str, Any]:
         kernel = self._kernel
-        arguments = ((batch, *kernel._fill(self._data[2:], 1)), *settings)
+        arguments = (batch, *kernel._fill(self._data[2:], 1)), fields
         tiling: dict[str, Any] | None = kernel._kernel.describe(*arguments)
         while tiling is None:
             kernel.pack()
@@ -372,7 +371,7 @@ class CompiledPlan:
         found: list[AlgorithmCandidate] = []
         for winograd in (True, False):
             budget = self._given._replace(winograd=winograd, whole=None)
-            tiling = self._describe(1, self._settings_for(budget, _JUDGED_THREADS))
+            tiling = self._describe(1, self._fields_for(budget, _JUDGED_THREADS))
             found.insert(0, _candidate(tiling))
             if "winograd" not in tiling:
                 break
@@ -390,11 +389,9 @@ class CompiledPlan:
             arrays = _plain(data), _plain(out), addend
             # Describing the tiling takes longer than a small layer, and most budgets need not be
             # raised.
-            if self._run(*arrays, *self._settings):
+            if self._run(*arrays, self._fields):
                 return True
-            if self._settings != self._chosen.settings and self._run(
-                *arrays, *self._chosen.settings
-            ):
+            if self._fields != self._chosen.fields and self._run(*arrays, self._chosen.fields):
                 return True
         other = self._kernel.unfolded()
         if other is None:
@@ -416,7 +413,7 @@ class CompiledPlan:
         copied = self._kernel.is_depthwise or _in_whole_elements(data) is not data
         if not self._within_bounds or (copied and not data.flags.c_contiguous):
             return otherwise
-        arguments = (_plain(data), _plain(out), addend, *self._chosen.settings)
+        arguments = (_plain(data), _plain(out), addend, self._chosen.fields)
         run = self._kernel._kernel.run
 
         def call() -> None:
@@ -425,10 +422,8 @@ class CompiledPlan:
 
         return call
 
-    def _settings_for(
-        self, budget: ScratchpadBudget, threads: int | None = None
-    ) -> tuple[Any, ...]:
-        """Return the arguments of C after the arrays."""
+    def _fields_for(self, budget: ScratchpadBudget, threads: int | None = None) -> bytes:
+        """Return the fields of a run, for C."""
         kernel = self._kernel
         # The pad of a folded axis, and the interleaved positions before the output.
         pad, crop = divmod(self._pads[-1], kernel._fold)
@@ -439,17 +434,23 @@ class CompiledPlan:
         whole = (self._data[2:], self._pads, self._output[2:])
         if budget.whole is not None:
             whole = (budget.whole.data[2:], budget.whole.pads_begin, budget.whole.output)
-        return (
-            kernel._fill((*self._pads[:-1], pad), 0),
-            kernel._fill((*self._output[2:-1], positions), 1),
-            threads or get_threads(),
-            allowed,
+        data, pads_begin, output = (
+            kernel._fill(axes, one) for axes, one in zip(whole, (1, 0, 1), strict=True)
+        )
+        return pack_fields(
+            kernel._run_fields,
+            pads_begin=kernel._fill((*self._pads[:-1], pad), 0),
+            output=kernel._fill((*self._output[2:-1], positions), 1),
+            threads=threads or get_threads(),
+            scratch_bytes=allowed,
             # Independent of the run's budget: the choice of the algorithm depends on it.
-            max(0, min(self._scratch_bytes, thread_bytes)),
-            int(budget.winograd),
-            extent,
-            crop,
-            *(kernel._fill(axes, one) for axes, one in zip(whole, (1, 0, 1), strict=True)),
+            thread_bytes=max(0, min(self._scratch_bytes, thread_bytes)),
+            winograd=int(budget.winograd),
+            extent=extent,
+            crop=crop,
+            data_of_whole=data,
+            pads_begin_of_whole=pads_begin,
+            output_of_whole=output,
         )
 
 

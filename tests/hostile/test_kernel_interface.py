@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from deconv_ir.kernels import Activation
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.fields import pack_fields
 
 from .test_kernel_arguments import FAR, of_odd_strides, read_only
 
@@ -25,9 +27,10 @@ class Packed:
         if module is None:
             pytest.skip("the compiled kernel was not built here")
         self.module: Any = module
-        self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "ins": 2, "outs": 2}
-        self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd, "channel_block": 0}
-        self.machine = {"level2": 1 << 19, "level3": 1 << 25, "multiply_adds": 2.0}
+        self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "channels_in": 2}
+        self.layer |= {"channels_out": 2, "folded": 1, "guarded": 0, "winograd": winograd}
+        self.layer |= {"channel_block": 0}
+        self.machine = {"level2_bytes": 1 << 19, "level3_bytes": 1 << 25, "multiply_adds": 2.0}
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
         self.bias: Array | None = np.ones(4, np.float32)
@@ -50,19 +53,25 @@ class Packed:
         }
 
     def pack(self, *, filled: bool = True) -> Any:
-        kernel = self.module.Kernel(
-            tuple(self.layer.values()),
-            *self.vectors.values(),
-            self.bias,
-            (0, 0.0, 0.0, 0.0, -1, 1.0, -0.0),
-            tuple(self.machine.values()),
-        )
+        fields = self.layer | self.vectors | self.machine | Activation().fields()
+        kernel = self.module.Kernel(pack_fields(self.module.LAYER_FIELDS, **fields), self.bias)
         if filled:
             kernel.fill(self.filter, self.first, False, 2)
         return kernel
 
+    @property
+    def fields(self) -> bytes:
+        """The fields of a run."""
+        names = {name for name, _, _ in self.module.RUN_FIELDS}
+        return pack_fields(self.module.RUN_FIELDS, **{n: self.call[n] for n in names})
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments of a run."""
+        return (*(self.call[name] for name in ("data", "out", "addend")), self.fields)
+
     def run(self) -> Any:
-        return self.pack().run(*self.call.values())
+        return self.pack().run(*self.arguments)
 
 
 @pytest.mark.parametrize("winograd", [0, 1, 2])
@@ -87,13 +96,13 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
         *(("element", n) for n in (-1, 8, 2**40)),
         *(("isa", n) for n in (-1, 3, 2**40)),
         *(("groups", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
-        *(("ins", n) for n in (-2, 0, 1, 2**62, 2**63 // 24 + 1, FAR)),
-        *(("outs", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
+        *(("channels_in", n) for n in (-2, 0, 1, 2**62, 2**63 // 24 + 1, FAR)),
+        *(("channels_out", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("folded", n) for n in (-1, 0, 3)),
         *(("winograd", n) for n in (-1, 3, 2**40)),
         *(("channel_block", n) for n in (-FAR, -1)),
-        *(("level2", n) for n in (-FAR, 0)),
-        *(("level3", n) for n in (-FAR, 0)),
+        *(("level2_bytes", n) for n in (-FAR, 0)),
+        *(("level3_bytes", n) for n in (-FAR, 0)),
         *(("multiply_adds", n) for n in (-1.0, 0.0, float("nan"))),
         *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("strides", (1, n, 1)) for n in (-1, 0)),
@@ -226,4 +235,36 @@ def test_c_reads_no_filter_that_is_not_there(tmp_path: Path, where: tuple[Any, i
         assert kernel.read(file.fileno(), 0, 2) is True
         with pytest.raises(ValueError, match="packed"):
             kernel.read(file.fileno(), 0, 2)
-    assert kernel.run(*packed.call.values()) is True
+    assert kernel.run(*packed.arguments) is True
+
+
+def test_fields_of_other_sizes_are_refused() -> None:
+    packed = Packed()
+    kernel, arguments = packed.pack(), packed.arguments
+    for fields in (b"", arguments[-1][:-8], arguments[-1] + bytes(8)):
+        with pytest.raises(ValueError, match="bytes of fields where"):
+            kernel.run(*arguments[:-1], fields)
+        with pytest.raises(ValueError, match="bytes of fields where"):
+            kernel.describe((2, 1, 5, 6), fields)
+        with pytest.raises(ValueError, match="bytes of fields where"):
+            packed.module.Kernel(fields, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"a": 1}, TypeError),
+        ({"a": 1, "b": (1.0, 2.0), "c": 0}, TypeError),
+        ({"a": (1, 2), "b": (1.0, 2.0)}, TypeError),
+        ({"a": 1, "b": 2.0}, TypeError),
+        ({"a": 2**63, "b": (1.0, 2.0)}, OverflowError),
+    ],
+)
+def test_fields_are_packed_by_name(values: dict[str, Any], error: type[Exception]) -> None:
+    table = [("a", "q", 1), ("b", "d", 2)]
+    assert (
+        pack_fields(table, b=(1.0, 2.0), a=-1)
+        == np.array([-1]).tobytes() + np.array([1.0, 2.0]).tobytes()
+    )
+    with pytest.raises(error):
+        pack_fields(table, **values)

@@ -134,7 +134,7 @@ static PyMethodDef module_methods[] = {
 
 /* Version of the interface; to be raised, here and in extension.py, when a call from Python
  * changes. */
-enum { INTERFACE = 32 };
+enum { INTERFACE = 33 };
 
 /* INTERFACE, and the constants from which products.py computes the scratch of products. */
 static int add_constants(PyObject *module) {
@@ -156,18 +156,22 @@ static int add_constants(PyObject *module) {
     return 0;
 }
 
-static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
-    PyObject *type = PyType_FromSpec(spec);
-    const int failed = !type || PyModule_AddObjectRef(module, name, type);
-    Py_XDECREF(type);
+/* Add a new object, or fail if it is NULL. */
+static int add_object(PyObject *module, const char *name, PyObject *object) {
+    const int failed = !object || PyModule_AddObjectRef(module, name, object);
+    Py_XDECREF(object);
     return failed;
+}
+
+static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
+    return add_object(module, name, PyType_FromSpec(spec));
 }
 
 static int module_exec(PyObject *module) {
     if (add_constants(module)) return -1;
-    PyObject *operations = pointwise_operations();
-    const int failed = !operations || PyModule_AddObjectRef(module, "OPERATIONS", operations);
-    Py_XDECREF(operations);
+    const int failed = add_object(module, "OPERATIONS", pointwise_operations()) ||
+                       add_object(module, "LAYER_FIELDS", layer_fields_table()) ||
+                       add_object(module, "RUN_FIELDS", run_fields_table());
     if (failed || add_type(module, &kernel_spec, "Kernel") ||
         add_type(module, &packer_spec, "Packer") ||
         add_type(module, &block_spec, "Block") || add_type(module, &pointwise_spec, "Program"))

@@ -18,4 +18,8 @@ int run_unlocked(job_function function, void *context, int64_t count, int64_t th
  * arrays do not fit. */
 PyObject *release_all(int failed, Py_buffer *buffers, int count);
 
+/* The fields of a layer and of a run, as ((name, "q" or "d", count), ...); see layer/layer.h. */
+PyObject *layer_fields_table(void);
+PyObject *run_fields_table(void);
+
 #endif

@@ -8,6 +8,27 @@
 #include "module.h"
 #include "winograd/winograd.h"
 
+/* What Python packs into a buffer: the fields of a struct by name, in this order, each of one or
+ * more 64-bit integers (I) or doubles (D).  fields_table() tells Python the names. */
+#define LAYER_FIELDS(I, D)                                                                   \
+    I(forward, 1) I(element, 1) I(isa, 1) I(groups, 1) I(channels_in, 1) I(channels_out, 1)  \
+    I(folded, 1) I(guarded, 1) I(winograd, 1) I(channel_block, 1)                            \
+    I(kernel, AXES) I(strides, AXES) I(dilations, AXES)                                      \
+    I(activation, 1) D(low, 1) D(high, 1) D(slope, 1) I(function, 1) D(scale, 1) D(offset, 1) \
+    I(level2_bytes, 1) I(level3_bytes, 1) D(multiply_adds, 1)
+#define RUN_FIELDS(I, D)                                                                     \
+    I(pads_begin, AXES) I(output, AXES) I(threads, 1) I(scratch_bytes, 1) I(thread_bytes, 1) \
+    I(winograd, 1) I(extent, 1) I(crop, 1)                                                   \
+    I(data_of_whole, AXES) I(pads_begin_of_whole, AXES) I(output_of_whole, AXES)
+#define INTEGER_FIELD(name, count) int64_t name[count];
+#define DOUBLE_FIELD(name, count) double name[count];
+struct layer_fields {
+    LAYER_FIELDS(INTEGER_FIELD, DOUBLE_FIELD)
+};
+struct run_fields {
+    RUN_FIELDS(INTEGER_FIELD, DOUBLE_FIELD)
+};
+
 /* Weights transformed for Winograd, shared by plans. */
 struct form {
     struct wino_packing packing;

@@ -29,6 +29,45 @@ Kernel *kernel_of(PyObject *object) {
     return NULL;
 }
 
+struct field {
+    const char *name, *type;
+    int count;
+};
+
+static PyObject *fields_table(const struct field *fields, Py_ssize_t count) {
+    PyObject *table = PyTuple_New(count);
+    for (Py_ssize_t i = 0; table && i < count; i++) {
+        PyObject *entry =
+            Py_BuildValue("(ssi)", fields[i].name, fields[i].type, fields[i].count);
+        if (!entry || PyTuple_SetItem(table, i, entry)) Py_CLEAR(table);
+    }
+    return table;
+}
+
+#define INTEGER_ENTRY(name, count) {#name, "q", count},
+#define DOUBLE_ENTRY(name, count) {#name, "d", count},
+
+PyObject *layer_fields_table(void) {
+    static const struct field fields[] = {LAYER_FIELDS(INTEGER_ENTRY, DOUBLE_ENTRY)};
+    return fields_table(fields, sizeof fields / sizeof *fields);
+}
+
+PyObject *run_fields_table(void) {
+    static const struct field fields[] = {RUN_FIELDS(INTEGER_ENTRY, DOUBLE_ENTRY)};
+    return fields_table(fields, sizeof fields / sizeof *fields);
+}
+
+/* Copy the fields that Python packed; the buffer is released. */
+static int take_fields(Py_buffer *packed, void *fields, size_t bytes) {
+    const int fits = packed->len == (Py_ssize_t)bytes;
+    if (fits) memcpy(fields, packed->buf, bytes);
+    else
+        PyErr_Format(PyExc_ValueError, "%zd bytes of fields where %zu are needed", packed->len,
+                     bytes);
+    PyBuffer_Release(packed);
+    return fits ? 0 : -1;
+}
+
 static int layer_is_sane(const struct layer *layer) {
     if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
     if (!isa_available(layer->isa)) return 0;
@@ -204,36 +243,52 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, channel_block),
- *        kernel, strides, dilations, bias, (activation, low, high, slope, function, scale, offset),
- *        (level2, level3, multiply_adds)): the filter is packed by fill() */
+static struct layer layer_of(const struct layer_fields *f) {
+    struct layer l = {
+        .forward = *f->forward,
+        .element = *f->element,
+        .isa = *f->isa,
+        .groups = *f->groups,
+        .channels_in = *f->channels_in,
+        .channels_out = *f->channels_out,
+        .folded = *f->folded,
+        .guarded = *f->guarded,
+        .winograd = *f->winograd,
+        .channel_block = *f->channel_block,
+        .machine = {*f->level2_bytes, *f->level3_bytes, *f->multiply_adds},
+    };
+    memcpy(l.kernel, f->kernel, sizeof l.kernel);
+    memcpy(l.strides, f->strides, sizeof l.strides);
+    memcpy(l.dilations, f->dilations, sizeof l.dilations);
+    return l;
+}
+
+/* Kernel(fields, bias): the filter is packed by fill() */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
-    struct layer l;
-    int activation, function;
-    struct epilogue epilogue = {0};
-    Py_buffer bias;
+    struct layer_fields f;
+    Py_buffer packed, bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(idddiff)(LLd)", &l.forward,
-                          &l.element, &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
-                          &l.guarded, &l.winograd, &l.channel_block, &l.kernel[0],
-                          &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
-                          &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
-                          &bias, &activation, &epilogue.low, &epilogue.high,
-                          &epilogue.slope, &function, &epilogue.scale, &epilogue.offset,
-                          &l.machine.level2, &l.machine.level3, &l.machine.multiply_adds))
-        return NULL;
+    if (!PyArg_ParseTuple(arguments, "y*z*", &packed, &bias)) return NULL;
     Kernel *self = NULL;
-    if (!layer_is_sane(&l) ||
-        !epilogue_take(&epilogue, (enum isa)l.isa, l.element == F32, activation, function)) {
-        PyErr_SetString(PyExc_ValueError, "no such layer");
-    } else {
-        self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    }
-    if (self) {
-        self->k.layer = l;
-        self->k.epilogue = epilogue;
-        if (kernel_prepare(self, &bias)) Py_CLEAR(self);
+    if (!take_fields(&packed, &f, sizeof f)) {
+        const struct layer l = layer_of(&f);
+        struct epilogue epilogue = {.low = *f.low,
+                                    .high = *f.high,
+                                    .slope = *f.slope,
+                                    .scale = (float)*f.scale,
+                                    .offset = (float)*f.offset};
+        if (!layer_is_sane(&l) || !epilogue_take(&epilogue, (enum isa)l.isa, l.element == F32,
+                                                 *f.activation, *f.function)) {
+            PyErr_SetString(PyExc_ValueError, "no such layer");
+        } else {
+            self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+        }
+        if (self) {
+            self->k.layer = l;
+            self->k.epilogue = epilogue;
+            if (kernel_prepare(self, &bias)) Py_CLEAR(self);
+        }
     }
     if (bias.obj) PyBuffer_Release(&bias);
     return (PyObject *)self;
@@ -261,24 +316,34 @@ static int run_is_sane(const Kernel *self, struct run *run) {
            run->crop < folded && run->output[2] == divide_up(run->crop + run->extent, folded);
 }
 
-/* Read (data, out, addend or None, settings): pads_begin, output, threads, scratch_bytes,
- * thread_bytes, winograd, extent, crop, and data, pads_begin and output of the whole. */
-#define SETTINGS "(LLL)(LLL)LLLLLL(LLL)(LLL)(LLL)"
-#define THREE(axes) &(axes)[0], &(axes)[1], &(axes)[2]
-#define SETTINGS_OF(run)                                                                      \
-    THREE((run)->pads_begin), THREE((run)->output), &(run)->threads, &(run)->scratch_bytes,   \
-        &(run)->thread_bytes, &(run)->winograd, &(run)->extent, &(run)->crop,                 \
-        THREE((run)->whole.data), THREE((run)->whole.pads_begin), THREE((run)->whole.output)
+/* Set what does not depend on arrays. */
+static void run_of_fields(const struct run_fields *f, struct run *run) {
+    memcpy(run->pads_begin, f->pads_begin, sizeof run->pads_begin);
+    memcpy(run->output, f->output, sizeof run->output);
+    memcpy(run->whole.data, f->data_of_whole, sizeof run->whole.data);
+    memcpy(run->whole.pads_begin, f->pads_begin_of_whole, sizeof run->whole.pads_begin);
+    memcpy(run->whole.output, f->output_of_whole, sizeof run->whole.output);
+    run->threads = *f->threads;
+    run->scratch_bytes = *f->scratch_bytes;
+    run->thread_bytes = *f->thread_bytes;
+    run->winograd = *f->winograd;
+    run->extent = *f->extent;
+    run->crop = *f->crop;
+}
 
+/* Read (data, out, addend or None, fields). */
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result, Py_buffer *added) {
     const int64_t size = element_size((enum element)self->k.layer.element);
     const int64_t channels_in = self->k.layer.groups * self->k.layer.channels_in;
     PyObject *data, *out, *addend;
+    Py_buffer packed;
+    struct run_fields fields;
     memset(run, 0, sizeof *run);
     memset(added, 0, sizeof *added);
-    if (!PyArg_ParseTuple(arguments, "OOO" SETTINGS, &data, &out, &addend, SETTINGS_OF(run)))
-        return -1;
+    if (!PyArg_ParseTuple(arguments, "OOOy*", &data, &out, &addend, &packed)) return -1;
+    if (take_fields(&packed, &fields, sizeof fields)) return -1;
+    run_of_fields(&fields, run);
     if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
     if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
         PyBuffer_Release(in);
@@ -375,9 +440,13 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
     memset(&run, 0, sizeof run);
-    if (!PyArg_ParseTuple(arguments, "(LLLL)" SETTINGS, &run.batch, &run.data[0], &run.data[1],
-                          &run.data[2], SETTINGS_OF(&run)))
+    Py_buffer packed;
+    struct run_fields fields;
+    if (!PyArg_ParseTuple(arguments, "(LLLL)y*", &run.batch, &run.data[0], &run.data[1],
+                          &run.data[2], &packed))
         return NULL;
+    if (take_fields(&packed, &fields, sizeof fields)) return NULL;
+    run_of_fields(&fields, &run);
     if (run.batch < 0 || !run_is_sane(self, &run)) {
         PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
         return NULL;
@@ -487,10 +556,9 @@ static PyMethodDef kernel_methods[] = {
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, addend, pads_begin, output, threads, scratch_bytes, thread_bytes, "
-     "winograd, extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where rows of the filter are not packed"},
+     "run(data, out, addend, fields) -> bool, or None where rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
-     "describe(shape, ...) -> dict: how run computes, or None where rows of the filter are not "
+     "describe(shape, fields) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
     {NULL, NULL, 0, NULL},
