@@ -43,6 +43,11 @@ OPTIONAL_VALUES: dict[str, Callable[[str], bool]] = {
 }
 """Options whose value may be left out -> whether the next word is one; else ``--cast=wrap``."""
 
+_VALUES = {
+    "--profile": "--profile takes a name that ends with .json",
+    "--batch": "--batch takes a number",
+    "--cast": "--cast takes its value as in --cast=wrap",
+}
 FILE_OPTIONS = ("--input", "--expect")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 ARRAY_SUFFIXES = (".npy", ".npz", *IMAGE_SUFFIXES)
@@ -385,6 +390,7 @@ class RunCommand(Command):
         """Join these options with their values, or with an empty value."""
         joined: list[str] = []
         rest = list(args)
+        refused: dict[str, str] = {}
         while rest:
             word = rest.pop(0)
             if word == "--":
@@ -392,6 +398,8 @@ class RunCommand(Command):
                 break
             if word in OPTIONAL_VALUES:
                 fits = bool(rest) and OPTIONAL_VALUES[word](rest[0])
+                if rest and not fits:
+                    refused[f"({rest[0]})"] = _VALUES[word]
                 word = f"{word}={rest.pop(0) if fits else ''}"
             if word in FILE_OPTIONS and rest:
                 word = f"{word}={rest.pop(0)}"
@@ -407,7 +415,11 @@ class RunCommand(Command):
         try:
             return super().parse_args(ctx, joined)
         except click.UsageError as error:
-            if "unexpected extra argument" not in error.message or ".np" not in error.message:
+            if "unexpected extra argument" not in error.message:
                 raise
-            message = f"{error.message} (arrays go after --input)"
-            raise click.UsageError(message, error.ctx) from None
+            hints = [hint for word, hint in refused.items() if word in error.message]
+            if ".np" in error.message:
+                hints.append("arrays go after --input")
+            if not hints:
+                raise
+            raise click.UsageError(f"{error.message} ({hints[0]})", error.ctx) from None

@@ -20,7 +20,7 @@ from deconv_ir.linter.engine import Result
 from deconv_ir.linter.report import Fix
 from deconv_ir.spec_examples.check import check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.notebook import open_document, read_document
+from deconv_ir.spec_examples.notebook import SUFFIXES, open_document, read_document
 from deconv_ir.spec_examples.rules import RULES, Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 
@@ -40,8 +40,6 @@ from .reporters.text import show
 
 if TYPE_CHECKING:
     from .spec_request import CheckRequest, FixRequest
-
-SUFFIXES = (".md", ".markdown", ".rst", ".txt", ".html", ".htm", ".ipynb")
 
 _MIME_TYPES = {
     ".md": "text/markdown",

@@ -81,6 +81,9 @@ def output_targets(
         targets = dict.fromkeys(names, folder)
         folder = folder.parent
     else:
+        for path in (folder, *folder.parents):
+            if path.is_file():
+                raise Mistake(f"{option} {where}: {path} is a file, not a directory")
         entries = name_files(names, read_manifest(folder))
         targets = {entry.name: folder / entry.file for entry in entries}
         if where.endswith("/"):

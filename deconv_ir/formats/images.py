@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deconv_ir.errors import DeconvError, InputError, ResourceError, UnsupportedError, extra_hint
 from deconv_ir.formats import npy, npz
-from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.files import open_regular, similar_file
 from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Port
@@ -92,7 +92,8 @@ def _read(path: str, name: str, port: Port, shape: Shape, stated: str | None) ->
         raise InputError("cannot read the image: it is damaged", file=path) from None
     except OSError as error:
         reason = error.strerror or _reason(error)
-        raise InputError(f"cannot read the image: {reason}", file=path) from error
+        hint = similar_file(path, SUFFIXES)
+        raise InputError(f"cannot read the image: {reason}", file=path, hint=hint) from error
     except Exception as error:  # Pillow raises errors of many kinds for damaged files
         raise InputError(f"cannot read the image: {_reason(error)}", file=path) from error
     return _arranged(array, layout, name, port)

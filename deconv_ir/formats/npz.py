@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.formats import npy
-from deconv_ir.formats.files import open_regular, output_errors, replace_file
+from deconv_ir.formats.files import open_regular, output_errors, replace_file, similar_file
 from deconv_ir.ir.dtypes import Array
 
 # zipfile is imported where it is used: most processes read and write .npy files alone.
@@ -74,7 +74,9 @@ def _opened(path: str) -> Iterator[zipfile.ZipFile]:
         with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             yield archive
     except OSError as error:
-        raise InputError(f"cannot read the arrays: {error.strerror or error}", file=path) from error
+        message = f"cannot read the arrays: {error.strerror or error}"
+        hint = similar_file(path, (".npy", SUFFIX))
+        raise InputError(message, file=path, hint=hint) from error
     except MemoryError as error:
         # Also raised for a damaged LZMA entry that requests a dictionary of gigabytes.
         raise ResourceError("cannot read the arrays: not enough memory", file=path) from error

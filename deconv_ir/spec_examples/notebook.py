@@ -14,12 +14,14 @@ from itertools import pairwise
 from typing import Final
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import is_json, read_input
+from deconv_ir.formats.files import is_json, read_input, similar_file
 from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.spec_examples.text import Document, View, ViewBuilder
 
 SUFFIX: Final = ".ipynb"
+SUFFIXES: Final = (".md", ".markdown", ".rst", ".txt", ".html", ".htm", SUFFIX)
+"""Suffixes of the documents in a folder."""
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|[^\s{}\[\]"]+')
 _ESCAPE: Final = re.compile(
@@ -132,4 +134,5 @@ def read_document(
     path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.document_bytes
 ) -> Document:
     """Read a document from a file of at most `limit` bytes."""
-    return open_document(read_input(path, limit), os.fspath(path))
+    hint = similar_file(path, SUFFIXES)
+    return open_document(read_input(path, limit, hint=hint), os.fspath(path))

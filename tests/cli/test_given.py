@@ -100,10 +100,46 @@ def test_a_misspelt_file_name() -> None:
         Path(name).touch()
     lint = invoke_script("lint", "unte.xml")
     model, array = invoke("unte.xml", "--info"), invoke("unet.xml", "--input", "fram.npy")
-    for done, wanted in ((lint, "unet.xml"), (model, "unet.xml"), (array, "frame.npy")):
+    for name in ("photo.png", "arrays.npz", "spec.md"):
+        Path(name).touch()
+    image = invoke("unet.xml", "--input", "foto.png")
+    archive = invoke("unet.xml", "--input", "array.npz")
+    document = invoke_script("spec", "check", "sepc.md")
+    for done, wanted in (
+        (lint, "unet.xml"),
+        (model, "unet.xml"),
+        (array, "frame.npy"),
+        (image, "photo.png"),
+        (archive, "arrays.npz"),
+        (document, "spec.md"),
+    ):
         assert (done.exit_code, f"(did you mean '{wanted}'?)" in done.stderr) == (2, True)
     for name in ("other.xml", "no/folder/unet.xml", "notes.xml", "framenpy"):
         assert "did you mean" not in invoke(name, "--info").stderr
+
+
+@pytest.mark.parametrize("option", ["--output", "--dump", "--save-inputs"])
+@pytest.mark.parametrize("where", ["file/", "file/inner/"])
+def test_a_file_in_the_place_of_a_folder(option: str, where: str) -> None:
+    Path("file").write_text("mine")
+    done = invoke(BLOCK, "--random-inputs", "0", option, where)
+    assert done.exit_code == 2
+    assert f"error: {option} {where}: file is a file, not a directory\n" == done.stderr
+    assert Path("file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "hint"),
+    [
+        ("--profile", "trace.csv", "--profile takes a name that ends with .json"),
+        ("--batch", "many", "--batch takes a number"),
+        ("--cast", "wrap", "--cast takes its value as in --cast=wrap"),
+    ],
+)
+def test_a_value_that_an_option_does_not_take(option: str, word: str, hint: str) -> None:
+    done = invoke(BLOCK, "--random-inputs", "0", option, word)
+    assert done.exit_code == 2
+    assert f"got unexpected extra argument ({word}) ({hint}); " in done.stderr
 
 
 def test_weights_without_their_model() -> None:
