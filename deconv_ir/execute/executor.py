@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.lru_cache import LRUCache
-from deconv_ir.execute.memory import out_of_memory, require_memory
+from deconv_ir.execute.memory import fits, out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.planner import PlanBodies, make_plan
 from deconv_ir.execute.pointwise import join_layers
@@ -100,10 +100,24 @@ class Executor:
                 raise out_of_memory(
                     self._least_bytes, error, subject="the model", file=self.graph.file
                 ) from error
-            self._weight_bytes = self.prepare(infos).weight_bytes
+            prepared = self.prepare(infos)
+            held = prepared.weight_bytes
+            is_fit = fits(plan.peak_bytes, self.memory_limit, held=held)
+            if not is_fit and self._release_forms(prepared):
+                plan = self._make_plan(prepared, infos)
+            self._weight_bytes = prepared.weight_bytes
             return plan
 
         return self._plans.get((key, _threads()()), make)
+
+    def _release_forms(self, prepared: Prepared) -> bool:
+        """Free the weights that runs of other plans packed in further forms, if there are any."""
+        if prepared.weight_bytes <= prepared.first_bytes:
+            return False
+        for kernel in set(prepared.kernels.values()):
+            kernel.release()
+        self._last_run = None
+        return prepared.weight_bytes <= prepared.first_bytes
 
     def _plan_first(self, infos: Sequence[Infos]) -> Plan | None:
         """Prepare and plan while filters are packed; None if the model is prepared already."""
@@ -194,15 +208,20 @@ class Executor:
 
         from deconv_ir.execute.request import InferRequest
 
-        # Runs of other plans may have packed more weights.
-        needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
         request = self._idle.take(lambda idle: idle.plan is plan)
         if request is None and self.memory_limit is not None:
             clear_idle()  # arenas of other plans count as well
-        held = self._weight_bytes + (plan.arena_bytes if request else 0)
-        require_memory(needed, self.memory_limit, held=held, file=self.graph.file)
         prepared = self._prepared
         assert prepared is not None, "the plan was made from it"
+        # Runs of other plans may have packed more weights.
+        more, arena = self._weight_bytes - plan.weight_bytes, plan.arena_bytes if request else 0
+        needed = plan.peak_bytes + max(0, more)
+        if more > 0 and not fits(needed, self.memory_limit, held=self._weight_bytes + arena):
+            self._release_forms(prepared)
+            self._weight_bytes = prepared.weight_bytes
+            needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
+        held = self._weight_bytes + arena
+        require_memory(needed, self.memory_limit, held=held, file=self.graph.file)
         request = request or InferRequest(plan, prepared)
         request.with_bodies = functools.partial(
             self._with_bodies, variables={} if variables is None else variables, observer=observer

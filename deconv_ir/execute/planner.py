@@ -90,7 +90,9 @@ def make_plan(
     planner = _Planner(prepared, wanted, infos, context, memory_limit)
     if plan_bodies is not None:
         planner.plan_bodies(plan_bodies)
-    return planner.plan(grant_winograd(prepared, infos) if grants is None else grants)
+    if grants is None:
+        return planner.plan(grant_winograd(prepared, infos))
+    return planner.plan(grants, of_tile=True)
 
 
 class _Draft(NamedTuple):
@@ -201,8 +203,8 @@ class _Planner:
         last = {source: step for step, row in enumerate(self.rows) for source in row}
         return last | dict.fromkeys(self.wanted, len(self.rows))
 
-    def plan(self, grants: Sequence[Grant]) -> Plan:
-        budgets, peak, scratch, missing = self._choose_budgets(grants)
+    def plan(self, grants: Sequence[Grant], *, of_tile: bool = False) -> Plan:
+        budgets, peak, scratch, missing = self._choose_budgets(grants, of_tile)
         held = self.prepared.weight_bytes
         peak = max(peak + held + missing + self.body_weights, self.prepared.least_bytes)
         self.fits = fits(peak, self.memory_limit, held=held)
@@ -230,7 +232,7 @@ class _Planner:
         )
 
     def _choose_budgets(
-        self, grants: Sequence[Grant]
+        self, grants: Sequence[Grant], of_tile: bool
     ) -> tuple[list[ScratchpadBudget], int, int, int]:
         """Return each step's budget, peak without weights, scratchpad, and weights to be packed."""
         held, lowest = self.prepared.weight_bytes, self.bound + self.prepared.constant_bytes
@@ -247,9 +249,9 @@ class _Planner:
             for step, index in enumerate(self.layers)
             if index in found
         ]
-        # All tiles share their weights.
-        own = [grant.candidate for grant in grants if grant.whole is None]
-        left = most - self.bound - held - sum(map(missing_bytes, own))
+        left = most - self.bound - held
+        if limit is not None or not of_tile:  # all tiles share their weights
+            left -= sum(missing_bytes(grant.candidate) for grant in grants)
         # The arena, which may be partly idle, has what scratchpads leave.
         chosen = choose_within(choosers, left)
         self.plans, kept = chosen.plans, chosen.kept

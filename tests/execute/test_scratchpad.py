@@ -227,6 +227,43 @@ def test_a_limit_bounds_the_peak(
 
 
 @pytest.mark.skipif(not COMPILED, reason="NumPy's paths have no further weights")
+@pytest.mark.parametrize(
+    ("build", "channels", "size", "batch"),
+    [(heavy, 64, 28, 7), (decoder, 64, 16, 2)],
+)
+def test_every_limit_from_the_least_is_kept(
+    build: Callable[[int, int], IR], channels: int, size: int, batch: int, tmp_path: Path
+) -> None:
+    """From the least peak to that of a free plan."""
+    path = build(channels, size).save(tmp_path)
+    path.write_text(path.read_text().replace('shape="1,', 'shape="?,', 1))
+    x = normal(batch, channels, size, size)
+    free = deconv_ir.load(path).bind([x]).plan
+    least = deconv_ir.load(path, memory_limit=free.bound_bytes).bind([x]).plan.peak_bytes
+    for limit in np.linspace(least, free.peak_bytes, 12).astype(int):
+        model = deconv_ir.load(path, memory_limit=int(limit))
+        assert model.bind([x]).plan.peak_bytes <= limit
+
+
+@pytest.mark.skipif(not COMPILED, reason="NumPy's paths have no further weights")
+def test_weights_of_other_batches_are_freed_where_they_do_not_fit(tmp_path: Path) -> None:
+    """A small batch leaves memory for Winograd, whose weights the large one has no memory for."""
+    path = heavy(64, 28).save(tmp_path)
+    path.write_text(path.read_text().replace('shape="1,', 'shape="?,', 1))
+    x = normal(7, 64, 28, 28)
+    limit = deconv_ir.load(path).bind([x]).plan.bound_bytes + 300 * K
+    (expected,) = deconv_ir.load(path, memory_limit=limit).run([x]).values()
+    planned_later, planned_first = (deconv_ir.load(path, memory_limit=limit) for _ in range(2))
+    assert planned_first.bind([x]).plan.peak_bytes <= limit
+    for model in (planned_later, planned_first):
+        (small,) = model.run([x[:1]]).values()
+        for _ in range(2):
+            (found,) = model.run([x]).values()
+            assert np.array_equal(found, expected)
+            assert np.array_equal(*model.run([x[:1]]).values(), small)
+
+
+@pytest.mark.skipif(not COMPILED, reason="NumPy's paths have no further weights")
 def test_large_tensors_leave_memory_for_weights(tmp_path: Path) -> None:
     for size, more in ((8, False), (160, True)):
         path = decoder(32, size).save(tmp_path)
