@@ -121,7 +121,7 @@ def _mode(image: Image) -> str:
             f"images of mode {image.mode} are not read",
             expected="8-bit greyscale, RGB, or RGB and alpha",
             actual=image.mode,
-            hint="8-bit greyscale and RGB are, with or without alpha",
+            hint="convert it to 8-bit greyscale or RGB",
         )
     return found
 
