@@ -54,7 +54,12 @@ ARRAY_SUFFIXES = (".npy", ".npz", *IMAGE_SUFFIXES)
 SEVERAL = "\0"
 """Joins the paths of one option, as in ``--input a.npy b.npy``; arguments cannot contain it."""
 
-OPTION_NAMES = {"output_layers": "output-layer", "dump_all": "all", "constants": "set"}
+OPTION_NAMES = {
+    "output_layers": "output-layer",
+    "dump_all": "all",
+    "constants": "set",
+    "shapes": "shape",
+}
 """Fields whose option has another name."""
 
 OVERRIDES = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
@@ -363,6 +368,11 @@ class Request(Options):
             self.require_none_of(("until", "output_layers", "explain_plan"), INFO_HINT)
         if self.save_xml is not None and self.save_onednn is not None:
             raise Mistake("--save-xml and --save-onednn cannot be combined")
+        if self.save_onednn is not None:
+            from .changes import NAMES
+
+            hint = "cannot be combined with --save-onednn (--save-xml writes the changed IR first)"
+            self.require_none_of(("shapes", "constants", *NAMES), hint)
         if self.two_pass and self.tile is None:
             raise Mistake("--two-pass requires --tile")
         if self.dump_all and self.dump is None:

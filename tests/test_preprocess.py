@@ -370,6 +370,28 @@ def test_mistakes_in_options(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.bin", "model.xml"]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("--shape", "2,3,6,8"),
+        ("--set", "filter=f.npy"),
+        ("--layout", "nhwc"),
+        ("--reverse-channels",),
+        ("--mean", "1"),
+        ("--scale", "2"),
+        ("--input-type", "u8"),
+    ],
+)
+def test_a_onednn_graph_file_is_not_written_without_changes(
+    changes: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = deconvolution_ir("1,3,6,8", (3, 2, 3, 3)).save(tmp_path)
+    done = invoke(path, *changes, "--save-onednn", tmp_path / "g.json")
+    assert done.exit_code == 2
+    assert f"{changes[0]} cannot be combined with --save-onednn" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.bin", "model.xml"]
+
+
 def test_files_are_computed_again_with_other_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

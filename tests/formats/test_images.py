@@ -118,7 +118,11 @@ def encode(mode: str, pixels: np.ndarray = PIXELS) -> Callable[[], bytes]:
         ("1,3,4,5", encode("L"), "greyscale (convert it to 3 channels)"),
         ("1,3,4,5", encode("RGBA"), "RGB and alpha (convert it to 3 channels)"),
         ("1,1,4,5", encode("RGB"), "RGB (convert it to 1 channel)"),
-        ("1,3,4,5", encode("LA"), "images of mode LA are not read (convert it to 8-bit greyscale or"),
+        (
+            "1,3,4,5",
+            encode("LA"),
+            "images of mode LA are not read (convert it to 8-bit greyscale or",
+        ),
         ("1,3,4,5", encode("CMYK"), "images of mode CMYK are not read"),
         ("1,3,4,5", encode("I;16"), "images of mode I;16 are not read"),
         ("1,3,5,4", encode("RGB"), "takes shape [1,3,5,4], nchw: the image is 5 x 4 pixels, RGB"),
