@@ -40,8 +40,9 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Bytes of scratch of a thread: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
-# Candidates are compared for this number of threads, for any number in a run.
-_JUDGED_THREADS = 2
+# Candidates are compared for this number of threads, for any number in a run, and as if no weights
+# were kept: see enum winograd_choice in native.h.
+_JUDGED_THREADS, _JUDGED = 2, 2
 # Span of a dilated kernel, in positions, above which larger tiles do make a layer faster.
 _MOST_REACH = 1 << 12
 # Minimum size of a filter that C reads from the file.
@@ -445,7 +446,7 @@ class CompiledPlan:
             scratch_bytes=allowed,
             # Independent of the run's budget: the choice of the algorithm depends on it.
             thread_bytes=max(0, min(self._scratch_bytes, thread_bytes)),
-            winograd=int(budget.winograd),
+            winograd=0 if not budget.winograd else 1 if threads is None else _JUDGED,
             extent=extent,
             crop=crop,
             data_of_whole=data,

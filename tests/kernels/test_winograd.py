@@ -481,3 +481,17 @@ def test_blocks_of_rows_need_not_be_those_of_the_packed_filter(isa, outs, monkey
     plan = layer.plan(data.shape, (0, 0), (12, 12))
     assert "Winograd" in str(plan)
     np.testing.assert_allclose(plan.run(data), expected, atol=2e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", [Deconvolution, Convolution])
+@pytest.mark.parametrize("extents", [(6, 30), (5, 40), (12, 12)])
+def test_the_choice_does_not_depend_on_earlier_runs(kind, extents) -> None:
+    """A larger batch arranges the weights that are kept in other chunks."""
+    weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3), dtype=np.float32)
+    kernel = kind(weights, strides=(1, 1), dilations=(1, 1))
+    image, batch = (1, 64, *extents), (7, 64, *extents)
+    fresh = kernel.plan(image, (1, 1), extents).candidates
+    kernel.plan(batch, (1, 1), extents).run(np.ones(batch, np.float32))
+    again = kernel.plan(image, (1, 1), extents).candidates
+    assert again[0] == fresh[0]
+    assert [c._replace(packed=False) for c in again] == list(fresh)

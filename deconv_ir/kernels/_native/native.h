@@ -277,6 +277,10 @@ struct layer {
     struct machine machine;
 };
 
+/* Whether a run may choose Winograd; JUDGED: as if no transformed weights were kept, so that what is
+ * judged does not depend on earlier runs. */
+enum winograd_choice { WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED };
+
 struct run {
     int64_t batch;
     int64_t data[AXES], output[AXES], pads_begin[AXES];
@@ -284,7 +288,7 @@ struct run {
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
     int64_t thread_bytes; /* scratch of a thread beyond which larger tiles are not faster */
-    int64_t winograd; /* whether Winograd may be chosen */
+    int64_t winograd; /* enum winograd_choice */
     /* For a folded layer: the extent of the output's last axis, and the number of interleaved
      * positions before its first. */
     int64_t extent, crop;

@@ -79,8 +79,8 @@ int64_t kernel_rows(const Kernel *self);
 
 void form_release(struct form *form);
 void plan_release(struct shared_plan *shared);
-/* Whether a form is ready for runs. */
-int form_is_packed(const struct form *form);
+/* Whether the weights of a form, or of one that differs only in its chunks, are packed. */
+int weights_are_kept(const Kernel *self, const struct form *form);
 /* Whether choosing an algorithm may have to read the packed weights. */
 int weights_are_asked(const Kernel *self);
 /* Return the plan of a run: the last one if it was for an equal run.  With `pack`, its weights are

@@ -307,7 +307,7 @@ static int run_is_sane(const Kernel *self, struct run *run) {
     run->threads = most(1, least(run->threads, MOST_THREADS));
     run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
-    run->winograd = run->winograd != 0;
+    run->winograd = most(WINOGRAD_REFUSED, least(run->winograd, WINOGRAD_JUDGED));
     int good = 1;
     for (int a = 0; a < AXES; a++)
         good &= axis_is_sane(run->data[a], run->pads_begin[a], run->output[a]) &&
@@ -480,7 +480,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills,
             "width", w->width, "weight_bytes",
             wino_weight_bytes(&self->k, &shared->form->packing), "packed",
-            form_is_packed(shared->form), "cycles", w->cycles);
+            weights_are_kept(self, shared->form), "cycles", w->cycles);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }

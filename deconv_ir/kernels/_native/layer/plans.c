@@ -117,7 +117,12 @@ static struct form *form_make(const Kernel *self, const struct run *run,
     return form;
 }
 
-int form_is_packed(const struct form *form) { return form->packing.scales != NULL; }
+static int form_is_packed(const struct form *form) { return form->packing.scales != NULL; }
+
+int weights_are_kept(const Kernel *self, const struct form *form) {
+    const int place = find_form(self, &form->packing.choice);
+    return place >= 0 && form_is_packed(self->forms[place]);
+}
 
 /* Compute and keep a form's weights.  Returns OUT_OF_MEMORY or 0. */
 static int form_pack(Kernel *self, int64_t threads, struct form *form) {
@@ -140,7 +145,7 @@ static int choose_and_plan(Kernel *self, const struct run *run, struct shared_pl
     if (!run->winograd || run->batch < 1) return 0;
     const int failed = choose_algorithm(self, run, &choice);
     if (failed) return failed < 0 ? failed : 0;
-    const int place = find_form(self, &choice);
+    const int place = run->winograd == WINOGRAD_JUDGED ? -1 : find_form(self, &choice);
     shared->form = place < 0 ? form_make(self, run, choice) : self->forms[place];
     if (!shared->form) return OUT_OF_MEMORY;
     if (place >= 0) shared->form->references++;
