@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
@@ -208,7 +208,7 @@ class _Seed(click.IntRange):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             expected = "an integer of at least 0"
-            if Path(value).exists():
+            if os.path.exists(value):
                 expected += f" before a file, as in --random-inputs 0 {value}"
             message = f"invalid seed {value!r} (expected {expected})"
             raise click.BadParameter(message, ctx, param) from error

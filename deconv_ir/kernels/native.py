@@ -325,7 +325,6 @@ class CompiledPlan:
         self._scratch_bytes = scratch_bytes
         self._within_bounds = all(abs(pad) < _MOST_PAD for pad in pads_begin)
         self._given = budget
-        self._fields = self._fields_for(budget)
 
     def describe(self) -> dict[str, Any]:
         """Return the tiling that `run` uses."""
@@ -342,12 +341,17 @@ class CompiledPlan:
         return _candidate(self._chosen.tiling)
 
     @functools.cached_property
+    def _fields(self) -> bytes:
+        """The fields of a run with the given budget."""
+        return self._fields_for(self._given)
+
+    @functools.cached_property
     def _chosen(self) -> _Chosen:
         """The budget, fields and tiling of all runs."""
+        if not self._within_bounds:
+            return _Chosen(self._given, b"", {})
         budget, fields = self._given, self._fields
         while True:
-            if not self._within_bounds:
-                return _Chosen(budget, fields, {})
             tiling = self._describe(self._data[0], fields) | {"fold": self._kernel._fold}
             needed = min(_candidate(tiling).scratch_bytes, self._scratch_bytes)
             if budget.scratch_bytes >= needed:
