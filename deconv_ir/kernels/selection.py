@@ -47,7 +47,9 @@ def select(
         )  # fmt: skip
         return np.moveaxis(values, -1, axis), np.moveaxis(indices, -1, axis)
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
-    values, indices = empty(shape, data.dtype), empty(shape, index_type)
+    # C writes indices of 32 or 64 bits.
+    written = index_type if index_type in (np.int32, np.int64) else np.dtype(np.int64)
+    values, indices = empty(shape, data.dtype), empty(shape, written)
     module.select(
         INSTRUCTION_SETS.index(instruction_set()),
         contiguous(data).reshape(-1, data.shape[axis], inner),
@@ -57,7 +59,7 @@ def select(
         by_index,
         get_threads(),
     )
-    return values, indices
+    return values, indices.astype(index_type, copy=False)
 
 
 def _select_indices(data: Array, axis: int, count: int, *, smallest: bool, by_index: bool) -> Array:

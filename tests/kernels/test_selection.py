@@ -105,3 +105,14 @@ def test_c_refuses_what_does_not_fit() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match="arrays do not fit"):
             module.select(*bad, False, False, 1)
+
+
+@pytest.mark.parametrize("index_type", ["u1", "i2", "u8", "f4", "i4", "i8"])
+def test_indices_of_any_type(index_type: str) -> None:
+    """Files may state types that the documents do not list."""
+    data = np.array([[3, 1, 2], [0, 5, 4]], F32)
+    values, indices = selection.select(
+        data, 1, 2, smallest=False, by_index=False, index_type=np.dtype(index_type)
+    )
+    assert (values.tolist(), indices.tolist()) == ([[3, 2], [5, 4]], [[0, 2], [1, 2]])
+    assert indices.dtype == np.dtype(index_type)
