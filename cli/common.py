@@ -109,16 +109,26 @@ def raise_again() -> None:
 
 
 def _report_unraisable(unraisable: Any) -> None:
-    # If a finalizer drops the exception of a signal, `raise_again` will raise it.
-    if not (_received and isinstance(unraisable.exc_value, KeyboardInterrupt | Terminated)):
+    # After a signal, a finalizer may drop its exception (`raise_again` will raise it), or meet an
+    # object whose constructor was interrupted.
+    if not _received:
         sys.__unraisablehook__(unraisable)
+
+
+@contextlib.contextmanager
+def _quiet_finalizers() -> Iterator[None]:
+    """Ignore errors of finalizers after a signal."""
+    report, sys.unraisablehook = sys.unraisablehook, _report_unraisable
+    try:
+        yield
+    finally:
+        sys.unraisablehook = report
 
 
 @contextlib.contextmanager
 def _caught_signals() -> Iterator[None]:
     """Turn terminating signals into exceptions, so that temporary files are removed."""
     old: dict[int, Any] = {}
-    report, sys.unraisablehook = sys.unraisablehook, _report_unraisable
     _received.clear()
     try:
         for number in map(int, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)):
@@ -132,7 +142,6 @@ def _caught_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.unraisablehook = report
         for caught, handler in old.items():
             signal.signal(caught, handler)
 
@@ -243,6 +252,14 @@ def run_command(command: click.Command) -> NoReturn:
     Exit codes: 0 done, 1 something differs (or was found), 2 the user's
     mistake, 130 interrupted, 143 terminated (129: the terminal is gone).
     """
+    # Within: objects of an interrupted run end with its exception, when the function returns.
+    with _quiet_finalizers():
+        code = _exit_code(command)
+    sys.exit(code)
+
+
+def _exit_code(command: click.Command) -> int:
+    """Run a command, report its error, and return the exit code."""
     try:
         with _caught_signals():
             _occupy_standard_streams()
@@ -291,7 +308,7 @@ def run_command(command: click.Command) -> NoReturn:
         if not _received:
             raise
         code = 128 + _received[0]
-    sys.exit(code if isinstance(code, int) else EXIT_OK)
+    return code if isinstance(code, int) else EXIT_OK
 
 
 def run_and_leave(command: click.Command) -> NoReturn:

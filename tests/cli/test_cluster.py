@@ -213,13 +213,26 @@ def test_errors_of_a_cluster_are_those_of_the_user() -> None:
         result_of(future(ModuleNotFoundError("No module named 'x'")))
 
 
-def test_a_signal_that_a_finalizer_drops_is_one_word_all_the_same() -> None:
-    """The signal sometimes arrives in Dask's callbacks of the garbage collector."""
+@pytest.mark.parametrize(
+    "signalling",
+    [
+        "class Signalling:\n    def __del__(self): os.kill(os.getpid(), signal.SIGINT)\n",
+        # As a Dask future, whose finalizer needs attributes that its constructor sets.
+        "class Signalling:\n"
+        "    def __init__(self):\n"
+        "        try: os.kill(os.getpid(), signal.SIGINT)\n"
+        "        finally: print('dropped', flush=True)\n"
+        "        self.client = None\n"
+        "    def __del__(self): self.client\n",
+    ],
+    ids=["in a finalizer", "in a constructor"],
+)
+def test_a_signal_among_finalizers_is_one_word_all_the_same(signalling: str) -> None:
+    """The signal may arrive in Dask's constructors and in callbacks of the garbage collector."""
     code = (
         "import click, os, signal\n"
         "from deconv_cli.common import raise_again, run_command\n"
-        "class Signalling:\n"
-        "    def __del__(self): os.kill(os.getpid(), signal.SIGINT)\n"
+        f"{signalling}"
         "@click.command()\n"
         "def command():\n"
         "    Signalling()\n"
