@@ -7,9 +7,10 @@ finds the two).
 """
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution, KernelPlan
+from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution
 from deconv_ir.kernels.info import KernelInfo, kernel_info
 from deconv_ir.kernels.native import background_packer
+from deconv_ir.kernels.plan import ConvolutionPlan
 from deconv_ir.kernels.reference import naive, naive_convolution
 from deconv_ir.kernels.runtime.memory import empty, reuse_within, set_memory_pool_limit
 from deconv_ir.kernels.runtime.threads import get_threads, set_threads
@@ -19,9 +20,9 @@ __all__ = [
     "Activation",
     "ActivationKind",
     "Convolution",
+    "ConvolutionPlan",
     "Deconvolution",
     "KernelInfo",
-    "KernelPlan",
     "background_packer",
     "empty",
     "get_threads",

@@ -141,3 +141,9 @@ def accumulator_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
         return np.dtype(np.uint64)
     order = "" if dtype.isnative else " in the byte order of another machine"
     raise UnsupportedError(f"convolutions do not support element type {dtype.name}{order}")
+
+
+def by_group(problem: Problem, array: Array) -> Array:
+    """Return ``[N, groups * channels, *X]`` as a view ``[N, groups, channels, *X]``."""
+    batch, channels, *extents = array.shape
+    return array.reshape(batch, problem.groups, channels // problem.groups, *extents)

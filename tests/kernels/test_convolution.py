@@ -32,9 +32,9 @@ def test_random_problems(draw_case, random_values, dtype, algorithm, axes, seed)
         bias=case.bias,
         **arguments,
     )
-    kernel = Convolution(weights, bias=case.bias, algorithm=algorithm, **arguments)
+    arguments |= {"bias": case.bias, "algorithm": algorithm}
     for scratch_bytes in (64 << 20, 3000):
-        kernel.scratch_bytes = scratch_bytes
+        kernel = Convolution(weights, scratch_bytes=scratch_bytes, **arguments)
         actual = kernel.run(case.data, case.pads_begin, output)
         if dtype.kind in "iu":
             np.testing.assert_array_equal(actual, expected)

@@ -9,6 +9,8 @@ import pytest
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, joined, whole
 from deconv_ir.kernels import Convolution, Deconvolution, native
+from deconv_ir.kernels.native import CompiledKernel
+from deconv_ir.kernels.numpy.kernel import NonFiniteKernel
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 RNG = np.random.default_rng(0)
@@ -47,8 +49,8 @@ def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes):
     at_once, read = (
         kind(f, **arguments) for f in (filter_, lazy_tensor(filter_, part_bytes, asked))
     )
-    if read.compiled is not None:
-        np.testing.assert_array_equal(read.compiled.unpacked(), filter_)
+    if isinstance(read.packed, CompiledKernel):
+        np.testing.assert_array_equal(read.packed.unpacked(), filter_)
     channels = shape[1] * groups if kind is Convolution else shape[0]
     data = (RNG.standard_normal((2, channels, *(5,) * len(strides))) * 9).astype(element)
     where = (0,) * len(strides), (4,) * len(strides)
@@ -89,9 +91,9 @@ def test_packed_from_a_file(monkeypatch, tmp_path, kind, shape, groups, element)
     filter_ = (RNG.standard_normal(shape) * 9).astype(element)
     tensor = file_tensor(filter_, tmp_path / "weights")
     kernel = kind(tensor, strides=(1, 2), dilations=(1, 1), groups=groups)
-    np.testing.assert_array_equal(kernel.compiled.unpacked(), filter_)
+    np.testing.assert_array_equal(kernel.packed.unpacked(), filter_)
     kernel.release()
-    np.testing.assert_array_equal(kernel.compiled.unpacked(), filter_)
+    np.testing.assert_array_equal(kernel.packed.unpacked(), filter_)
     os.close(tensor.file[0])
 
 
@@ -106,7 +108,7 @@ def test_a_file_that_is_too_short_or_not_finite(monkeypatch, tmp_path, kind):
     with pytest.raises(OSError, match="no such disk"):
         kind(tensor, **arguments)
     read = LazyTensor(filter_.shape, filter_.dtype, lazy_tensor(filter_).read, file=tensor.file)
-    np.testing.assert_array_equal(kind(read, **arguments).compiled.unpacked(), filter_)
+    np.testing.assert_array_equal(kind(read, **arguments).packed.unpacked(), filter_)
     os.close(tensor.file[0])
     for place in (0, 200_000, filter_.size - 1):
         filter_.flat[place] = np.nan
@@ -114,7 +116,7 @@ def test_a_file_that_is_too_short_or_not_finite(monkeypatch, tmp_path, kind):
         whole_ = LazyTensor(
             filter_.shape, filter_.dtype, lazy_tensor(filter_).read, file=tensor.file
         )
-        assert kind(whole_, **arguments).non_finite is not None
+        assert isinstance(kind(whole_, **arguments).packed, NonFiniteKernel)
         os.close(tensor.file[0])
         filter_.flat[place] = 0
 
@@ -156,10 +158,10 @@ def test_released_weights_are_packed_again(kind, shape):
         read.release()
         assert len(asked) == before
     np.testing.assert_array_equal(plan.run(data), expected)
-    if read.compiled is not None:
+    if isinstance(read.packed, CompiledKernel):
         assert (len(asked) > before) == bool(filter_.size)
         read.release()
-        np.testing.assert_array_equal(read.compiled.unpacked(), filter_)
+        np.testing.assert_array_equal(read.packed.unpacked(), filter_)
 
 
 @pytest.mark.parametrize("even", [True, False])
@@ -195,7 +197,7 @@ def test_a_filter_that_cannot_be_read_again_at_first():
     kernel = Convolution(tensor, strides=(1, 1), dilations=(1, 1))
     plain = Convolution(filter_, strides=(1, 1), dilations=(1, 1))
     kernel.release()
-    if kernel.compiled is not None:
+    if isinstance(kernel.packed, CompiledKernel):
         with pytest.raises(OSError, match="no such disk"):
             kernel.run(data, (1, 1), (8, 8))
     expected = plain.run(data, (1, 1), (8, 8))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
 
-from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels import (
     Activation,
     ActivationKind,
@@ -151,7 +152,9 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
             with_winograd += 1
         # The second limit only allows small tiles.
         for scratch_bytes in (64 << 20, 60_000):
-            kernel.scratch_bytes = scratch_bytes
+            kernel = Deconvolution(
+                case.filter, **case.static, scratch_bytes=scratch_bytes, algorithm="winograd"
+            )
             case.check(kernel.run(case.data, case.pads_begin, case.output), "winograd")
     assert with_winograd > 20 // step  # the others have empty or short outputs
 
@@ -318,10 +321,10 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
         np.isnan(kernel.run(bad, (2, 2), (15, 15))), np.isnan(direct.run(bad, (2, 2), (15, 15)))
     )
     # With a smaller budget, other algorithms run.
-    kernel.scratch_bytes = each + told["shared_bytes"] - 1
-    chosen = kernel.plan(data.shape, (2, 2), (15, 15)).algorithm
-    assert chosen.scratch_bytes < each + told["shared_bytes"]
-    actual = kernel.run(data, (2, 2), (15, 15))
+    budget = UNLIMITED._replace(scratch_bytes=each + told["shared_bytes"] - 1)
+    plan = kernel.plan(data.shape, (2, 2), (15, 15), budget)
+    assert plan.scratchpad_bytes < each + told["shared_bytes"]
+    actual = plan.run(data)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
 
 
@@ -404,9 +407,12 @@ def test_weights_of_two_forms_are_kept(draw_case) -> None:
 @pytest.mark.parametrize("element", ["float32", "float16", "int8"])
 def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element):
     case = draw_case(4, dtype_of(element), 2, channels=30)
-    kernel = Deconvolution(case.filter, **case.static)
-    assert kernel.filter is None
-    np.testing.assert_array_equal(kernel.compiled.unpacked(), case.filter)
+    given = case.filter.copy()
+    still_there = weakref.ref(given)
+    kernel = Deconvolution(given, **case.static)
+    del given
+    assert still_there() is None
+    np.testing.assert_array_equal(kernel.packed.unpacked(), case.filter)
 
 
 def test_the_transformed_weights_are_counted() -> None:

@@ -16,7 +16,7 @@ from deconv_ir.ops.convolution.views import describe_requested
 from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
-    from deconv_ir.kernels import KernelPlan
+    from deconv_ir.kernels import ConvolutionPlan
     from deconv_ir.ops.convolution.base import AnyConvolution, PackedFilter
 
 
@@ -80,7 +80,7 @@ class PackedConvolution(Kernel):
             return _ChannelsLastPlan(
                 self._packed.plan((data[0], data[-1], *data[1:-1]), *placed, budget)
             )
-        return _ConvolutionPlan(self._packed.plan(data, *placed, budget), adds=self._adds)
+        return _ChannelsFirstPlan(self._packed.plan(data, *placed, budget), adds=self._adds)
 
     def release(self) -> None:
         self._packed.release()
@@ -113,12 +113,12 @@ class PackedConvolution(Kernel):
         return (np.moveaxis(result, 1, -1),)
 
 
-class _ConvolutionPlan(LayerPlan):
+class _ChannelsFirstPlan(LayerPlan):
     """A plan of a layer with channels first."""
 
-    choice: KernelPlan
+    choice: ConvolutionPlan
 
-    def __init__(self, plan: KernelPlan, *, adds: bool) -> None:
+    def __init__(self, plan: ConvolutionPlan, *, adds: bool) -> None:
         self.choice = plan
         self._adds = adds
 
@@ -135,10 +135,10 @@ class _ConvolutionPlan(LayerPlan):
 class _ChannelsLastPlan(LayerPlan):
     """A plan of a layer whose data and output are [N, spatial..., C]."""
 
-    choice: KernelPlan
+    choice: ConvolutionPlan
     spatial = 1
 
-    def __init__(self, plan: KernelPlan) -> None:
+    def __init__(self, plan: ConvolutionPlan) -> None:
         self.choice = plan
 
     def run(self, inputs: Arrays, out: Array | None) -> Arrays:

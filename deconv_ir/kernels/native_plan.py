@@ -1,0 +1,232 @@
+"""Plans of the compiled kernel: the fields of a run, its tiling, and calls of C."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deconv_ir.ir.record import NamedTuple
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
+from deconv_ir.kernels.activation import ActivationKind
+from deconv_ir.kernels.copies import in_order
+from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.runtime.fields import pack_fields
+from deconv_ir.kernels.runtime.memory import empty
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.kernels.native import CompiledKernel
+
+# Bytes of scratch, with which C computes without checks for overflow.
+_MOST_SCRATCH = 1 << 40
+# Bytes of scratch of a thread: larger tiles made no layer faster.
+_THREAD_SCRATCH = 3 << 20
+# Candidates are compared for this number of threads, for any number in a run, and as if no weights
+# were kept: see enum winograd_choice in native.h.
+_JUDGED_THREADS, _JUDGED = 2, 2
+
+
+class _Chosen(NamedTuple):
+    """The choices of a plan."""
+
+    budget: ScratchpadBudget
+    fields: bytes
+    """The fields of a run, for C."""
+    tiling: dict[str, Any]
+    """The description from C."""
+
+
+class CompiledPlan(ConvolutionPlan):
+    """Runs of a `CompiledKernel`."""
+
+    name = "direct sums"
+
+    def __init__(self, kernel: CompiledKernel, shapes: RunShapes, budget: ScratchpadBudget) -> None:
+        super().__init__(shapes, kernel.element)
+        self._kernel = kernel
+        self._given = budget
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {} if 0 in self.shapes.output else dict(self._chosen.tiling)
+
+    @property
+    def algorithm(self) -> AlgorithmCandidate:
+        return NOTHING if self.shapes.is_empty else _candidate(self._chosen.tiling)
+
+    @property
+    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
+        if self.shapes.is_empty:
+            return (NOTHING,)
+        found: list[AlgorithmCandidate] = []
+        for winograd in (True, False):
+            budget = self._given._replace(winograd=winograd, whole=None)
+            tiling = self._describe(1, self._fields_for(budget, _JUDGED_THREADS))
+            found.insert(0, _candidate(tiling))
+            if "winograd" not in tiling:
+                break
+        return tuple(found)
+
+    @property
+    def whole(self) -> Whole | None:
+        details = self.details
+        if self.shapes.is_empty or "winograd" not in details:
+            return None
+        data, pads, output = self.shapes
+        problem, spatial = self._kernel.problem, len(pads)
+        # Windows of one tap read only the data of their outputs; others may overlap, or read more.
+        margins = tuple(
+            int(r > 1 and (not problem.forward or k % r > 0))
+            for k, (_, r) in zip(problem.kernel, details["winograd"][-spatial:], strict=True)
+        )
+        return Whole(data, pads, output[2:], details["steps"][-spatial:], margins)
+
+    @functools.cached_property
+    def _fields(self) -> bytes:
+        """The fields of a run with the given budget."""
+        return self._fields_for(self._given)
+
+    @functools.cached_property
+    def _chosen(self) -> _Chosen:
+        """The budget, raised if no tile fits, with fields and tiling."""
+        budget, fields = self._given, self._fields
+        while True:
+            tiling = self._describe(self.shapes.data[0], fields) | {"fold": self._kernel.fold}
+            needed = min(_candidate(tiling).scratch_bytes, self._kernel.scratch_bytes)
+            if budget.scratch_bytes >= needed:
+                return _Chosen(budget, fields, tiling)
+            budget = budget._replace(scratch_bytes=4 * budget.scratch_bytes)
+            fields = self._fields_for(budget)
+
+    @functools.cached_property
+    def _otherwise(self) -> ConvolutionPlan:
+        """The plan for arrays that C refuses: for some tiles or data it needs another kernel."""
+        return self._kernel.otherwise().plan(self.shapes, self._chosen.budget)
+
+    def _describe(self, batch: int, fields: bytes) -> dict[str, Any]:
+        kernel = self._kernel
+        arguments = (batch, *kernel.fill(self.shapes.data[2:], 1)), fields
+        tiling: dict[str, Any] | None = kernel.layer.describe(*arguments)
+        while tiling is None:
+            kernel.pack()
+            tiling = kernel.layer.describe(*arguments)
+        return tiling
+
+    def compute(self, data: Array, out: Array, addend: Array | None) -> None:
+        kernel = self._kernel
+        if not out.flags.carray:
+            result = empty(out.shape, out.dtype)
+            self.compute(data, result, addend)
+            out[...] = result
+        elif not self._compute_in_c(data, out, addend):
+            self._otherwise.compute(data, out, addend)
+        elif out.dtype.kind in "iu" and kernel.activation.kind is not ActivationKind.NONE:
+            out[...] = kernel.activation.apply(out)
+
+    def add(self, data: Array, addend: Array) -> Array:
+        return self._otherwise.add(data, addend)
+
+    def _compute_in_c(self, data: Array, out: Array, addend: Array | None) -> bool:
+        """Return False, with `out` undefined, if no tile fits the scratch, or arrays are unfit."""
+        if addend is not None and not self._kernel.adds_in_cache:
+            return False
+        # A depthwise layer would read transposed data one element at a time.
+        copied = in_order(data) if self._kernel.is_depthwise else None
+        data = _in_whole_elements(data) if copied is None else copied
+        if addend is not None and not (addend.flags.c_contiguous and addend.flags.aligned):
+            addend = addend.copy()
+        arrays = plain(data), plain(out), addend
+        # Describing the tiling takes longer than a small layer, and most budgets need not be
+        # raised.
+        return self._run(*arrays, self._fields) or (
+            self._fields != self._chosen.fields and self._run(*arrays, self._chosen.fields)
+        )
+
+    def _run(self, *arguments: Any) -> bool:
+        kernel = self._kernel
+        done = kernel.layer.run(*arguments)
+        while done is None:
+            kernel.pack()
+            done = kernel.layer.run(*arguments)
+        return bool(done)
+
+    def bind(self, data: Array, out: Array, addend: Array | None = None) -> Callable[[], object]:
+        otherwise = super().bind(data, out, addend)
+        kernel, element = self._kernel, self._element
+        arrays = [data] if addend is None else [data, addend]
+        is_direct = (
+            element.kind not in "iu"
+            and all(a.dtype == element and a.flags.aligned for a in (*arrays, out))
+            and (data.shape, out.shape) == (self.shapes.data, self.shapes.output)
+            and out.size > 0
+            and out.flags.carray
+            and not any(np.may_share_memory(array, out) for array in arrays)
+        )
+        if addend is not None:
+            fits = addend.shape == out.shape and addend.flags.c_contiguous
+            is_direct = is_direct and kernel.adds_in_cache and fits
+        copied = kernel.is_depthwise or _in_whole_elements(data) is not data
+        if not is_direct or (copied and not data.flags.c_contiguous):
+            return otherwise
+        arguments = (plain(data), plain(out), addend, self._chosen.fields)
+        run = kernel.layer.run
+
+        def call() -> None:
+            if not run(*arguments):
+                otherwise()
+
+        return call
+
+    def _fields_for(self, budget: ScratchpadBudget, threads: int | None = None) -> bytes:
+        """Return the fields of a run, for C."""
+        kernel, (data, pads, output) = self._kernel, self.shapes
+        # The pad of a folded axis, and the interleaved positions before the output.
+        pad, crop = divmod(pads[-1], kernel.fold)
+        extent = output[-1]
+        allowed = max(0, min(kernel.scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
+        positions = -(-(crop + extent) // kernel.fold)
+        thread_bytes = _MOST_SCRATCH if kernel.reaches_far else _THREAD_SCRATCH
+        whole = (data[2:], pads, output[2:])
+        if budget.whole is not None:
+            whole = (budget.whole.data[2:], budget.whole.pads_begin, budget.whole.output)
+        data_of_whole, pads_of_whole, output_of_whole = (
+            kernel.fill(axes, one) for axes, one in zip(whole, (1, 0, 1), strict=True)
+        )
+        return pack_fields(
+            kernel.run_fields,
+            pads_begin=kernel.fill((*pads[:-1], pad), 0),
+            output=kernel.fill((*output[2:-1], positions), 1),
+            threads=threads or get_threads(),
+            scratch_bytes=allowed,
+            # Independent of the run's budget: the choice of the algorithm depends on it.
+            thread_bytes=max(0, min(kernel.scratch_bytes, thread_bytes)),
+            winograd=0 if not budget.winograd else 1 if threads is None else _JUDGED,
+            extent=extent,
+            crop=crop,
+            data_of_whole=data_of_whole,
+            pads_begin_of_whole=pads_of_whole,
+            output_of_whole=output_of_whole,
+        )
+
+
+def _candidate(tiling: dict[str, Any]) -> AlgorithmCandidate:
+    """Return the algorithm of a tiling from C."""
+    scratch = tiling["bytes"] * min(tiling["threads"], tiling["jobs"]) + tiling["shared_bytes"]
+    weights, packed = tiling["weight_bytes"], tiling.get("packed", False)
+    return AlgorithmCandidate(tiling["cycles"], scratch, weights, bool(packed))
+
+
+def _in_whole_elements(array: Array) -> Array:
+    """Return an array, or a copy if its strides are not multiples of the element size."""
+    if array.flags.c_contiguous or not any(s % array.itemsize for s in array.strides):
+        return array
+    return np.ascontiguousarray(array)
+
+
+def plain(array: Array) -> Array:
+    """Return a view with a dtype that the buffer protocol supports."""
+    return array.view(f"u{array.itemsize}") if array.dtype.isbuiltin != 1 else array

@@ -1,0 +1,199 @@
+"""The implementation of convolutions with NumPy, for any problem."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.numpy.method import grouped, pack
+from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs, finite_part
+from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.problem import Problem, by_group
+from deconv_ir.kernels.runtime.memory import empty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.kernels.numpy.tiled import TiledKernel
+
+# Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
+_ALWAYS_USED = 1 << 20
+_ADDS_NOTHING = "the kernel was packed without `adds`"
+
+
+def _bound(scratch_bytes: int, budget: ScratchpadBudget) -> int:
+    return min(scratch_bytes, max(budget.scratch_bytes, _ALWAYS_USED))
+
+
+def _run_tiled(
+    tiled: TiledKernel | NonFiniteOutputs,
+    problem: Problem,
+    shapes: RunShapes,
+    bound: int,
+    data: Array,
+    out: Array,
+) -> None:
+    # Infinities and NaNs are valid results here, so warnings are off.
+    with np.errstate(all="ignore"):
+        tiled.run(by_group(problem, data), shapes.pads, bound, by_group(problem, out))
+
+
+class NumpyKernel:
+    """A filter packed for one of NumPy's methods; the parameters are those of `Deconvolution`.
+
+    `method` is that of `numpy.method.pack`.
+    """
+
+    adds_in_cache = False
+
+    def __init__(
+        self,
+        problem: Problem,
+        weights: Array,
+        bias: Array | None,
+        activation: Activation,
+        *,
+        adds: bool,
+        scratch_bytes: int,
+        method: str = "numpy",
+    ) -> None:
+        self.problem, self.element = problem, weights.dtype
+        self.activation, self.adds = activation, adds
+        self.scratch_bytes = scratch_bytes
+        self._bias_bytes = 0 if bias is None else bias.nbytes
+        fused = Activation() if adds else activation
+        self.tiled = pack(problem, grouped(problem, weights), bias, fused, method)
+
+    @property
+    def packed_bytes(self) -> int:
+        return self.tiled.packed_bytes + self._bias_bytes
+
+    def plan(self, shapes: RunShapes, budget: ScratchpadBudget) -> NumpyPlan:
+        return NumpyPlan(self, shapes, budget)
+
+    def release(self) -> None:
+        """Do nothing: the original filter is not kept."""
+
+
+class NumpyPlan(ConvolutionPlan):
+    """Runs of a `NumpyKernel`."""
+
+    def __init__(self, kernel: NumpyKernel, shapes: RunShapes, budget: ScratchpadBudget) -> None:
+        super().__init__(shapes, kernel.element)
+        self._kernel = kernel
+        self._scratch_bytes = _bound(kernel.scratch_bytes, budget)
+
+    @functools.cached_property
+    def algorithm(self) -> AlgorithmCandidate:
+        data, pads, output = self.shapes
+        if self.shapes.is_empty:
+            return NOTHING
+        needed = self._kernel.tiled.scratch_bytes(data, pads, output[2:], self._scratch_bytes)
+        return AlgorithmCandidate(0.0, needed, 0)
+
+    def compute(self, data: Array, out: Array, addend: Array | None) -> None:
+        if addend is not None:
+            out[...] = self.add(data, addend)
+            return
+        kernel = self._kernel
+        _run_tiled(kernel.tiled, kernel.problem, self.shapes, self._scratch_bytes, data, out)
+
+    def add(self, data: Array, addend: Array) -> Array:
+        sums = empty(self.shapes.output, self._kernel.element)
+        if sums.size:
+            self.compute(data, sums, None)
+        return self._kernel.activation.apply(np.add(sums, addend))
+
+
+class NonFiniteKernel:
+    """A filter with infinities or NaN, for an implementation that multiplies the zeros around data.
+
+    That one computes the layer with `finite_part`; then the few output channels that depend on
+    other weights are computed again.
+
+    Parameters
+    ----------
+    problem, weights, bias, activation, scratch_bytes
+        As in `NumpyKernel`.
+    pack_finite : callable
+        Packs the finite part of the filter for the other implementation.
+    """
+
+    adds_in_cache = False
+
+    def __init__(
+        self,
+        problem: Problem,
+        weights: Array,
+        bias: Array | None,
+        activation: Activation,
+        *,
+        scratch_bytes: int,
+        pack_finite: Callable[[Array], ConvolutionKernel],
+    ) -> None:
+        self.problem, self.element, self.scratch_bytes = problem, weights.dtype, scratch_bytes
+        self.finite = pack_finite(finite_part(weights))
+        self.others = NonFiniteOutputs(problem, weights, bias, activation)
+
+    @property
+    def packed_bytes(self) -> int:
+        return self.finite.packed_bytes + self.others.packed_bytes
+
+    def plan(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
+        return _NonFinitePlan(self, shapes, budget)
+
+    def release(self) -> None:
+        self.finite.release()
+
+
+class _NonFinitePlan(ConvolutionPlan):
+    """Runs of a `NonFiniteKernel`."""
+
+    def __init__(
+        self, kernel: NonFiniteKernel, shapes: RunShapes, budget: ScratchpadBudget
+    ) -> None:
+        super().__init__(shapes, kernel.element)
+        self._kernel = kernel
+        self._finite = kernel.finite.plan(shapes, budget)
+        self._scratch_bytes = _bound(kernel.scratch_bytes, budget)
+        self.name = self._finite.name
+
+    @functools.cached_property
+    def algorithm(self) -> AlgorithmCandidate:
+        return self._with_others(self._finite.algorithm)
+
+    @property
+    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
+        return tuple(map(self._with_others, self._finite.candidates))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return self._finite.details
+
+    @property
+    def whole(self) -> Whole | None:
+        return self._finite.whole
+
+    def _with_others(self, chosen: AlgorithmCandidate) -> AlgorithmCandidate:
+        """Include the scratchpad of the channels that are computed again."""
+        data, pads, output = self.shapes
+        if self.shapes.is_empty:
+            return chosen
+        needed = self._kernel.others.scratch_bytes(data, pads, output[2:], self._scratch_bytes)
+        return chosen._replace(scratch_bytes=max(chosen.scratch_bytes, needed))
+
+    def compute(self, data: Array, out: Array, addend: Array | None) -> None:
+        if addend is not None:
+            raise ValueError(_ADDS_NOTHING)
+        kernel = self._kernel
+        self._finite.compute(data, out, None)
+        _run_tiled(kernel.others, kernel.problem, self.shapes, self._scratch_bytes, data, out)
+
+    def add(self, data: Array, addend: Array) -> Array:
+        raise ValueError(_ADDS_NOTHING)
