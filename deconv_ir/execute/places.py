@@ -55,6 +55,22 @@ class Group:
         self.offset: int | None = None
 
 
+class Union:
+    """Groups that are parts of one tensor, as the inputs of a Concat are parts of its output.
+
+    `members` are the tensor's own group and its parts, each with its distance from the start in
+    bytes.
+    """
+
+    __slots__ = ("group", "members")
+
+    def __init__(self, members: Sequence[tuple[Group, int]]):
+        self.members = tuple(members)
+        whole = self.members[0][0]
+        self.group = Group(min(g.begin for g, _ in members), whole.bytes, takes_out=True)
+        self.group.end = whole.end
+
+
 def live_bytes(groups: Iterable[Group], steps: int) -> list[int]:
     """Return the bytes alive during each step."""
     change = [0] * (steps + 2)
@@ -68,11 +84,14 @@ def live_bytes(groups: Iterable[Group], steps: int) -> list[int]:
     return live
 
 
-def arrange(groups: Sequence[Group], taken: Sequence[int], limit: int) -> tuple[int, list[int]]:
+def arrange(
+    groups: Sequence[Group], taken: Sequence[int], limit: int, unions: Sequence[Union] = ()
+) -> tuple[int, list[int]]:
     """Assign places to tensors in an arena, which is kept between runs.
 
-    The largest tensors remain outside if the arena, which may be partly idle, would raise the peak
-    above `limit`; `taken` has the bytes that each step uses in addition to its tensors.
+    If the arena, which may be partly idle, would raise the peak above `limit`, the parts of the
+    largest `unions` get places of their own, then the largest tensors remain outside.  `taken` has
+    the bytes that each step uses in addition to its tensors.
 
     Returns
     -------
@@ -82,17 +101,28 @@ def arrange(groups: Sequence[Group], taken: Sequence[int], limit: int) -> tuple[
         For each step, bytes of the arena and of the tensors outside that are alive.
     """
     steps = len(taken)
-    inside = [g for g in groups if g.takes_out and g.end < steps and g.bytes]
-    inside = sorted(inside, key=lambda group: (-group.bytes, group.begin))[:_MOST_PLACES]
+    able = [g for g in groups if g.takes_out and g.end < steps and g.bytes]
+    most = max((g.bytes for g in able), default=0)
     while True:
+        joined = {member for union in unions for member, _ in union.members}
+        inside = [union.group for union in unions]
+        inside += [g for g in able if g not in joined and g.bytes <= most]
+        inside = sorted(inside, key=lambda group: (-group.bytes, group.begin))[:_MOST_PLACES]
         arena = _place(inside)
+        for union in unions:
+            for member, distance in union.members:
+                start = union.group.offset
+                member.offset = None if start is None else start + distance
         live = [arena + size for size in live_bytes((g for g in groups if g.offset is None), steps)]
         if max(map(operator.add, live, taken), default=0) <= limit or not inside:
             return arena, live
-        largest = inside[0].bytes
-        for group in inside:
+        for group in (*able, *inside):
             group.offset = None
-        inside = [group for group in inside if 2 * group.bytes <= largest]
+        if unions:
+            largest = max(union.group.bytes for union in unions)
+            unions = [union for union in unions if 2 * union.group.bytes <= largest]
+        else:
+            most = inside[0].bytes // 2
 
 
 def _place(groups: Sequence[Group]) -> int:

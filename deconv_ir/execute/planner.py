@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import available_bytes, fits
-from deconv_ir.execute.places import Group, arrange, known_array, live_bytes, tensor_bytes
+from deconv_ir.execute.places import (
+    ALIGNMENT,
+    Group,
+    Union,
+    arrange,
+    known_array,
+    live_bytes,
+    tensor_bytes,
+)
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import (
@@ -258,7 +266,7 @@ class _Planner:
         _, taken = self._take(chosen, most - held)
         least = max(map(operator.add, self.live, taken), default=0)
         self.arena_bytes, self.live = arrange(
-            self.placed, taken, max(least, self.bound + left - kept)
+            self.placed, taken, max(least, self.bound + left - kept), self._unions()
         )
         budgets, taken = self._take(chosen, most - held)
         peak = kept + max(map(operator.add, self.live, taken), default=0)
@@ -294,7 +302,7 @@ class _Planner:
             return LayerPlan(call)
         with locating(self.graph, layer):
             if kernel is None:
-                plan = LayerPlan(layer.operation.bind(inputs, outputs, context))
+                plan = layer.operation.plan(inputs, outputs, context)
             else:
                 plan = self.plans.get(step) or kernel.plan(inputs, budget)
         if reads_unknown_lists(layer, inputs):
@@ -367,6 +375,37 @@ class _Planner:
         if (takes_out or copied) and info.element_type is not None:
             shape, dtype = static(info.shape), info.element_type.numpy()
         return _Draft(index, fused, inputs, tuple(outputs), overwrites, shape, dtype, takes_out)
+
+    def _unions(self) -> list[Union]:
+        """Find the inputs of Concat that can be computed at their place in its output."""
+        found: dict[Group, Union] = {}
+        parts: set[Group] = set()
+        for step, draft in enumerate(self.drafts):
+            home = self.groups[draft.outputs[0]] if draft.takes_out else None
+            if home is None or home.begin != step or home.end >= len(self.drafts):
+                continue
+            (output,) = self._infos_of(self._made(draft.layer))
+            operation = self.graph.layers[draft.layer].operation
+            distances = operation.distances(self._infos_of(self.rows[step]), output)
+            members = [(home, 0)]
+            for slot, distance in zip(draft.inputs, distances, strict=False):
+                group = self.groups[slot]
+                if (
+                    slot != NOWHERE
+                    and slot not in self.partial
+                    and group.takes_out
+                    and not group.external
+                    and group.end == step
+                    and distance % ALIGNMENT == 0
+                    and group not in parts
+                ):
+                    parts.add(group)
+                    inner = found.pop(group, None)
+                    own = ((group, 0),) if inner is None else inner.members
+                    members += [(member, distance + start) for member, start in own]
+            if len(members) > 1:
+                found[home] = Union(members)
+        return list(found.values())
 
     def _overwritten(
         self,

@@ -466,8 +466,15 @@ class Operation(Record):
         """Return the inputs whose arrays `execute_into` may overwrite, the best first."""
         return ()
 
+    def distances(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
+        """Return where the inputs lie in the output, in bytes; empty: they are not its parts."""
+        return ()
+
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        """Compute the output into `out`, an array of its shape and element type."""
+        """Compute the output into `out`, an array of its shape and element type.
+
+        The inputs may already lie at their `distances` in `out`.
+        """
         out[...] = self.execute(inputs, context)[0]
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
@@ -478,6 +485,10 @@ class Operation(Record):
         with NumPy's warnings off, from several threads at once.
         """
         return self.bind_any(context)
+
+    def plan(self, inputs: Infos, outputs: Infos, context: Context) -> LayerPlan:
+        """Plan runs with fixed shapes; an override gives `LayerPlan.bind`."""
+        return LayerPlan(self.bind(inputs, outputs, context))
 
     def bind_any(self, context: Context) -> Call:
         """Return a call as `bind` does, for inputs of any shapes."""

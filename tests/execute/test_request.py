@@ -15,7 +15,7 @@ from support import IR, Out
 
 import deconv_ir
 from deconv_ir.execute import request
-from deconv_ir.execute.places import ALIGNMENT, Group, arrange
+from deconv_ir.execute.places import ALIGNMENT, Group, Union, arrange
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.kernels.runtime.idle import Idle
@@ -57,6 +57,120 @@ def test_tensors_that_are_alive_together_are_apart(seed: int) -> None:
     for step in range(steps):
         outside = [g for g in groups if g.offset is None and g.begin <= step <= g.end]
         assert live[step] == arena + sum(g.bytes for g in outside)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_lie_in_the_whole_or_have_places_of_their_own(seed: int) -> None:
+    """The lifetimes of a whole's parts end where the whole begins; wholes may be parts."""
+    rng = np.random.default_rng(seed)
+    steps = 12
+    groups: list[Group] = []
+    unions: list[Union] = []
+    for step in sorted(rng.integers(2, steps - 1, 3).tolist()):
+        parts = [Group(int(rng.integers(0, step)), 64 * int(rng.integers(1, 9))) for _ in range(2)]
+        whole = Group(step, sum(part.bytes for part in parts), takes_out=True)
+        whole.end = int(rng.integers(step, steps))
+        for part in parts:
+            part.takes_out, part.end = True, step
+        distances = (0, parts[0].bytes)
+        unions.append(Union([(whole, 0), *zip(parts, distances, strict=True)]))
+        groups += [whole, *parts]
+    groups += [Group(step, 1000, takes_out=True) for step in range(steps)]
+    limit = int(rng.choice([0, 4000, 1 << 20]))
+    arena, live = arrange(groups, [0] * steps, limit, unions)
+    assert not arena or max(live) <= limit
+    joined = [union for union in unions if union.group.offset is not None]
+    assert len(joined) == len(unions) or limit < 1 << 20
+    for union in joined:
+        (whole, _), *parts_of = union.members
+        for part, distance in parts_of:
+            assert (whole.offset or 0) + distance == part.offset
+    together = {frozenset((u.members[0][0], part)) for u in joined for part, _ in u.members[1:]}
+    for a, b in combinations(groups, 2):
+        alive = a.begin <= b.end and b.begin <= a.end
+        if alive and None not in (a.offset, b.offset) and frozenset((a, b)) not in together:
+            assert a.offset is not None
+            assert b.offset is not None
+            assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
+
+
+def dense_network(ir: IR, x: Array, rng: np.random.Generator) -> list[Array]:
+    """Build layers on random earlier tensors, many of them Concat; return the outputs."""
+    tensors: list[tuple[Out, Array]] = [(ir.parameter("x", "1,16,16"), x.astype(np.float64))]
+    wanted = []
+    for _ in range(14):
+        kind = str(
+            rng.choice(["Sinh", "Relu", "Concat", "Concat", "Transpose", "Squeeze", "Split"])
+        )
+        given = [tensors[-1 - int(i)] for i in rng.integers(0, min(4, len(tensors)), 3)]
+        out, value = given[0]
+        if kind == "Concat":
+            out = ir.layer("Concat", [o for o, _ in given], {"axis": "1"})
+            value = np.concatenate([v for _, v in given], 1)
+        elif kind == "Squeeze":
+            first = ir.const(np.array([0]))
+            out = ir.layer("Squeeze", [ir.layer("Unsqueeze", [out, first]), first])
+        elif kind == "Split":
+            lengths = ir.const(np.array([16, -1]))
+            out = ir.layer("VariadicSplit", [out, ir.const(np.array(1)), lengths], outputs=["", ""])
+            value = value[:, :16]
+        elif kind == "Transpose" and value.shape == x.shape:
+            out = ir.layer("Transpose", [out, ir.const(np.array([0, 2, 1]))])
+            value = value.swapaxes(1, 2)
+        else:
+            kind = "Relu" if kind == "Relu" else "Sinh"
+            out = ir.layer(kind, [out])
+            value = np.sinh(value) if kind == "Sinh" else np.maximum(value, 0)
+        tensors.append((out, value))
+        if rng.random() < 0.2:
+            wanted.append(value)
+            ir.result(out)
+    wanted.append(np.sinh(value))
+    ir.result(ir.layer("Sinh", [out]))
+    return wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_of_a_concat_that_are_used_elsewhere(seed: int, tmp_path: Path) -> None:
+    """Parts may be wanted, used twice or later, or overwritten, and memory may be short."""
+    ir, x = IR(), normal(1, 16, 16).clip(-0.3, 0.3)
+    expected = dense_network(ir, x, np.random.default_rng(seed))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    plan = model.bind(x).plan
+    short = deconv_ir.load(
+        tmp_path / "model.xml", warn=False, memory_limit=plan.bound_bytes + plan.scratch_bytes
+    )
+    for tried in (model, model, short):
+        for found, value in zip(tried.run([x]).values(), expected, strict=True):
+            np.testing.assert_allclose(found, value, rtol=2e-5)
+
+
+def test_views_are_no_parts_of_a_concat(tmp_path: Path) -> None:
+    """Elements of a transposed tensor are copied, and of a slice, in the order of the output."""
+    ir, x = IR(), normal(1, 16, 16)
+    given, axis, order = ir.parameter("x", "1,16,16"), np.array(1), np.array([0, 2, 1])
+    turned = ir.layer("Transpose", [ir.layer("Sinh", [given]), ir.const(order)])
+    inputs = [ir.layer("Cosh", [given]), ir.const(axis), ir.const(np.array([8, 8]))]
+    first = ir.layer("VariadicSplit", inputs, outputs=["", ""])
+    joined = ir.layer("Concat", [turned, first], {"axis": "1"})
+    ir.result(ir.layer("ReduceMax", [joined, ir.const(np.array([0]))], {"keep_dims": "true"}))
+    (found,) = deconv_ir.load(ir.save(tmp_path)).run([x]).values()
+    value = np.concatenate([np.sinh(x).swapaxes(1, 2), np.cosh(x)[:, :8]], 1)
+    np.testing.assert_allclose(found, value, rtol=2e-5)
+
+
+def test_the_inputs_of_a_concat_are_computed_in_it(tmp_path: Path) -> None:
+    """As in the decoder of a U-Net, where the skip connection is also an input of other layers."""
+    ir = IR()
+    skip = ir.layer("Sinh", [ir.parameter("x", "1,64,32")])
+    below = ir.layer("SoftMax", [skip], {"axis": "1"})
+    joined = ir.layer("Concat", [skip, below], {"axis": "1"})
+    ir.result(ir.layer("SoftMax", [joined], {"axis": "1"}))
+    model = deconv_ir.load(ir.save(tmp_path))
+    steps = model.bind(np.zeros((1, 64, 32), np.float32)).plan.steps
+    first, second, concat, _ = (step.offset for step in steps)
+    assert concat is not None
+    assert (first, second) == (concat, concat + 64 * 32 * 4)
 
 
 class _ViewOfInput(Operation):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, sole
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    LayerPlan,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.binding import Lists, OfLists, cut_along
@@ -24,7 +34,6 @@ from deconv_ir.ops.checks import (
     only,
     shape_misfit,
 )
-from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import parts_tile
 from deconv_ir.ops.values import ANY, unknown_dims
@@ -88,29 +97,23 @@ class Concat(Operation):
         parts = ["?" if info.shape is None else str(info.shape[axis]) for info in inputs]
         return f"sum of the inputs along axis {axis}: {' + '.join(parts)}"
 
-    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        shape = static(outputs[0].shape)
-        concatenate, axis = np.concatenate, normalize_axis(self.axis, len(shape))
-        if is_small(element_count(shape)):
-            return lambda arrays, out: (concatenate(arrays, axis, out),)
-        return super().bind(inputs, outputs, context)
+    def plan(self, inputs: Infos, outputs: Infos, context: Context) -> LayerPlan:
+        return _ConcatPlan(normalize_axis(self.axis, len(static(outputs[0].shape))))
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return output.element_type is not None and output.element_type.kind != "string"
 
-    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        """Copy inputs that are contiguous together, and transposed ones in blocks."""
-        axis = normalize_axis(self.axis, out.ndim)
-        if all(array.flags.c_contiguous for array in inputs):
-            np.concatenate(inputs, axis, out)
-            return
-        from deconv_ir.kernels.copies import copy_into
+    def distances(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
+        shape = static(output.shape)
+        axis = normalize_axis(self.axis, len(shape))
+        if element_count(shape[:axis]) != 1 or output.element_type is None:
+            return ()
+        width = output.element_type.numpy().itemsize
+        sizes = (element_count(static(info.shape)) * width for info in inputs)
+        return tuple(itertools.accumulate(sizes, initial=0))[:-1]
 
-        start, before = 0, (slice(None),) * axis
-        for array in inputs:
-            end = start + array.shape[axis]
-            copy_into(array, out[(*before, slice(start, end))])
-            start = end
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        _ConcatPlan(normalize_axis(self.axis, out.ndim)).run(inputs, out)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box = sole(boxes)
@@ -125,7 +128,39 @@ class Concat(Operation):
         return LayerTile(tuple(found), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        return (np.concatenate(inputs, axis=normalize_axis(self.axis, inputs[0].ndim)),)
+        return (np.concatenate(inputs, normalize_axis(self.axis, inputs[0].ndim)),)
+
+
+class _ConcatPlan(LayerPlan):
+    def __init__(self, axis: int) -> None:
+        self._axis = axis
+        super().__init__(self._join)
+
+    def _join(self, inputs: Arrays, out: Array | None) -> Arrays:
+        if out is None:
+            return (np.concatenate(inputs, self._axis),)
+        self.bind(inputs, out)()
+        return (out,)
+
+    def bind(self, inputs: Arrays, out: Array) -> Callable[[], object]:
+        """Return a call that copies inputs unless they lie in `out`, transposed ones in blocks."""
+        from deconv_ir.kernels.copies import copy_into
+
+        copies, start, before = [], 0, (slice(None),) * self._axis
+        for array in inputs:
+            end = start + array.shape[self._axis]
+            part = out[(*before, slice(start, end))]
+            if array.ctypes.data != part.ctypes.data:
+                copies.append((array, part))
+            start = end
+        if len(copies) == len(inputs) and all(array.flags.c_contiguous for array in inputs):
+            return functools.partial(np.concatenate, inputs, self._axis, out)
+
+        def copy() -> None:
+            for array, part in copies:
+                copy_into(array, part)
+
+        return copy
 
 
 def _reals(inputs: Infos, rank: int) -> tuple[float, ...] | None:
