@@ -17,7 +17,7 @@ from deconv_ir.errors import MAX_MESSAGE, DeconvError, one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deconv_ir.ir.findings import Finding
+    from deconv_ir.findings import Finding
 
 EXIT_OK = 0
 EXIT_DIFFERS = 1

@@ -34,11 +34,5 @@ def apply(
     for result in results:
         fresh = baseline.new(result.findings)
         known += len(result.findings) - len(fresh)
-        moved = {id(finding): position for position, finding in enumerate(fresh)}
-        fixes = [
-            (moved[id(result.findings[i])], fix)
-            for i, fix in result.fixes
-            if id(result.findings[i]) in moved
-        ]
-        left.append(result.replace(findings=fresh, fixes=fixes))
+        left.append(result.replace(findings=fresh))
     return left, known

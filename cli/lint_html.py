@@ -10,7 +10,7 @@ from deconv_ir.errors import utf_8
 from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.findings import Finding
+    from deconv_ir.findings import Finding
     from deconv_ir.linter.options import Options
 
     from .lint_request import LintRequest

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -20,10 +19,10 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats import read_document
 from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml.weights import weights_beside
-from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.linter.catalogue import load_rule
 from deconv_ir.linter.engine import check_bytes, open_context
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pygls.workspace import PositionCodec, TextDocument
 
     from deconv_ir.linter.context import LintContext
-    from deconv_ir.linter.report import Fix
 
     from .lint_request import LintRequest
 
@@ -62,7 +60,6 @@ class Checked(NamedTuple):
 
     text: str
     diagnostics: list[lsp.Diagnostic]
-    fixes: Sequence[tuple[int, Fix]]
     findings: list[Finding]
 
 
@@ -122,13 +119,13 @@ class Linter:
             result = check_bytes(*self.arguments(uri, text), self.limits)
         except DeconvError as error:  # in the settings
             start = positions.range(0, 0)
-            return Checked(text, [lsp.Diagnostic(start, str(error), source="deconv-lint")], [], [])
+            return Checked(text, [lsp.Diagnostic(start, str(error), source="deconv-lint")], [])
         if is_other_xml(result) or (is_json(text[:64].encode()) and not looks_like_graph(text)):
-            result = result.replace(findings=[], fixes=[])
+            result = result.replace(findings=[])
         config = Settings(self.request).config(to_fs_path(uri) or "")
         page = config.docs_url or rules_page()
         diagnostics = [_diagnostic(finding, positions, page) for finding in result.findings]
-        checked = Checked(text, diagnostics, result.fixes, result.findings)
+        checked = Checked(text, diagnostics, result.findings)
         self.checked[uri] = checked
         return checked
 
@@ -190,11 +187,11 @@ def _actions(
     """Return the quick fixes of the findings that overlap a range."""
     positions = Positions(checked.text, codec)
     actions = []
-    for index, fix in checked.fixes:
-        diagnostic = checked.diagnostics[index]
-        if not _touch(diagnostic.range, asked):
+    for diagnostic, finding in zip(checked.diagnostics, checked.findings, strict=False):
+        fix = finding.fix
+        if fix is None or not _touch(diagnostic.range, asked):
             continue
-        rule = load_rule(checked.findings[index].code)
+        rule = load_rule(finding.code)
         for one in (fix, *fix.alternatives):
             does = one.title or rule.fix.partition(";")[0] or "applies its fix"
             title = f"{rule.code}: {does}" + ("" if one.safe else " (unsafe: review it)")

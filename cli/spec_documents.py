@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deconv_ir.errors import DeconvError, one_line
+from deconv_ir.findings import Severity
 from deconv_ir.formats.files import rewrite
-from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import Limits
 from deconv_ir.linter.engine import Result
-from deconv_ir.linter.report import Fix
 from deconv_ir.spec_examples.check import check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.notebook import SUFFIXES, open_document, read_document
@@ -126,11 +125,6 @@ def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
         file=document.name,
         findings=findings,
         layers=len(judgements),
-        fixes=[
-            (i, Fix(safe=True))
-            for i, f in enumerate(findings)
-            if f.hint and "deconv-spec fix" in f.hint
-        ],
         lines={number: document.line_text(number) for number in numbers},
     )
 

@@ -41,10 +41,17 @@ if TYPE_CHECKING:
     from deconv_ir.compare.tensors import TensorDifference
     from deconv_ir.execute.plan import Plan, Step
     from deconv_ir.execute.profile import LayerTime, Profile
+    from deconv_ir.findings import (
+        Finding,
+        Fix,
+        GraphLocation,
+        IRWarning,
+        Severity,
+        TextSpan,
+    )
     from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.functional import conv_transpose
     from deconv_ir.ir.dtypes import ElementType
-    from deconv_ir.ir.findings import Finding, IRWarning, Severity
     from deconv_ir.ir.geometry import Interval, PadMode
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
     from deconv_ir.ir.options import Accuracy, Semantics
@@ -70,7 +77,7 @@ __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 __all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
 __all__ += ["ToolError", "bisect", "cut", "diff"]
 # Checking
-__all__ += ["Finding", "Severity", "lint"]
+__all__ += ["Finding", "Fix", "GraphLocation", "Severity", "TextSpan", "lint"]
 # Errors
 __all__ += [
     "AttributeValueError",
@@ -96,9 +103,11 @@ _LATER = {
     "Difference": "compare.structure",
     "Edge": "ir.graph",
     "ElementType": "ir.dtypes",
-    "Finding": "ir.findings",
+    "Finding": "findings",
+    "Fix": "findings",
     "Graph": "ir.graph",
-    "IRWarning": "ir.findings",
+    "GraphLocation": "findings",
+    "IRWarning": "findings",
     "Info": "ir.graph",
     "Interval": "ir.geometry",
     "Layer": "ir.graph",
@@ -113,10 +122,11 @@ _LATER = {
     "Port": "ir.graph",
     "Profile": "execute.profile",
     "Semantics": "ir.options",
-    "Severity": "ir.findings",
+    "Severity": "findings",
     "State": "state",
     "Step": "execute.plan",
     "TensorDifference": "compare.tensors",
+    "TextSpan": "findings",
     "Tile": "tiling.tiled_run",
     "TiledRun": "tiling.tiled_run",
     "ToolError": "compare.bisect",

@@ -11,8 +11,8 @@ from deconv_ir.execute import Executor
 from deconv_ir.execute.executor import Observer
 from deconv_ir.execute.memory import out_of_memory
 from deconv_ir.execute.plan import Plan
+from deconv_ir.findings import Finding
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import TensorInfo
 

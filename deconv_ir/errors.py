@@ -1,16 +1,22 @@
 """The errors that the library raises deliberately.
 
 A message is one line: the location (file, line, layer), the expected and the actual value, and a
-hint, if any.  The parts are also fields, so that the linter and the commands can format them
-differently.
+hint, if any.  The parts are fields of a `Finding`, so that the linter and the commands can format
+them differently.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-MAX_MESSAGE = 1000
-MAX_NAME = 200
+from deconv_ir.findings import Finding
+from deconv_ir.text import MAX_MESSAGE as MAX_MESSAGE
+from deconv_ir.text import MAX_NAME as MAX_NAME
+from deconv_ir.text import one_line as one_line
+from deconv_ir.text import utf_8 as utf_8
+
+if TYPE_CHECKING:
+    from deconv_ir.findings import Location
 
 
 def extra_hint(extra: str) -> str:
@@ -18,27 +24,16 @@ def extra_hint(extra: str) -> str:
     return f"pip install '.[{extra}]' in a checkout of deconv-ir"
 
 
-def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
-    """Return a text that may hold parts of a hostile file as one line of bounded length.
+def _part(name: str) -> Any:
+    """Return a property: a field of the error's finding."""
 
-    Control characters, which could move a terminal's cursor or break a log,
-    are written as escapes; the middle of a text that is too long is left out.
-    """
-    if len(text) > limit:
-        tail = limit // 4
-        text = f"{text[: limit - tail]} ... {text[-tail:]}"
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    def read(error: DeconvError) -> Any:
+        return getattr(error.finding, name)
 
+    def write(error: DeconvError, value: Any) -> None:
+        error.finding = error.finding._replace(**{name: value})
 
-def utf_8(text: str) -> bytes:
-    """Encode a text that may hold paths.
-
-    Bytes of a file name that are not UTF-8 are lone surrogates in a path (PEP 383); they are
-    written as escapes, as `one_line` does.
-    """
-    return text.encode("utf-8", "backslashreplace")
+    return property(read, write, doc=f"The same as `finding.{name}`.")
 
 
 class DeconvError(Exception):
@@ -62,8 +57,13 @@ class DeconvError(Exception):
         What the user can do about it.
     rule : str, optional
         Stable name of the kind of mistake, which the linter uses for its findings.
-    location : optional
+    location : GraphLocation or TextSpan, optional
         The part of the graph or of the text at fault, which the linter marks with a caret.
+
+    Attributes
+    ----------
+    finding : Finding
+        All of these, as the linter reports them.
 
     Examples
     --------
@@ -74,6 +74,17 @@ class DeconvError(Exception):
     ...     print(error.file, error.rule)
     missing.xml io
     """
+
+    message: str = _part("message")
+    file: str | None = _part("file")
+    line: int | None = _part("line")
+    column: int | None = _part("column")
+    layer: str | None = _part("layer")
+    attribute: str | None = _part("attribute")
+    expected: Any = _part("expected")
+    actual: Any = _part("actual")
+    hint: str | None = _part("hint")
+    location: Location | None = _part("location")
 
     def __init__(
         self,
@@ -88,23 +99,37 @@ class DeconvError(Exception):
         hint: str | None = None,
         rule: str | None = None,
         column: int | None = None,
-        location: Any = None,
+        location: Location | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.file = file
-        self.line = line
-        self.layer = layer
-        self.attribute = attribute
-        self.expected = expected
-        self.actual = actual
-        self.hint = hint
-        self.rule = rule
-        self.column = column
-        self.location = location
+        # By position, since shape inference tries many values that do not fit.
+        self.finding = Finding(
+            message,
+            location,
+            expected,
+            actual,
+            hint,
+            None,
+            file,
+            line,
+            column,
+            None,
+            layer,
+            attribute,
+            rule or "",
+        )
 
     @property
-    def place(self) -> Any:
+    def rule(self) -> str | None:
+        """Stable name of the kind of mistake."""
+        return self.finding.rule or None
+
+    @rule.setter
+    def rule(self, name: str | None) -> None:
+        self.finding = self.finding._replace(rule=name or "")
+
+    @property
+    def place(self) -> Location | None:
         """The same as `location`, under its earlier name."""
         return self.location
 
@@ -112,22 +137,17 @@ class DeconvError(Exception):
         self, *, file: str | None = None, line: int | None = None, layer: str | None = None
     ) -> DeconvError:
         """Fill in the parts of the location that are not known yet, and return the error."""
-        self.file = self.file if self.file is not None else file
-        self.line = self.line if self.line is not None else line
-        self.layer = self.layer if self.layer is not None else layer
+        found = self.finding
+        self.finding = found._replace(
+            file=found.file if found.file is not None else file,
+            line=found.line if found.line is not None else line,
+            layer=found.layer if found.layer is not None else layer,
+        )
         return self
 
     def __str__(self) -> str:
         """One line: file and line, layer, message, hint."""
-        where = one_line(self.file or "")
-        if self.line is not None:
-            where = f"{where}:{self.line}" if where else f"line {self.line}"
-        parts = [where] if where else []
-        if self.layer is not None:
-            parts.append(f"layer {one_line(self.layer, MAX_NAME)}")
-        parts.append(one_line(self.message))
-        text = ": ".join(parts)
-        return f"{text} ({one_line(self.hint)})" if self.hint else text
+        return str(self.finding)
 
 
 class IRError(DeconvError):

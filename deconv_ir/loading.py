@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.findings import IRWarning
 from deconv_ir.formats.openvino_xml import Weights, version10
 from deconv_ir.formats.openvino_xml.weights import ExtendedWeights
 from deconv_ir.formats.reading import Readable, is_onednn, read_graph, with_weights
 from deconv_ir.ir.body import walk_graphs
-from deconv_ir.ir.findings import IRWarning
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.model import Model

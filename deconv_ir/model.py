@@ -16,10 +16,10 @@ from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
+from deconv_ir.findings import Finding
 from deconv_ir.formats.openvino_xml import Weights
 from deconv_ir.formats.reading import with_semantics
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.graph import Graph, Port, Source, needed_layers
 from deconv_ir.ir.infer import Inference, infer

@@ -16,7 +16,7 @@ from deconv_ir.ir.record import Record, field
 from ..options import FILE
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.findings import Finding
+    from deconv_ir.findings import Finding
     from deconv_ir.linter.engine import Result
     from deconv_ir.linter.rule import Rule as LintRule
     from deconv_ir.spec_examples.rules import Rule as SpecRule

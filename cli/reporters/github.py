@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deconv_ir.errors import MAX_MESSAGE, one_line
-from deconv_ir.ir.findings import Severity
+from deconv_ir.findings import Severity
 
 from . import Run, from_here
 from .text import summary

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 
 from deconv_ir.errors import utf_8
-from deconv_ir.ir.findings import Severity
+from deconv_ir.findings import Severity
 
 from ..common import to_json
 from . import Run, from_here

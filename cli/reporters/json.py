@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deconv_ir.ir.findings import plain
+from deconv_ir.findings import plain
 from deconv_ir.version import __version__
 
 from ..common import to_json
@@ -31,10 +31,10 @@ def render(run: Run) -> str:
                 "expected": plain(f.expected),
                 "actual": plain(f.actual),
                 "hint": f.hint,
-                "fixable": any(at == i and not fix.alternatives for at, fix in result.fixes),
+                "fixable": f.fix is not None and not f.fix.alternatives,
             }
             for result in run.results
-            for i, f in enumerate(result.findings)
+            for f in result.findings
         ],
         "files": [
             {

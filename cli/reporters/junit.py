@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from deconv_ir.errors import one_line
-from deconv_ir.ir.findings import Severity
+from deconv_ir.findings import Severity
 
 from . import Run
 

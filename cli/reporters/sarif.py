@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from deconv_ir.errors import utf_8
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
 from ..common import to_json

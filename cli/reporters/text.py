@@ -7,7 +7,7 @@ from collections import Counter
 import click
 
 from deconv_ir.errors import MAX_NAME, one_line
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.linter.engine import Result
 
 from ..common import counted
@@ -78,7 +78,7 @@ def summary(run: Run) -> str:
         files = len({finding.file for finding in findings})
         found = _by_severity(counts)
         parts.append(f"Found {found} in {files} of {counted(run.results, 'file')}.")
-        fixes = [fix for result in run.results for _, fix in result.fixes if not fix.alternatives]
+        fixes = [f.fix for f in findings if f.fix is not None and not f.fix.alternatives]
         if safe := sum(fix.safe for fix in fixes):
             parts.append(f"{safe} fixable with --fix.")
         if safe < len(fixes):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from deconv_ir.errors import InputError
+from deconv_ir.findings import Finding
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Port
 from deconv_ir.ir.operation import Context

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from deconv_ir.errors import DeconvError, ShapeError, UnsupportedError
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import I64
-from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.graph import Graph, Info, Layer, Port, constant_layers, locating
 from deconv_ir.ir.infer import Inference, Outputs, declared, infer, infer_layer
@@ -202,14 +202,14 @@ class _Reshaping:
             old, new = format_shape(info.value), format_shape(pattern)
             findings.append(
                 Finding(
-                    RULE,
-                    Severity.INFO,
                     f"the constant shape {old} is now {new}: axis 0 is that of the data",
                     file=graph.file,
                     line=layer.line,
                     layer=layer.label,
                     expected=new,
                     actual=old,
+                    rule=RULE,
+                    severity=Severity.INFO,
                 )
             )
         return Reshaped(editor.graph(), editor.weights, tuple(findings))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deconv_ir.drawing.blocks import DrawnBox, Flow, box_of, flow_of
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.body import NONE, Body
-from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Source, Topology
+from deconv_ir.ir.graph import Graph, Layer, Source, Topology
 from deconv_ir.ir.infer import Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.record import NamedTuple
@@ -71,9 +71,9 @@ def flatten(graph: Graph, outputs: Sequence[Outputs], context: Context) -> Flat:
             given = _given(layers[owner], number, inputs, context)
             inference = infer(inner, context, given, collect=True)
             misfits |= {
-                first + error.location.layer
+                first + error.finding.part.layer
                 for error in inference.errors
-                if isinstance(error.location, GraphLocation) and error.location.layer is not None
+                if error.finding.part.layer is not None
             }
             misfits |= {first + i for i in range(len(inner.layers))} - {
                 first + i for i in inner.topology.order

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from deconv_ir.errors import DeconvError, IRError, one_line
+from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.record import NamedTuple, Record, field
@@ -142,20 +143,6 @@ class Layer(NamedTuple):
     def line_of(self, port: Port) -> int | None:
         """Return the line of a port in the file, from 1; None: unknown."""
         return None if self.line is None else self.line + port.line_offset
-
-
-class GraphLocation(NamedTuple):
-    """The part of a graph that an error or a finding refers to; None: unspecified."""
-
-    layer: int | None = None  # index in `Graph.layers`
-    edge: int | None = None  # index in `Graph.edges`
-    side: str | None = None  # "input" or "output"
-    port: int | None = None  # index of the port on that side
-    axis: int | None = None  # index of one of its dims
-    # An attribute of the port or edge, else of the layer's <data>, or of the <layer> if `own`.
-    attribute: str | None = None
-    own: bool = False
-    child: str | None = None  # an uninterpreted child element of the layer
 
 
 class Edge(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from deconv_ir.errors import DeconvError, ShapeError
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, GraphLocation, Severity
 from deconv_ir.ir.folding import fold
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
+from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape, intersect_dims, size_problem
@@ -125,7 +125,7 @@ def _work_out(
             raise
         errors.append(error)
         return tuple(map(declared, layer.outputs)), False
-    found += (f._replace(location=f.location._replace(layer=index)) for f in within)
+    found += (f._replace(location=f.part._replace(layer=index)) for f in within)
     findings += found
     return outputs, not found
 
@@ -191,12 +191,10 @@ def compare(
         attribute: str | None = None,
     ) -> None:
         line = layer.line if port is None else layer.line_of(layer.outputs[port])
-        where = (graph.file, line, layer.label)
         side = None if port is None else "output"
         location = GraphLocation(index, None, side, port, axis, attribute)
-        found.append(
-            Finding(rule, Severity.ERROR, message, *where, expected, actual, location=location)
-        )
+        where = (graph.file, line, None, None, layer.label)
+        found.append(Finding(message, location, expected, actual, None, None, *where, rule=rule))
 
     for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):
         if port.shape is not None and info.shape is not None and port.shape != info.shape:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from deconv_ir.errors import UnsupportedError
+from deconv_ir.findings import Finding
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import NamedTuple, Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from deconv_ir.errors import DeconvError, utf_8
+from deconv_ir.findings import Finding
 from deconv_ir.formats.files import output_errors, read_input, replace_file
-from deconv_ir.ir.findings import Finding
 
 MAX_BYTES: Final = 64 << 20
 """Size above which a baseline is rejected."""

@@ -12,16 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
 from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.infer import declared
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape, intersect
 from deconv_ir.linter.context import Body, LintContext, infer_with_evidence
-from deconv_ir.linter.report import Report
 
 if TYPE_CHECKING:
     from deconv_ir.formats.openvino_xml.scanner import Element
@@ -72,7 +71,7 @@ def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
     return given
 
 
-def check_body(context: LintContext, body: Body) -> Iterator[Report]:
+def check_body(context: LintContext, body: Body) -> Iterator[Finding]:
     """Compare a body with its port map and with the ports of its layer."""
     element = _element(context, body.owner)
     port_map = element.first(PORT_MAPS[body.tag])
@@ -84,7 +83,7 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
         index = by_id.get(_number(attributes.get("internal_layer_id")))
         wanted = "Parameter" if entry.tag == "input" else "Result"
         if index is None or inner.layers[index].type != wanted:
-            yield Report(
+            yield Finding(
                 f"the port map names layer {attributes.get('internal_layer_id')!r} of the "
                 f"{body.tag}, which is not a {wanted}",
                 entry.head,
@@ -97,7 +96,7 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
         if layer.type != "Parameter":
             continue
         if index not in mapped:
-            yield Report(
+            yield Finding(
                 f"no port map brings data to the Parameter {layer.name!r} of the {body.tag}",
                 _element(body.context, index).head,
             )
@@ -107,7 +106,7 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
             stated = declared(layer.outputs[0])
             same = declared_form(stated.shape) == declared_form(said.shape)
             if not _agree(stated, said) or (stated.shape is not None and not same):
-                yield Report(
+                yield Finding(
                     f"the attributes of {layer.name!r} in the {body.tag} say {said}, its port "
                     f"declares {stated}",
                     _element(body.context, index).head,
@@ -117,7 +116,7 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
     yield from _check_back_edges(body, element, by_id)
 
 
-def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Report]:
+def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Finding]:
     """Report ports of a layer that the port maps of its bodies do not name.
 
     The first inputs are the layer's own: the condition of an If, trip count and condition of a
@@ -137,21 +136,21 @@ def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Report
         taken |= given["input"]
         for place, port in enumerate(layer.outputs):
             if port.id not in given["output"]:
-                yield Report(
+                yield Finding(
                     f"no port map says which Result of the {body.tag} output port {port.id} is",
                     GraphLocation(layer=index, side="output", port=place),
                 )
         if layer.type == "Loop" and not any(
             a.get("purpose") == "execution_condition" for _, a in entries
         ):
-            yield Report(
+            yield Finding(
                 "no Result of the body has the purpose execution_condition",
                 GraphLocation(layer=index),
                 expected="execution_condition",
             )
     for place, port in enumerate(layer.inputs[OWN_INPUTS.get(layer.type, 0) :]):
         if port.id not in taken:
-            yield Report(
+            yield Finding(
                 f"no port map brings input port {port.id} into a body",
                 GraphLocation(
                     layer=index, side="input", port=place + OWN_INPUTS.get(layer.type, 0)
@@ -161,7 +160,7 @@ def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Report
 
 def _check_entry(
     context: LintContext, body: Body, entry: Element, attributes: dict[str, str], index: int
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """Compare a tensor inside a body with the connected one outside."""
     layer = context.graph.layers[body.owner]
     purpose = attributes.get("purpose")
@@ -170,7 +169,7 @@ def _check_entry(
         return
     if purpose == "execution_condition" and inside.element_type is not None:
         if inside.element_type.name != "boolean":
-            yield Report(
+            yield Finding(
                 f"the execution condition of a Loop is boolean, found {inside.element_type}",
                 entry.head,
                 expected="boolean",
@@ -183,7 +182,7 @@ def _check_entry(
     number = _number(attributes.get("external_port_id"))
     place = next((i for i, port in enumerate(ports) if port.id == number), None)
     if place is None:
-        yield Report(
+        yield Finding(
             f"{layer.type} has no {entry.tag} port {attributes.get('external_port_id')!r}, "
             "which the port map names",
             entry.head,
@@ -199,7 +198,7 @@ def _check_entry(
         yield from _check_slices(entry, attributes, inside, axis)
     if not _agree(outside, inside, axis):
         along = "" if axis is None else f", sliced along axis {axis}"
-        yield Report(
+        yield Finding(
             f"{entry.tag} port {number} is {outside}, and {body.context.graph.layers[index].name!r}"
             f" in the {body.tag} is {inside}{along}",
             GraphLocation(layer=body.owner, side=entry.tag, port=place),
@@ -210,20 +209,20 @@ def _check_entry(
 
 def _check_slices(
     entry: Element, attributes: dict[str, str], inside: TensorInfo, axis: int
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """Check that a slice is as long as its tensor in the body; outputs are concatenated."""
     size = _number(attributes.get("part_size", "1"))
     stride = _number(attributes.get("stride", "1"))
     extent = inside.shape[axis] if inside.shape is not None and axis < len(inside.shape) else size
     if extent != size and isinstance(extent, int):
-        yield Report(
+        yield Finding(
             f"slices are {extent} long along axis {axis} in the body, part_size is {size}",
             entry.head,
             expected=extent,
             actual=size,
         )
     if entry.tag == "output" and abs(stride) != size:
-        yield Report(
+        yield Finding(
             f"stride is {stride}, but part_size is {size}",
             entry.head,
             expected=f"{size} or -{size}",
@@ -231,21 +230,21 @@ def _check_slices(
         )
 
 
-def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> Iterator[Report]:
+def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> Iterator[Finding]:
     """Check that tensors for the next iteration have the expected shape and type."""
     back_edges = element.first("back_edges")
     for edge in back_edges.children if back_edges is not None else ():
         ends = edge.attributes()
         start, end = (by_id.get(_number(ends.get(name))) for name in ("from-layer", "to-layer"))
         if start is None or end is None:
-            yield Report("a back edge names a layer that the body does not have", edge.head)
+            yield Finding("a back edge names a layer that the body does not have", edge.head)
             continue
         given = _inside(body.context, "output", start)
         taken = _inside(body.context, "input", end)
         if given is None or taken is None:
-            yield Report("a back edge leads from a Result to a Parameter", edge.head)
+            yield Finding("a back edge leads from a Result to a Parameter", edge.head)
         elif not _agree(given, taken):
-            yield Report(
+            yield Finding(
                 f"an iteration gives {given}, and the next one takes {taken}",
                 edge.head,
                 expected=str(taken),

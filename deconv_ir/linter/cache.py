@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from deconv_ir.errors import WeightsError, utf_8
+from deconv_ir.findings import Finding, Fix, Severity, plain
 from deconv_ir.formats.files import replace_file
-from deconv_ir.ir.findings import Finding, Severity, plain
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result
 from deconv_ir.linter.options import Options
-from deconv_ir.linter.report import Fix
 from deconv_ir.linter.weights import WeightsView, fingerprint
 from deconv_ir.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 """Version of the format of entries."""
 MAX_AGE_SECONDS = 30 * 24 * 3600
 
@@ -73,7 +72,7 @@ class Cache:
         with contextlib.suppress(OSError, WeightsError):
             path.parent.mkdir(parents=True, exist_ok=True)
             with replace_file(path, durable=False) as stream:
-                stream.write(json.dumps(entry, default=lambda severity: severity.value).encode())
+                stream.write(json.dumps(entry).encode())
 
     def prune(self) -> None:
         """Remove entries that have not been written for a month."""
@@ -123,37 +122,43 @@ def _same_weights(state: dict[str, Any] | None, weights: str | None) -> bool:
 
 def _encode(result: Result) -> dict[str, Any]:
     return {
-        "findings": [
-            [
-                *f._replace(
-                    file=None,
-                    location=None,
-                    expected=plain(f.expected),
-                    actual=plain(f.actual),
-                )
-            ]
-            for f in result.findings
-        ],
+        "findings": [_fields(finding) for finding in result.findings],
         "layers": result.layers,
         "passed_over": result.passed_over,
         "suppressed": result.suppressed,
         "hidden": [(severity.value, count) for severity, count in result.hidden],
-        "fixable": [(i, fix.safe) for i, fix in result.fixes if not fix.alternatives],
         "lines": {str(number): text for number, text in result.lines.items()},
     }
+
+
+def _fields(finding: Finding) -> dict[str, Any]:
+    """Return the fields that are not defaults; of a fix, whether it is safe."""
+    fix = finding.fix
+    fields = finding._replace(
+        file=None,
+        location=None,
+        expected=plain(finding.expected),
+        actual=plain(finding.actual),
+        fix=None if fix is None or fix.alternatives else fix.safe,  # type: ignore[arg-type]
+        severity=finding.severity.value,  # type: ignore[arg-type]
+    )
+    return {name: value for name, value in fields._asdict().items() if value is not None}
+
+
+def _finding(fields: dict[str, Any], file: str) -> Finding:
+    safe = fields.pop("fix", None)
+    severity = Severity(fields.pop("severity"))
+    fix = None if safe is None else Fix(safe=safe)
+    return Finding(file=file, fix=fix, severity=severity, **fields)
 
 
 def _decode(entry: dict[str, Any], file: str) -> Result:
     return Result(
         file=file,
-        findings=[
-            Finding(rule, Severity(severity), message, file, *rest)
-            for rule, severity, message, _, *rest in entry["findings"]
-        ],
+        findings=[_finding(fields, file) for fields in entry["findings"]],
         layers=entry["layers"],
         passed_over=tuple((kind, count) for kind, count in entry["passed_over"]),
         suppressed=entry["suppressed"],
         hidden=tuple((Severity(severity), count) for severity, count in entry["hidden"]),
-        fixes=[(index, Fix(safe=safe)) for index, safe in entry["fixable"]],
         lines={int(number): text for number, text in entry["lines"].items()},
     )

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.linter._index import ROWS
 from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, family_of
@@ -49,7 +49,7 @@ def load_rule(code: str) -> Rule:
     return REGISTRY[code]
 
 
-def rule_for(library_rule: str, item: DeconvError | Finding) -> str:
+def rule_for(library_rule: str, item: Finding) -> str:
     """Return the code of the rule that an error or finding of the library belongs to."""
     candidates = _BY_LIBRARY_RULE.get(library_rule, ())
     if len(candidates) == 1:

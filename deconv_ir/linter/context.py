@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import Finding
 from deconv_ir.formats.openvino_xml.document import Document as XMLDocument
 from deconv_ir.formats.openvino_xml.locations import Locator
-from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology, ancestors
+from deconv_ir.ir.graph import Graph, Layer, Port, Topology, ancestors
 from deconv_ir.ir.infer import Inference, Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
@@ -103,25 +103,24 @@ class LintContext:
         self._evidence = evidence
         self.dead_channels: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         self._groups: dict[str, list[list[int]]] = {}
-        self.library_findings: dict[str, list[DeconvError | Finding]] = {}
+        self.library_findings: dict[str, list[Finding]] = {}
         for error in errors:
-            self.file(error)
+            self.file(error.finding)
         for error in (*document.problems, *document.remarks):
-            self.file(error)
+            self.file(error.finding)
         implied = _OF_EDGES if self.onednn is not None else ()
         if inference is not None:
             for error in self.topology.problems:
                 if error.rule not in implied:
-                    self.file(error)
-            reports: list[DeconvError | Finding] = [*inference.errors, *inference.findings]
-            for found in reports:
+                    self.file(error.finding)
+            for found in (*(error.finding for error in inference.errors), *inference.findings):
                 is_implied = found.rule in implied
-                if not is_implied and getattr(found.location, "child", None) is None:
+                if not is_implied and found.part.child is None:
                     self.file(found)  # a body reports its own findings
 
-    def file(self, found: DeconvError | Finding) -> None:
+    def file(self, found: Finding) -> None:
         """Add a finding of the library to those of its rule."""
-        self.library_findings.setdefault(found.rule or "", []).append(found)
+        self.library_findings.setdefault(found.rule, []).append(found)
 
     @property
     def is_body(self) -> bool:
@@ -242,8 +241,7 @@ class LintContext:
     def unfit(self) -> frozenset[int]:
         """Indices of the layers whose inputs do not fit, or are not known: those on a cycle."""
         assert self.inference is not None
-        locations = (error.location for error in self.inference.errors)
-        wrong = {p.layer for p in locations if isinstance(p, GraphLocation)} - {None}
+        wrong = {error.finding.part.layer for error in self.inference.errors} - {None}
         cyclic = set(range(len(self.graph.layers))).difference(self.topology.order)
         return frozenset(index for index in (*wrong, *cyclic) if index is not None)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deconv_ir.findings import Fix
 from deconv_ir.formats.openvino_xml.locations import trimmed
 from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.shapes import Shape, declared_form
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.report import Fix
 from deconv_ir.linter.safety import supports_attribute, supports_shape, supports_type
 from deconv_ir.ops.base import attributes_of
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from deconv_ir.linter.diagnosis import Correction, Diagnosis
 
 
-def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shape) -> Fix:
+def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shape) -> Fix | None:
     """Return the fix that makes a port declare a shape."""
     element = context.locator.port(index, side, port)
     if element is None:
-        return Fix()
+        return None
     wanted = declared_form(shape)
     dims = list(element.named("dim"))
     edits: list[Edit] = []
@@ -37,55 +37,58 @@ def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shap
         edits.append((start, dims[-1].end, ""))
     elif len(dims) < len(wanted):
         edits.append(_insertion(context, element, dims, wanted[len(dims) :]))
-    safe = supports_shape(context, index, side, port, shape)
-    return Fix(tuple(edits), safe)
+    if not edits:
+        return None
+    return Fix(tuple(edits), supports_shape(context, index, side, port, shape))
 
 
-def type_fix(context: LintContext, index: int, side: str, port: int, kind: ElementType) -> Fix:
+def type_fix(
+    context: LintContext, index: int, side: str, port: int, kind: ElementType
+) -> Fix | None:
     """Return the fix that makes a port declare an element type."""
     edits = attribute_edit(context, index, "precision", kind.ir_name, port=(side, port))
-    return Fix(edits, supports_type(context, index, side, port, kind))
+    return Fix(edits, supports_type(context, index, side, port, kind)) if edits else None
 
 
-def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fix:
+def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fix | None:
     """Return the fix that gives an attribute of ``<data>`` a value."""
     edits = attribute_edit(context, index, name, value)
     if not edits:
-        return Fix()
+        return None
     return Fix(edits, supports_attribute(context, index, name, value))
 
 
-def diagnosis_fix(context: LintContext, index: int, diagnosis: Diagnosis) -> Fix:
+def diagnosis_fix(context: LintContext, index: int, diagnosis: Diagnosis) -> Fix | None:
     """Return the fix of the likeliest correction; if it is not certain, the others too."""
-    fixes = [
-        correction_fix(context, index, correction)._replace(title=str(correction))
-        for correction in diagnosis.corrections
-    ]
-    others = () if diagnosis.is_certain else tuple(fixes[1:])
-    return fixes[0]._replace(alternatives=others)
+    found = (correction_fix(context, index, correction) for correction in diagnosis.corrections)
+    fixes = [fix for fix in found if fix is not None]
+    if not fixes or diagnosis.is_certain:
+        return fixes[0] if fixes else None
+    return fixes[0]._replace(alternatives=tuple(fixes[1:]))
 
 
 def stated_type_fix(
     context: LintContext, index: int, stated: ElementType, declared: ElementType
-) -> Fix:
+) -> Fix | None:
     """Return the fix of the attribute that states the element type of an output, if any."""
     operation = context.graph.layers[index].operation
     for spec in attributes_of(type(operation)):
         if getattr(operation, spec.field, None) is stated:
             edits = attribute_edit(context, index, spec.name, declared.name)
-            return Fix(edits, title=f'{spec.name}="{declared.name}"')
-    return Fix()
+            return Fix(edits, title=f'{spec.name}="{declared.name}"') if edits else None
+    return None
 
 
-def correction_fix(context: LintContext, index: int, correction: Correction) -> Fix:
+def correction_fix(context: LintContext, index: int, correction: Correction) -> Fix | None:
     """Return the fix of a correction, which is confirmed only by the declared dims."""
-    if correction.misspelt is None:
-        return Fix(attribute_edit(context, index, correction.name, correction.value))
-    data = context.locator.data(index)
-    if data is None:
-        return Fix()
-    start = data.attribute_spans()[correction.misspelt][0]
-    return Fix(((start, start + len(correction.misspelt), correction.name),))
+    edits = attribute_edit(context, index, correction.name, correction.value)
+    if correction.misspelt is not None:
+        data = context.locator.data(index)
+        if data is None:
+            return None
+        start = data.attribute_spans()[correction.misspelt][0]
+        edits = ((start, start + len(correction.misspelt), correction.name),)
+    return Fix(edits, title=str(correction)) if edits else None
 
 
 def _inside(dim: Element) -> tuple[int, int]:

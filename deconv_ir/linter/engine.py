@@ -8,14 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
+from deconv_ir.findings import Finding, GraphLocation, Severity
 from deconv_ir.formats import read_document
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.weights import weights_beside
-from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.graph import Graph, GraphLocation, Layer
+from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.record import Record, field
@@ -24,7 +24,6 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, is_claimed, load_rule, rule_for
 from deconv_ir.linter.context import LintContext, infer_with_evidence
 from deconv_ir.linter.options import Options
-from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import Rule
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ class Result(Record):
     """Number of findings silenced by comments in the file."""
     hidden: tuple[tuple[Severity, int], ...] = field(default=())
     """Findings that were not requested, by severity; see `Options.hidden`."""
-    fixes: Sequence[tuple[int, Fix]] = field(default=())
-    """Index of a finding -> its fix."""
     document: Document | OneDNNDocument | None = field(default=None)
     reads: tuple[tuple[int, int], ...] | None = field(default=None)
     """The bytes of the .bin on which the findings depend; None if it was not opened."""
@@ -119,33 +116,30 @@ def check_document(
         contexts = list(context.with_bodies())
     graph, view = document.graph, context.weights
     suppressions = _suppressions(contexts)
-    found: list[tuple[tuple[int, int, str], Finding, Fix]] = []
+    found: list[Finding] = []
     suppressed = 0
     hidden: dict[Severity, int] = {}
     for context, code in _runs(options, contexts, suppressions):
-        for report in _reports(load_rule(code), context):
-            if suppressions is not None and _is_silent(suppressions, code, report, context):
+        for finding in _found(load_rule(code), context):
+            if suppressions is not None and _is_silent(suppressions, code, finding, context):
                 suppressed += code not in options.hidden
                 continue
             severity = options.severity_of(code)
             if code in options.hidden:
                 hidden[severity] = hidden.get(severity, 0) + 1
                 continue
-            finding = _finding(report, RULES[code], severity, context)
-            key = (finding.line or 0, finding.column or 0, code)
-            found.append((key, finding, report.fix))
-    found.sort(key=lambda item: item[0])
+            found.append(_complete(finding, RULES[code], severity, context))
+    found.sort(key=lambda finding: (finding.line or 0, finding.column or 0, finding.code))
     return Result(
         file=document.file or "",
-        findings=[finding for _, finding, _ in found],
+        findings=found,
         layers=0 if graph is None else len(graph.layers),
         passed_over=() if graph is None else _passed_over(contexts[0]),
         suppressed=suppressed,
         hidden=tuple(hidden.items()),
-        fixes=[(i, fix) for i, (_, _, fix) in enumerate(found) if fix.edits],
         document=document,
         reads=None if view is None else tuple(view.reads),
-        lines=_lines(document, [finding for _, finding, _ in found]),
+        lines=_lines(document, found),
     )
 
 
@@ -191,15 +185,15 @@ def _lines(document: Document | OneDNNDocument, findings: Iterable[Finding]) -> 
     return {number: source.line_text(number)[:MAX_SHOWN] for number in sorted(numbers)}
 
 
-def _reports(rule: Rule, context: LintContext) -> Iterator[Report]:
-    """Iterate over the reports of a rule: first the findings of other parts of the library."""
+def _found(rule: Rule, context: LintContext) -> Iterator[Finding]:
+    """Iterate over the findings of a rule: first those of other parts of the library."""
     names = context.library_findings if rule.code == FALLBACK else rule.library_rules
     for name in names:
         for found in context.library_findings.get(name, ()):
             if rule_for(name, found) == rule.code:
-                report = rule.present(found, context) if rule.present else Report.of(found)
-                if report is not None:
-                    yield report
+                finding = rule.present(found, context) if rule.present else found
+                if finding is not None:
+                    yield finding
     # Without a graph, all findings come from reading the file.
     if context.document.graph is not None:
         yield from rule.found_in(context)
@@ -215,8 +209,8 @@ def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
     documents = [context.document for context in contexts]
     starts = [start for d in documents for start in (*d.layers, *d.edges)]
     suppressions = Suppressions(source, starts)
-    for span, message in suppressions.mistakes:
-        contexts[0].file(DeconvError(message, rule="suppression", location=span))
+    for mistake in suppressions.mistakes:
+        contexts[0].file(mistake)
     return suppressions if suppressions.directives else None
 
 
@@ -233,8 +227,8 @@ def _runs(
     yield from (run for run in runs if run[1] != OWN_RULE)
     asked = {entry.code for entry in options.asked}
     if OWN_RULE in asked:
-        for span, message in suppressions.unused(asked, selected=options.selected):
-            contexts[0].file(DeconvError(message, rule="suppression", location=span))
+        for unused in suppressions.unused(asked, selected=options.selected):
+            contexts[0].file(unused)
         yield contexts[0], OWN_RULE
 
 
@@ -332,56 +326,53 @@ def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:
     return given
 
 
-def _is_silent(suppressions: Suppressions, code: str, report: Report, context: LintContext) -> bool:
+def _is_silent(
+    suppressions: Suppressions, code: str, finding: Finding, context: LintContext
+) -> bool:
     owner = None
-    if report.location is not None and context.inference is not None:
-        start, _ = context.locator.span(report.location)
+    if finding.location is not None and context.inference is not None:
+        start, _ = context.locator.span(finding.location)
         found = context.locator.owner(start)
         owner = None if found is None else found[0]
     return suppressions.silences(code, owner)
 
 
-def _finding(report: Report, entry: Entry, severity: object, context: LintContext) -> Finding:
-    """Convert a report to a finding, with line, column and layer."""
-    location = report.location
-    line: int | None = None
-    column: int | None = None
-    end_column: int | None = None
-    layer = report.layer
+def _complete(finding: Finding, entry: Entry, severity: Severity, context: LintContext) -> Finding:
+    """Add rule, severity and file, and the line, columns and layer of the location."""
+    location = finding.location
+    line, column, end_column = finding.line, finding.column, finding.end_column
+    layer = finding.layer
     source = context.document.source
-    if location is not None and not isinstance(location, GraphLocation) and location[0] < 0:
-        line, column = -location[0], location[1] or None
-    elif source is not None and location is not None:
+    if location is not None and source is not None:
         start, end = context.locator.span(location)
         line, column = source.position(start)
         last, end_column = source.position(max(end, start + 1))
         if last > line:
             end_column = len(source.line_text(line)) + 1
     if isinstance(location, GraphLocation):
-        index = location.layer
-        if index is None and location.edge is not None:
-            edge = context.graph.edges[location.edge]
-            layer = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
-        elif index is not None:
-            layer = context.graph.layers[index].label
-    elif layer is None and None not in (source, context.inference, location):
-        assert location is not None, "just compared"
-        layer = _layer_at(context, location[0])
-    return Finding(
-        entry.name,
-        severity,  # type: ignore[arg-type]
-        report.message,
-        context.document.file,
-        line,
-        layer,
-        report.expected,
-        report.actual,
-        report.hint,
-        column,
-        end_column,
-        entry.code,
-        location,
+        layer = _label(location, context)
+    elif location is not None and source is not None and context.inference is not None:
+        layer = _layer_at(context, location.start)
+    return finding._replace(
+        file=context.document.file,
+        line=line,
+        column=column,
+        end_column=end_column,
+        layer=layer,
+        rule=entry.name,
+        severity=severity,
+        code=entry.code,
     )
+
+
+def _label(location: GraphLocation, context: LintContext) -> str | None:
+    """Return the label of a layer, or of an edge."""
+    if location.layer is not None:
+        return context.graph.layers[location.layer].label
+    if location.edge is None:
+        return None
+    edge = context.graph.edges[location.edge]
+    return f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
 
 
 def _layer_at(context: LintContext, offset: int) -> str | None:

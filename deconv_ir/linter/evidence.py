@@ -97,7 +97,8 @@ class Evidence:
         assert self.plain is not None
         sources = self.graph.topology.sources
         for error in self.plain.errors:
-            culprit = self.culprits.get(getattr(error.location, "layer", -1))
+            index = error.finding.part.layer
+            culprit = None if index is None else self.culprits.get(index)
             if culprit is not None and not sources[culprit]:
                 yield error
 

@@ -6,9 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Callable
 
+from deconv_ir.findings import Finding
 from deconv_ir.formats.edits import Edit
 from deconv_ir.formats.openvino_xml.source import Source
-from deconv_ir.ir.findings import Finding
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import Options
@@ -51,7 +51,7 @@ def fix_bytes(
         data = _corrected(data, first, check)
         result = check(data)
         # Declared dims change to fit a layer only if it is not one of several possible corrections.
-        resume = any(fix.alternatives for _, fix in result.fixes)
+        resume = any(f.fix is not None and f.fix.alternatives for f in result.findings)
         result = result if resume else check(data, resume=False)
     best = data, result
     for _ in range(MAX_ROUNDS):
@@ -69,7 +69,9 @@ def fix_bytes(
         return data, 0, first
     if unsafe:
         result = check(data)
-    promised = Counter(_identity(first.findings[i]) for i, f in first.fixes if f.safe or unsafe)
+    promised = Counter(
+        _identity(f) for f in first.findings if f.fix is not None and (f.fix.safe or unsafe)
+    )
     return data, (promised - Counter(map(_identity, result.findings))).total(), result
 
 
@@ -80,7 +82,8 @@ def _identity(finding: Finding) -> tuple[str, str | None, str]:
 def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) -> bytes:
     """Make corrections of layers, before declared dims and types are changed to fit them."""
     for _ in range(MAX_ROUNDS):
-        diagnosed = [fix.edits for _, fix in result.fixes if fix.title and not fix.alternatives]
+        fixes = [f.fix for f in result.findings if f.fix is not None]
+        diagnosed = [fix.edits for fix in fixes if fix.title and not fix.alternatives]
         changed = _edited(result, diagnosed)
         if changed is None:
             break
@@ -93,7 +96,8 @@ def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) ->
 
 def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
     """Return the edits of the fixes that may be applied."""
-    return [fix.edits for _, fix in result.fixes if fix.safe or (unsafe and not fix.alternatives)]
+    fixes = [f.fix for f in result.findings if f.fix is not None]
+    return [fix.edits for fix in fixes if fix.safe or (unsafe and not fix.alternatives)]
 
 
 def _edited(result: Result, fixes: list[tuple[Edit, ...]]) -> bytes | None:

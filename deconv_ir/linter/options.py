@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.findings import Severity
+from deconv_ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.fitting_sizes import has_unknown_channels, total_stride
 from deconv_ir.ir.geometry import Dim, Interval, bounds
-from deconv_ir.ir.graph import GraphLocation, Layer, ancestors
+from deconv_ir.ir.graph import Layer, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.record import NamedTuple, Record, field
 from deconv_ir.ir.shapes import compatible
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.findings import Finding
+    from deconv_ir.findings import Finding
     from deconv_ir.ir.infer import Inference
     from deconv_ir.linter.context import LintContext
 
@@ -54,7 +54,7 @@ LAST = tuple(SizePattern(last=extent) for extent in range(1, 7))
 """The last axis may be channels, or coordinates of boxes, for which only one number fits."""
 
 
-Contradiction = tuple["DeconvError | Finding", str, tuple[int, ...]]
+Contradiction = tuple["Finding", str, tuple[int, ...]]
 """A layer that does not fit: its problem at the first size, the dynamic Parameter, the sizes."""
 
 
@@ -72,7 +72,7 @@ def contradictions(context: LintContext) -> list[Contradiction]:
     problems = _problems(_probe(context, dynamic, sizes[0], PATTERNS[0]))
     assert context.inference is not None
     reported = _problems(context.inference)
-    found: list[tuple[int, DeconvError | Finding, int]] = []
+    found: list[tuple[int, Finding, int]] = []
     for index, problem in problems.items():
         before = ancestors(context.topology, [index])
         parameters = dynamic & before
@@ -132,16 +132,12 @@ def _probe(
     return infer(context.graph, context.inference_context, given, collect=True)
 
 
-def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:
+def _problems(inference: Inference) -> dict[int, Finding]:
     """Return errors and wrong declared dims by the index of their layer."""
-    own = (found for found in inference.findings if found.location.child is None)
+    own = (found for found in inference.findings if found.part.child is None)
     declared = [found for found in own if found.rule == "declared-dims"]
-    problems: list[DeconvError | Finding] = [*declared, *inference.errors]
-    return {
-        found.location.layer: found
-        for found in problems
-        if isinstance(found.location, GraphLocation) and found.location.layer is not None
-    }
+    problems = [*declared, *(error.finding for error in inference.errors)]
+    return {found.part.layer: found for found in problems if found.part.layer is not None}
 
 
 def _inputs(context: LintContext, index: int, inference: Inference) -> list[TensorInfo] | None:

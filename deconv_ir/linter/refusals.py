@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from deconv_ir.ir.graph import GraphLocation, Layer
-from deconv_ir.linter.report import Report
+from deconv_ir.findings import Finding, GraphLocation
+from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.rule import DECONVOLUTION
 from deconv_ir.ops.base import AttributeSpec, attributes_of
 
@@ -73,7 +73,7 @@ EQUALLY_LONG: Final = {
 _REAL: Final = r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*"
 
 
-def refused_form(index: int, layer: Layer) -> Iterator[Report]:
+def refused_form(index: int, layer: Layer) -> Iterator[Finding]:
     """Check the version: an extension may have any, an operation of an opset may not."""
     from deconv_ir.ops.opsets import OF_OPSET_6, OPERATIONS
 
@@ -82,7 +82,7 @@ def refused_form(index: int, layer: Layer) -> Iterator[Report]:
     if layer.version in ("extension", "experimental") and layer.type in OF_OPSET_6:
         return
     if layer.version in NO_OPSET and layer.type in OPERATIONS:
-        yield Report(
+        yield Finding(
             f"OpenVINO's reader refuses {layer.type} "
             + (f"of version {layer.version!r}" if layer.version is not None else "without version"),
             GraphLocation(layer=index, attribute="version", own=True),
@@ -91,7 +91,7 @@ def refused_form(index: int, layer: Layer) -> Iterator[Report]:
         )
 
 
-def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
+def refused_attributes(index: int, layer: Layer) -> Iterator[Finding]:
     """Check the spelling of words and element types, and search for missing attributes."""
     written = dict(layer.attributes)
     operation = type(layer.operation)
@@ -101,7 +101,7 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
         if allowed:
             # A word that is neither true nor false leaves the default as it is.
             verb = "ignores" if allowed == BOOLEAN else "refuses"
-            yield Report(
+            yield Finding(
                 f"OpenVINO's reader {verb} {name}={value!r} of {layer.type}; it reads {allowed}",
                 GraphLocation(layer=index, attribute=name),
                 expected=allowed,
@@ -109,7 +109,7 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
             )
     lists = [name for name in EQUALLY_LONG.get(layer.type, ()) if written.get(name)]
     if len({written[name].count(",") for name in lists}) > 1:
-        yield Report(
+        yield Finding(
             f"OpenVINO's reader refuses {', '.join(lists)} of different lengths",
             GraphLocation(layer=index, attribute=min(lists, key=lambda n: written[n].count(","))),
         )
@@ -118,7 +118,7 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
         required = ("output_type",)
     for name in required:
         if name not in written:
-            yield Report(
+            yield Finding(
                 f"OpenVINO's reader refuses {layer.type} without {name}",
                 GraphLocation(layer=index, attribute=name),
             )
@@ -163,13 +163,13 @@ def _numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",") if re.fullmatch(_REAL, part, re.IGNORECASE)]
 
 
-def unmatched_variables(layers: Sequence[Layer]) -> Iterator[Report]:
+def unmatched_variables(layers: Sequence[Layer]) -> Iterator[Finding]:
     """Report Assigns to a variable that no ReadValue has."""
     read = {dict(layer.attributes).get("variable_id") for layer in layers if layer.type != "Assign"}
     for index, layer in enumerate(layers):
         name = dict(layer.attributes).get("variable_id")
         if layer.type == "Assign" and name not in read:
-            yield Report(
+            yield Finding(
                 f"OpenVINO's reader refuses an Assign to {name!r}, which no ReadValue reads",
                 GraphLocation(layer=index, attribute="variable_id"),
                 actual=name,

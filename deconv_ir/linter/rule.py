@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.findings import Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.ir.record import Record, field
-from deconv_ir.linter.report import Report
 
 if TYPE_CHECKING:
-    from deconv_ir.errors import DeconvError
-    from deconv_ir.ir.findings import Finding
+    from deconv_ir.findings import Finding
     from deconv_ir.ir.graph import Layer
     from deconv_ir.linter.context import LintContext
 
-    Claims = Callable[[DeconvError | Finding], bool]
-    Present = Callable[[DeconvError | Finding, LintContext], Report | None]
-    Check = Callable[[LintContext], Iterator[Report]]
-    CheckLayer = Callable[[int, Layer, LintContext], Iterator[Report]]
+    Claims = Callable[[Finding], bool]
+    Present = Callable[[Finding, LintContext], Finding | None]
+    Check = Callable[[LintContext], Iterator[Finding]]
+    CheckLayer = Callable[[int, Layer, LintContext], Iterator[Finding]]
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
@@ -82,8 +80,7 @@ class Rule(Record):
     """Whether a finding with one of `library_rules` belongs to this rule.  Rules are tried in the
     order of their codes; the finding belongs to the first that claims it."""
     present: Present | None = field(default=None)
-    """Makes the report of a finding of the library, or None if `check` reports the same; default:
-    `Report.of`."""
+    """Completes a finding of the library; None if `check` reports the same."""
     check: Check | None = field(default=None)
     """Finds the mistakes in one file."""
     check_layer: CheckLayer | None = field(default=None)
@@ -120,7 +117,7 @@ class Rule(Record):
 
         return inspect.cleandoc(self.text).partition("\n\n    ")
 
-    def found_in(self, context: LintContext) -> Iterator[Report]:
+    def found_in(self, context: LintContext) -> Iterator[Finding]:
         """Iterate over the mistakes that the rule itself finds in one file."""
         if self.check is not None:
             yield from self.check(context)
@@ -138,8 +135,8 @@ class Rule(Record):
 def check_once(
     layers: Iterable[tuple[int, Layer]],
     key: Callable[[Layer], Hashable],
-    check: Callable[[int, Layer], Iterator[Report]],
-) -> Iterator[Report]:
+    check: Callable[[int, Layer], Iterator[Finding]],
+) -> Iterator[Finding]:
     """Check layers; once a layer has no mistakes, skip others with the same key."""
     right: set[Hashable] = set()
     for index, layer in layers:
@@ -165,7 +162,7 @@ def rule(
     """
 
     def declare(function: Callable[..., Any]) -> Rule:
-        def check_valid_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
+        def check_valid_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Finding]:
             is_valid = layer.operation.implemented and index not in context.unfit
             return function(index, layer, layer.operation, context) if is_valid else iter(())
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 
 from deconv_ir.errors import ResourceError
+from deconv_ir.findings import plain
 from deconv_ir.formats.openvino_xml.weights import weights_beside
-from deconv_ir.ir.findings import plain
 from deconv_ir.ir.record import Record, field
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes, read_or_check
@@ -59,11 +59,15 @@ def check(job: Job) -> Result:
 def _light(result: Result) -> Result:
     """Remove large data that is only needed for fixes."""
     findings = [
-        f._replace(expected=plain(f.expected), actual=plain(f.actual), location=None)
+        f._replace(
+            expected=plain(f.expected),
+            actual=plain(f.actual),
+            fix=f.fix and f.fix._replace(edits=()),
+            location=None,
+        )
         for f in result.findings
     ]
-    fixes = [(i, fix._replace(edits=())) for i, fix in result.fixes]
-    return result.replace(findings=findings, document=None, fixes=fixes)
+    return result.replace(findings=findings, document=None)
 
 
 def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Result]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import Finding, TextSpan
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.linter.catalogue import RULES, select_rules
 from deconv_ir.suggestions import one_edit_apart
@@ -49,8 +50,8 @@ class Suppressions:
     def __init__(self, source: Source, starts: Sequence[int]) -> None:
         self.directives: dict[int | None, list[Directive]] = {}
         """Start of a layer or an edge, or None for the whole file -> its directives."""
-        self.mistakes: list[tuple[tuple[int, int], str]] = []
-        """Comments that do not name a rule: their spans, and the reasons."""
+        self.mistakes: list[Finding] = []
+        """Comments that do not name a rule."""
         known = set(starts)
         for start, end in source.comments:
             text = source.text[start:end]
@@ -59,11 +60,11 @@ class Suppressions:
             match = _DIRECTIVE.fullmatch(text)
             if match is None:
                 message = "this comment is not a directive: write 'deconv-lint: ignore=RULE,...'"
-                self.mistakes.append(((start, end), message))
+                self.mistakes.append(_finding(message, start, end))
                 continue
             if match[2] is not None and not match[2].strip(" ,"):
                 message = "this comment names no rule after '=': write 'ignore=RULE,...'"
-                self.mistakes.append(((start, end), message))
+                self.mistakes.append(_finding(message, start, end))
                 continue
             owner = None
             if match[1] == "ignore":
@@ -71,13 +72,13 @@ class Suppressions:
                 owner = gap.end() if gap else end
                 if owner not in known:
                     message = "no layer and no edge follows this comment, so it silences nothing"
-                    self.mistakes.append(((start, end), message))
+                    self.mistakes.append(_finding(message, start, end))
                     continue
             for word in map(str.strip, (match[2] or "").split(",")):
                 try:
                     codes = select_rules([word]) if word or match[2] else frozenset(RULES)
                 except DeconvError as error:
-                    self.mistakes.append(((start, end), str(error)))
+                    self.mistakes.append(_finding(str(error), start, end))
                     continue
                 # A comment that silences too much would also silence the finding about it.
                 codes = codes if len(codes) == 1 else codes - {OWN_RULE}
@@ -96,10 +97,8 @@ class Suppressions:
             directive.used = True
         return bool(found)
 
-    def unused(
-        self, asked: Collection[str], *, selected: bool
-    ) -> Iterator[tuple[tuple[int, int], str]]:
-        """Iterate over the unused comments: their spans, and a message.
+    def unused(self, asked: Collection[str], *, selected: bool) -> Iterator[Finding]:
+        """Iterate over the unused comments.
 
         Only rules in `asked` were run: a comment about another one may be needed.  If only a few
         were `selected`, a comment about a family is not checked with some of its rules.
@@ -112,7 +111,12 @@ class Suppressions:
                 continue
             what = directive.word or "this comment"
             where = "file" if directive.owner is None else "layer or edge that follows"
-            yield directive.span, f"{what} silences nothing: the {where} has no such finding"
+            message = f"{what} silences nothing: the {where} has no such finding"
+            yield _finding(message, *directive.span)
+
+
+def _finding(message: str, start: int, end: int) -> Finding:
+    return Finding(message, TextSpan(start, end), rule="suppression")
 
 
 def _is_meant(text: str) -> bool:

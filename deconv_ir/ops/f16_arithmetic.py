@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.dtypes import F16, F32
-from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, Layer, Source
 from deconv_ir.ops.base import attributes_of
 from deconv_ir.ops.conversions import STORING, Conversions
@@ -40,8 +40,6 @@ def compare_rounding(graph: Graph) -> Finding | None:
     more = f" and {len(rounding) - 1} more" if len(rounding) > 1 else ""
     verb = "round" if more else "rounds"
     return Finding(
-        "profiles-differ",
-        Severity.WARNING,
         f"this layer{more} {verb} to f16, the OpenVINO runtime computes in f32; this run uses spec",
         file=graph.file,
         line=first.line,
@@ -49,6 +47,8 @@ def compare_rounding(graph: Graph) -> Finding | None:
         expected="f16",
         actual="f32",
         hint="semantics='spec' or 'openvino' chooses",
+        rule="profiles-differ",
+        severity=Severity.WARNING,
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import Finding, Fix, GraphLocation, Severity
+from deconv_ir.formats.edits import Edit
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
-from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.geometry import UNKNOWN, Dim
-from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
+from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.infer import compare, infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
@@ -18,7 +19,7 @@ from deconv_ir.ops.base import attributes_of, parse_attributes
 from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.dims import is_malformed, meant_number, printed_dim
 from deconv_ir.spec_examples.notebook import Notebook
-from deconv_ir.spec_examples.rules import Judgement, Verdict, file_under, finding_of, undecided
+from deconv_ir.spec_examples.rules import Judgement, Verdict, file_under, undecided
 from deconv_ir.spec_examples.scanner import Example, PortText, scan
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import input_values, misfit
@@ -56,7 +57,7 @@ def _in_file(judgement: Judgement, notebook: Notebook) -> Judgement:
 def no_examples(document: Document) -> Finding:
     """Report that a document has no examples: silence would look like a successful check."""
     message = "no XML layer example was found"
-    return file_under(Finding("no-example", Severity.INFO, message, document.name, 1))
+    return file_under(Finding(message, file=document.name, line=1, rule="no-example"))
 
 
 _PADS = ("pads_begin", "pads_end")
@@ -118,21 +119,24 @@ class _Check:
         reason = "; ".join(f.message for f in self.errors)
         judgement = self.done(Verdict.WRONG, reason, computed)
         edits, _ = corrections(judgement, self.document)
-        starts = {start for start, _, _ in edits}
-        findings = [
-            f._replace(hint=f"deconv-spec fix writes the computed {what}")
-            if f.location in self.locations and starts.intersection(self.locations[f.location][1])
-            else f
-            for f in judgement.findings
-            for what in [self.locations.get(f.location, ("",))[0]]
-        ]
-        return judgement._replace(findings=tuple(findings))
+        return judgement._replace(
+            findings=tuple(self.with_fix(found, edits) for found in judgement.findings)
+        )
+
+    def with_fix(self, found: Finding, edits: Sequence[Edit]) -> Finding:
+        """Add the edits that correct the dims, if `fix` makes them."""
+        what, starts = self.locations.get(found.part, ("", []))
+        own = tuple(edit for edit in edits if edit[0] in starts)
+        if not own:
+            return found
+        hint = f"deconv-spec fix writes the computed {what}"
+        return found._replace(hint=hint, fix=Fix(own, safe=True))
 
     def report(self, error: DeconvError) -> None:
         """Add an error of the library to the findings."""
         line = error.line or self.example.line
-        found = finding_of(error)._replace(file=self.file, line=line, layer=self.example.label)
-        self.findings.append(found)
+        found = error.finding._replace(file=self.file, line=line, layer=self.example.label)
+        self.findings.append(found._replace(location=None))
 
     def mistake(
         self, rule: str, message: str, span: tuple[int, int], hint: str | None = None
@@ -141,15 +145,14 @@ class _Check:
         start, end = span
         column = self.document.column(start)
         return Finding(
-            rule,
-            Severity.ERROR,
             message,
-            self.file,
-            self.document.line(start),
-            self.example.label,
             hint=hint,
+            file=self.file,
+            line=self.document.line(start),
             column=column,
             end_column=column + end - start,
+            layer=self.example.label,
+            rule=rule,
         )
 
     def typos(self) -> None:
@@ -304,20 +307,20 @@ class _Check:
         graph = Graph(name=layer.name, layers=(layer,), edges=(), file=self.file, bare=True)
         for found in compare(graph, 0, inputs, outputs, self.context):
             if found.rule == "declared-dims":
-                found = self.at_dim(found, outputs[found.location.port].shape or ())
+                found = self.at_dim(found, outputs[found.part.port or 0].shape or ())
             self.findings.append(found._replace(layer=self.example.label))
         return reasons
 
     def at_dim(self, found: Finding, computed: tuple[Dim, ...]) -> Finding:
         """Move a finding about declared dims to the dim."""
-        dims = self.example.outputs[found.location.port].dims
-        axis = found.location.axis
+        dims = self.example.outputs[found.part.port or 0].dims
+        axis = found.part.axis
         if axis is None:
             dim, what = dims[min(len(dims) - 1, len(computed))], "dims"
             starts = [at for d in dims for at in (d.start, d.unit_start, d.unit_end)]
         else:
             dim, what, starts = dims[axis], "dim", [dims[axis].start]
-        self.locations[found.location] = what, starts
+        self.locations[found.part] = what, starts
         column = self.document.column(dim.start)
         end = column + dim.end - dim.start
         return found._replace(line=dim.line, column=column, end_column=end, hint=None)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats.onednn_json.reader import read_document
-from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
-from deconv_ir.spec_examples.rules import Judgement, Verdict, file_under, finding_of, undecided
+from deconv_ir.spec_examples.rules import Judgement, Verdict, file_under, undecided
 from deconv_ir.spec_examples.scanner import Example
 from deconv_ir.spec_examples.text import Document
 
@@ -69,9 +69,11 @@ def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Ju
         )
     if errors and _ELIDED.search(text):
         missing, errors = ["parts that are left out"], []
-    findings += map(finding_of, errors)
+    findings += (error.finding for error in errors)
     findings = [
-        file_under(f._replace(file=document.name, line=(f.line or 1) + first, location=None))
+        file_under(
+            f._replace(file=document.name, line=(f.line or 1) + first, column=None, location=None)
+        )
         for f in findings
     ]
     wrong = [f for f in findings if f.severity is Severity.ERROR]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from deconv_ir.errors import DeconvError
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.spec_examples.scanner import Example
@@ -97,25 +96,10 @@ class Judgement(NamedTuple):
     computed: tuple[Shape, ...] = ()
 
 
-def finding_of(error: DeconvError) -> Finding:
-    """Convert an error of the library to a finding, with the error's file and line."""
-    return Finding(
-        error.rule or "example",
-        Severity.ERROR,
-        error.message,
-        error.file,
-        error.line,
-        error.layer,
-        error.expected,
-        error.actual,
-        error.hint,
-    )
-
-
 def undecided(reason: str, file: str, line: int, label: str) -> Finding:
     """Make the finding for an undecided example, with the reason."""
     message = f"undecided: {reason}"
-    return Finding("example-untold", Severity.INFO, message, file, line, label)
+    return Finding(message, file=file, line=line, layer=label, rule="example-untold")
 
 
 def file_under(finding: Finding) -> Finding:
@@ -124,4 +108,5 @@ def file_under(finding: Finding) -> Finding:
     The more specific names of the library's errors (such as ``channels``) are kept.
     """
     rule = _BY_NAME.get(finding.rule, RULES["SE103"])
-    return finding._replace(code=rule.code, severity=rule.severity)
+    name = finding.rule or "example"
+    return finding._replace(rule=name, code=rule.code, severity=rule.severity)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import Finding
 from deconv_ir.formats import npy
 from deconv_ir.formats.files import read_input
-from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
@@ -143,7 +143,7 @@ class _Verifier:
 
     def add(self, rule: str, path: Path, message: str, expected: Any, actual: Any) -> None:
         self.findings.append(
-            Finding(rule, Severity.ERROR, message, str(path), expected=expected, actual=actual)
+            Finding(message, expected=expected, actual=actual, file=str(path), rule=rule)
         )
 
     def example(self, example: ExampleSpec, entry: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from deconv_ir.drawing.sketch import Sketch, tensor_text
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.places import tensor_bytes
-from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
@@ -83,11 +83,7 @@ class _Gatherer:
         self.misfits: set[int | None] = set(range(len(self.graph.layers)))
         self.misfits -= set(self.graph.topology.order)
         self.misfits |= sketch.flat.misfits
-        self.misfits |= {
-            error.location.layer
-            for error in inference.errors
-            if isinstance(error.location, GraphLocation)
-        }
+        self.misfits |= {error.finding.part.layer for error in inference.errors}
         self.part_of = {index: part for part in sketch.flat.parts for index in part.layers}
         self.reaches = reaches_of(
             self.graph, self.outputs, {*sketch.flow.hidden, *self.part_of}, context, self.misfits

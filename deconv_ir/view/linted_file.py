@@ -11,9 +11,9 @@ from pathlib import Path
 from deconv_ir.drawing.bodies import Part, flatten
 from deconv_ir.drawing.sketch import Sketch, sketch_of
 from deconv_ir.errors import WeightsError
+from deconv_ir.findings import Finding, GraphLocation, Severity
 from deconv_ir.formats.openvino_xml.weights import Weights
-from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
 from deconv_ir.ir.record import NamedTuple

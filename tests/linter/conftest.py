@@ -12,7 +12,7 @@ import pytest
 from deconv_cli.common import run_command
 from deconv_cli.lint import command
 
-from deconv_ir.ir.findings import Finding
+from deconv_ir.findings import Finding
 from deconv_ir.linter.engine import Result, check_file
 from deconv_ir.linter.options import Options, choose
 

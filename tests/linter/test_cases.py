@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.linter.catalogue import RULES
 from deconv_ir.linter.engine import check_file
 

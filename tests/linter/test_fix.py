@@ -134,7 +134,7 @@ def test_as_many_are_fixed_as_were_announced(seed: int) -> None:
     for _ in range(1 + seed % 3):
         text = mutate(choices, text).text
     first = check_bytes(text.encode(), path.name, DEFAULT, path.with_suffix(".bin"))
-    announced = sum(fix.safe for _, fix in first.fixes)
+    announced = sum(found.fix is not None and found.fix.safe for found in first.findings)
     assert fixed(path, text.encode())[1] == announced
 
 

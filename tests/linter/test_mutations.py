@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.linter.engine import Result, check_bytes, check_file
 from deconv_ir.linter.options import choose
 

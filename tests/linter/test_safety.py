@@ -101,7 +101,7 @@ def test_unsafe_fixes_correct_the_layer() -> None:
                 if [f.code for f in result.findings if f.hint] != ["IR416"]:
                     continue
                 new, count, left = fixed(wrong, weights, unsafe=True)
-                ((_, fix),) = result.fixes
+                (fix,) = (found.fix for found in result.findings if found.fix is not None)
                 if fix.alternatives:  # nothing prefers one of several corrections
                     tied += 1
                     assert (new, count) == (wrong, 0)

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from linter.mutations import mutate
 
+from deconv_ir.findings import GraphLocation, Severity
 from deconv_ir.formats.openvino_xml.weights import Weights
-from deconv_ir.ir.findings import Severity
-from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.shapes import parse_dim

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import pytest
 
+from deconv_ir.findings import Severity
 from deconv_ir.ir.dtypes import ELEMENT_TYPES
-from deconv_ir.ir.findings import Severity
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import choose
 from deconv_ir.ops.opsets import LAST_OPSET, OF_OPSET_6

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.ir.findings import Severity
+from deconv_ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.rules import RULES, Judgement, Verdict

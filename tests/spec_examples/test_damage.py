@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from spec_forms import FORMS, XML
 
-from deconv_ir.ir.findings import Severity
+from deconv_ir.findings import Severity
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.rules import Judgement, Verdict

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import GraphLocation, Location, TextSpan
 from deconv_ir.formats.onednn_json.kinds import SPELLINGS
-from deconv_ir.formats.onednn_json.text import Node, Span, Text
+from deconv_ir.formats.onednn_json.text import Node, Text
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 
@@ -54,7 +55,7 @@ class Document:
     ----------
     stated : list of Stated
         One for each layer of the graph.
-    ports : list of (str, int, Span)
+    ports : list of (str, int, TextSpan)
         Section, tensor id and place of each element of input_ports and output_ports.
     """
 
@@ -65,8 +66,8 @@ class Document:
         self.problems: list[DeconvError] = []
         self.remarks: list[DeconvError] = []
         self.stated: list[Stated] = []
-        self.root: Span = (0, 0)
-        self.ports: list[tuple[str, int, Span]] = []
+        self.root = TextSpan(0, 0)
+        self.ports: list[tuple[str, int, TextSpan]] = []
 
     @property
     def layers(self) -> list[int]:
@@ -94,7 +95,7 @@ class Locator:
         self.document = document
         self.source = document.source
 
-    def span(self, location: GraphLocation | Span) -> Span:
+    def span(self, location: Location) -> TextSpan:
         """Return the narrowest span of the text that contains a location."""
         if not isinstance(location, GraphLocation):
             return location
@@ -110,7 +111,7 @@ class Locator:
         name = stated.node.get("id" if location.attribute == "id" else "name")
         return (stated.node if name is None else name).span
 
-    def _of_tensor(self, node: Node, location: GraphLocation) -> Span:
+    def _of_tensor(self, node: Node, location: GraphLocation) -> TextSpan:
         if location.axis is not None:
             shape = node.get("shape")
             return node.span if shape is None else self.source.integer_span(shape, location.axis)
@@ -118,7 +119,7 @@ class Locator:
         member = node.get(names.get(location.attribute or "", location.attribute or "id"))
         return (node if member is None else member).span
 
-    def _of_attribute(self, stated: Stated, name: str) -> Span:
+    def _of_attribute(self, stated: Stated, name: str) -> TextSpan:
         attributes = stated.node.get("attrs")
         found = None
         if attributes is not None:
@@ -137,6 +138,6 @@ class Locator:
         """Return None: files of this format have no fixes."""
         return
 
-    def owner(self, offset: int) -> Span | None:
+    def owner(self, offset: int) -> TextSpan | None:
         """Return the span of the operation around an offset."""
         return None

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
+from deconv_ir.findings import GraphLocation, TextSpan
 from deconv_ir.formats.onednn_json.document import Document, Stated, Tensor
 from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, Kind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
 from deconv_ir.formats.onednn_json.text import Node, Text, parse
-from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer, Port
+from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
@@ -63,7 +64,7 @@ class _Reader(Members):
 
     def read(self, root: Node) -> None:
         """Read the file into `document`."""
-        self.document.root = (root.start, root.start + 1)
+        self.document.root = TextSpan(root.start, root.start + 1)
         operations = root.get("graph")
         if operations is None or not isinstance(operations.value, list | tuple):
             what = "the file has no list 'graph'"

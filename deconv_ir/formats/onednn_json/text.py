@@ -13,6 +13,7 @@ from bisect import bisect_right
 from typing import Any, Final, NoReturn
 
 from deconv_ir.errors import IRError
+from deconv_ir.findings import TextSpan
 from deconv_ir.limits import Limits
 
 MAX_DEPTH: Final = 32
@@ -33,8 +34,6 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 _ESCAPE: Final = re.compile(r'\\(?:(["\\/bfnrt])|u([0-9A-Fa-f]{4}))')
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
-Span = tuple[int, int]
-
 
 class Node:
     """A JSON value and its location.
@@ -44,7 +43,7 @@ class Node:
     value : dict, list, tuple, str, int, float, bool or None
         Members and elements are nodes; an array of integers is a tuple of them.
     start, end : int
-        Span of the value in the text.
+        TextSpan of the value in the text.
     """
 
     __slots__ = ("end", "start", "value")
@@ -55,9 +54,9 @@ class Node:
         self.end = end
 
     @property
-    def span(self) -> Span:
+    def span(self) -> TextSpan:
         """The location of the value."""
-        return self.start, self.end
+        return TextSpan(self.start, self.end)
 
     def get(self, name: str) -> Node | None:
         """Return a member of an object; None if it is missing."""
@@ -80,7 +79,7 @@ class Text:
         The bytes are not UTF-8.
     """
 
-    comments: tuple[Span, ...] = ()
+    comments: tuple[TextSpan, ...] = ()
 
     def __init__(self, data: bytes, file: str | None = None) -> None:
         self.data = data
@@ -111,11 +110,11 @@ class Text:
         end = self._starts[line] - 1 if line < len(self._starts) else len(self.text)
         return self.text[start:end].rstrip("\r")
 
-    def integer_span(self, node: Node, index: int) -> Span:
+    def integer_span(self, node: Node, index: int) -> TextSpan:
         """Return the location of an element of an array of integers."""
         for i, match in enumerate(_INTEGER.finditer(self.text, node.start, node.end)):
             if i == index:
-                return match.span()
+                return TextSpan(*match.span())
         return node.span
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import TextSpan
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import Graph
@@ -21,7 +22,7 @@ class Document:
         self.remarks: list[DeconvError] = []  # unknown elements and attributes, which are ignored
         self.layers: list[int] = []  # offsets of the graph's layers in the text
         self.edges: list[int] = []
-        self.root = (0, 0)  # span of the start tag of the root
+        self.root = TextSpan(0, 0)  # span of the start tag of the root
         # Bodies of If, Loop and TensorIterator: index of the layer, tag of the element, contents.
         self.bodies: list[tuple[int, str, Document]] = []
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 
 from deconv_ir.errors import DeconvError, IRError
+from deconv_ir.findings import GraphLocation
 from deconv_ir.formats.files import read_input, similar_file
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.reader import Reader, oversize
 from deconv_ir.formats.openvino_xml.source import Source
-from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.ir.graph import Graph
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deconv_ir.findings import GraphLocation, Location, TextSpan
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.source import Source
-from deconv_ir.ir.graph import GraphLocation
-
-Span = tuple[int, int]
 
 
 class Locator:
@@ -55,7 +53,7 @@ class Locator:
             self._ports[index, side] = ports
         return ports[port] if port < len(ports) else None
 
-    def span(self, location: GraphLocation | Span) -> Span:
+    def span(self, location: Location) -> TextSpan:
         """Return the narrowest span of the text that contains a location."""
         if not isinstance(location, GraphLocation):
             return location
@@ -67,7 +65,7 @@ class Locator:
         if location.port is not None and location.side is not None:
             port = self.port(location.layer, location.side, location.port)
             if port is None:
-                return layer.start, layer.head_end
+                return layer.head
             if location.axis is not None:
                 dims = list(port.named("dim"))
                 if location.axis < len(dims):
@@ -83,7 +81,7 @@ class Locator:
             return attribute_span(layer if data is None else data, location.attribute)
         return layer.head
 
-    def owner(self, offset: int) -> tuple[int, int] | None:
+    def owner(self, offset: int) -> TextSpan | None:
         """Return the span of the layer or edge that contains an offset; None outside of them."""
         from bisect import bisect_right
 
@@ -92,24 +90,24 @@ class Locator:
             if at >= 0:
                 element = self.element(starts[at])
                 if offset < element.end:
-                    return element.start, element.end
+                    return TextSpan(element.start, element.end)
         return None
 
 
-def attribute_span(element: Element, name: str | None) -> Span:
+def attribute_span(element: Element, name: str | None) -> TextSpan:
     """Return the span of an attribute's value, or of the start tag without one."""
     if name is not None:
         spans = element.attribute_spans()
         if name in spans:
             start, first, last = spans[name]
-            return (first, last) if last > first else (start, last + 1)
+            return TextSpan(first, last) if last > first else TextSpan(start, last + 1)
     return element.head
 
 
-def trimmed(element: Element) -> Span:
+def trimmed(element: Element) -> TextSpan:
     """Return the span of an element's text without surrounding white space."""
     start, end = element.text_span()
     text = element.markup[start:end]
     if not text.strip():
         return element.head
-    return start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))
+    return TextSpan(start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip())))

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from deconv_ir.errors import DeconvError, IRError
+from deconv_ir.findings import Severity, TextSpan
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.vocabulary import ATTRIBUTES, CHILDREN
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from deconv_ir.ir.graph import Info, Port
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, parse_dim
 from deconv_ir.limits import Limits
 
@@ -25,15 +25,6 @@ MAX_FAULTS = 1000
 
 OPENVINO_FORM = "openvino-form"
 """Rule of remarks about input that this reader accepts and OpenVINO's reader rejects."""
-
-
-class Fault(NamedTuple):
-    """A mistake or remark, at offsets into a piece of text."""
-
-    start: int
-    end: int
-    is_remark: bool
-    error: DeconvError
 
 
 _PRECISIONS: Final[dict[str, ElementType | None]] = {
@@ -59,11 +50,11 @@ class Piece:
         self.inputs: tuple[Port, ...] = ()
         self.outputs: tuple[Port, ...] = ()
         self.extras: tuple[Info, ...] = ()
-        self.faults: list[Fault] = []
+        self.faults: list[DeconvError] = []
 
 
 def add_fault(
-    faults: list[Fault],
+    faults: list[DeconvError],
     rule: str,
     message: str,
     start: int,
@@ -72,14 +63,19 @@ def add_fault(
     remark: bool = False,
     **fields: Any,
 ) -> None:
-    """Record a fault, up to a limit per piece."""
+    """Record a mistake, or a remark, at offsets into the text; up to a limit per piece."""
     # At least half of a full list are mistakes, so the file is rejected in any case.
     if len(faults) >= (MAX_FAULTS if remark else 2 * MAX_FAULTS):
         return
-    faults.append(Fault(start, end, remark, IRError(message, rule=rule, **fields)))
+    error = IRError(message, rule=rule, location=TextSpan(start, end), **fields)
+    if remark:
+        error.finding = error.finding._replace(severity=Severity.INFO)
+    faults.append(error)
 
 
-def whole(written: dict[str, str], name: str, element: Element, faults: list[Fault]) -> int | None:
+def whole(
+    written: dict[str, str], name: str, element: Element, faults: list[DeconvError]
+) -> int | None:
     """Return an attribute that must be a whole number; None, with a fault, if it is not."""
     text = written.get(name)
     if text is None:
@@ -98,7 +94,7 @@ def whole(written: dict[str, str], name: str, element: Element, faults: list[Fau
 
 
 def check_attributes(
-    tag: str, element: Element, written: Iterable[str], faults: list[Fault]
+    tag: str, element: Element, written: Iterable[str], faults: list[DeconvError]
 ) -> None:
     """Add a remark for each unknown attribute."""
     if len(faults) >= MAX_FAULTS:
@@ -125,7 +121,7 @@ def check_attributes(
         )
 
 
-def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
+def check_child(parent: str, element: Element, faults: list[DeconvError]) -> None:
     """Add a remark for an unknown element."""
     known = CHILDREN[parent]
     if element.tag in known or len(faults) >= MAX_FAULTS:
@@ -144,15 +140,15 @@ def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
 
 
 def refuse(
-    faults: list[Fault], what: str, start: int, end: int, *, hint: str | None = None
+    faults: list[DeconvError], what: str, start: int, end: int, *, hint: str | None = None
 ) -> None:
     """Add a remark that OpenVINO's reader rejects something; at most one for each layer."""
-    if not any(fault.error.rule == OPENVINO_FORM for fault in faults):
+    if not any(fault.rule == OPENVINO_FORM for fault in faults):
         message = f"OpenVINO's reader refuses {what}"
         add_fault(faults, OPENVINO_FORM, message, start, end, remark=True, hint=hint)
 
 
-def _check_precisions(section: Element, faults: list[Fault]) -> None:
+def _check_precisions(section: Element, faults: list[DeconvError]) -> None:
     """Add a remark for an output port whose precision OpenVINO's reader rejects."""
     for port in section.named("port"):
         text = port.attributes().get("precision")
@@ -233,7 +229,7 @@ class PieceReader:
     def _knows(self, dims: str) -> bool:
         """Whether the text of a port has only valid dims; if so, their shape is stored."""
         if dims not in self._plain_shapes:
-            faults: list[Fault] = []
+            faults: list[DeconvError] = []
             text = f"<port>{dims}"
             element = next(scan(text), None)
             if element is None or element.end < len(text):
@@ -244,7 +240,7 @@ class PieceReader:
             self._plain_shapes[dims] = shape
         return True
 
-    def _ports(self, section: Element, line: int, faults: list[Fault]) -> Iterator[Port]:
+    def _ports(self, section: Element, line: int, faults: list[DeconvError]) -> Iterator[Port]:
         check_attributes(section.tag, section, section.attributes(), faults)
         at = 0
         for position, element in enumerate(section.children):
@@ -255,7 +251,7 @@ class PieceReader:
             at = element.start
             yield self._port(element, position, line, faults)
 
-    def _port(self, element: Element, position: int, line: int, faults: list[Fault]) -> Port:
+    def _port(self, element: Element, position: int, line: int, faults: list[DeconvError]) -> Port:
         written = element.attributes()
         check_attributes("port", element, written, faults)
         if "id" in written:
@@ -279,7 +275,7 @@ class PieceReader:
             tuple(extras),
         )
 
-    def _dims(self, port: Element, dims: list[Element], faults: list[Fault]) -> Shape:
+    def _dims(self, port: Element, dims: list[Element], faults: list[DeconvError]) -> Shape:
         texts = tuple(dim.text() for dim in dims)
         try:
             return self._shapes[texts]
@@ -306,7 +302,7 @@ class PieceReader:
         return shape
 
     def _precision(
-        self, port: Element, text: str | None, faults: list[Fault]
+        self, port: Element, text: str | None, faults: list[DeconvError]
     ) -> ElementType | None:
         if text is None or text in _PRECISIONS:
             return None if text is None else _PRECISIONS[text]

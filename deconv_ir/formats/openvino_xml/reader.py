@@ -7,13 +7,13 @@ layers with the same text share operations, ports and dims.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from deconv_ir.errors import DeconvError, IRError
+from deconv_ir.findings import GraphLocation, Severity, TextSpan
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.pieces import (
     OPENVINO_FORM,
-    Fault,
     Piece,
     PieceReader,
     add_fault,
@@ -26,7 +26,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
-from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
+from deconv_ir.ir.graph import Edge, Graph, Info, Layer
 from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import Limits
 from deconv_ir.ops import find_operation, standard_type
@@ -94,7 +94,7 @@ class Reader:
         self._piece_reader = PieceReader(limits)
         self._pieces: dict[tuple[int, str], Piece] = {}
         self._data: dict[str, tuple[tuple[str, str], ...]] = {}
-        self._faults: list[Fault] = []
+        self._faults: list[DeconvError] = []
         self._pre_process: Element | None = None
 
     # Faults
@@ -105,15 +105,24 @@ class Reader:
             self.report(fault, 0)
         self._faults.clear()
 
-    def report(self, fault: Fault, base: int, layer: str | None = None) -> None:
-        """Record a fault whose offsets are relative to `base`."""
+    def report(
+        self, fault: DeconvError, base: int, layer: str | None = None, span: TextSpan | None = None
+    ) -> None:
+        """Record a fault whose span, by default its location, is relative to `base`."""
         import copy
 
-        start, error = base + fault.start, copy.copy(fault.error)  # the piece may be shared
-        error.file, error.layer, error.location = self.file, layer, (start, base + fault.end)
-        line, error.column = self.source.position(start)
-        error.line = line
-        if fault.is_remark:
+        found = fault.finding
+        start, end = span or cast(TextSpan, found.location)
+        line, column = self.source.position(base + start)
+        error = copy.copy(fault)  # the piece may be shared
+        error.finding = found._replace(
+            location=TextSpan(base + start, base + end),
+            file=self.file,
+            line=line,
+            column=column,
+            layer=layer,
+        )
+        if found.severity is Severity.INFO:
             if len(self.out.remarks) < self.limits.problems:
                 self.out.remarks.append(error)
             return
@@ -139,7 +148,7 @@ class Reader:
         """Read the root element."""
         match = TAG.search(self.markup)
         assert match is not None, "a well-formed document has a root"
-        self.out.root = match.span()
+        self.out.root = TextSpan(*match.span())
         if match[2] == "net":
             return self._net(Element.of(self.markup, match))
         if match[2] == "layer":
@@ -153,7 +162,7 @@ class Reader:
             rule="root",
             expected="net",
             actual=match[2],
-            location=match.span(),
+            location=self.out.root,
         )
 
     def _net(self, root: Element) -> Graph:
@@ -198,7 +207,7 @@ class Reader:
         try:
             pre_process.parse(graph)
         except IRError as error:
-            self.report(Fault(*element.head, False, error), 0)
+            self.report(error, 0, span=element.head)
         scale = next((s for c in element.named("channel") for s in c.named("scale")), None)
         if scale is not None:
             message = f"<scale> in <{pre_process.TAG}> is ignored, as by OpenVINO's reader"
@@ -393,7 +402,7 @@ class Reader:
             self.report(fault, rest, layer.label)
         for error in errors:
             at = start if raw is None else data_start
-            self.report(Fault(at, rest, False, error), 0, layer.label)
+            self.report(error, 0, layer.label, TextSpan(at, rest))
             index = len(self.out.layers)
             self.out.problems[-1].location = GraphLocation(layer=index, attribute=error.attribute)
         return layer, end

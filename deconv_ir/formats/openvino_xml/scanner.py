@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from deconv_ir.findings import TextSpan
 from deconv_ir.formats.openvino_xml.source import attribute_value, unescape
 
 TAG: Final = re.compile(r"""<(/?)([^\s/>]+)([^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*)*)>""")
@@ -40,9 +41,9 @@ class Element:
         return self.markup[self.head_end - 2] == "/"
 
     @property
-    def head(self) -> tuple[int, int]:
+    def head(self) -> TextSpan:
         """Position of the start tag."""
-        return self.start, self.head_end
+        return TextSpan(self.start, self.head_end)
 
     def attributes(self) -> dict[str, str]:
         """Return the attributes, in the order of the file."""

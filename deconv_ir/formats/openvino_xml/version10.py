@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.ir.dtypes import F16, F32, I32, ElementType
-from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.tensor_names import tensor_name
 from deconv_ir.ops.conversions import Conversions
@@ -46,14 +46,14 @@ def compare_types(graph: Graph) -> Finding | None:
     name, old, new = changed[0]
     more = f", and {len(changed) - 1} more" if len(changed) > 1 else ""
     return Finding(
-        "profiles-differ",
-        Severity.WARNING,
         f"OpenVINO changes element types of IR version 10: {name!r} from {old} to {new}{more}; "
         "this run keeps the declared types",
         file=graph.file,
         expected=str(old),
         actual=str(new),
         hint="semantics='spec' or 'openvino' chooses",
+        rule="profiles-differ",
+        severity=Severity.WARNING,
     )
 
 

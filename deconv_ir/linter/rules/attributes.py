@@ -6,15 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from deconv_ir.errors import DeconvError
-from deconv_ir.ir.findings import Finding
+from deconv_ir.findings import Finding, Fix, GraphLocation
 from deconv_ir.ir.geometry import PadMode, interior_taps
-from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_fix
 from deconv_ir.linter.patterns import constant_before, kernel_axes
-from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import (
     ANY_DECONVOLUTION,
     DECONVOLUTION,
@@ -36,7 +34,7 @@ READ_BY_OPENVINO: Final = ("explicit", "same_upper", "same_lower", "valid")
 
 
 @rule("IR302", "required-attribute-left-out", WARNING, fix="writes the value that readers assume")
-def required_attributes(context: LintContext) -> Iterator[Report]:
+def required_attributes(context: LintContext) -> Iterator[Finding]:
     """An attribute that the operation's document requires is missing.
 
     Most readers silently assume strides and dilations of 1 and pads of 0.  Another reader
@@ -58,7 +56,7 @@ def required_attributes(context: LintContext) -> Iterator[Report]:
                     break  # the others differ only in name and id
 
 
-def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
+def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Finding]:
     """Report attributes that a layer lacks and its document requires."""
     if not layer.operation.implemented:
         return
@@ -71,13 +69,13 @@ def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Report
         if spec.name in empty and not spec.kind.per_axis:
             continue
         default = DEFAULTS.get(spec.name)
-        fix = Fix()
+        fix = None
         if default is not None and index not in context.unfit:
             shape = context.inputs(index)[0].shape
             if shape is not None:
                 value = ",".join([default] * (len(shape) - 2))
                 fix = attribute_fix(context, index, spec.name, value)
-        yield Report(
+        yield Finding(
             f"attribute {spec.name!r} is required by the document of {layer.type}"
             + (f"; readers put {default}" if default else ""),
             GraphLocation(layer=index, attribute=spec.name),
@@ -86,7 +84,7 @@ def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Report
         )
 
 
-def has_integers(found: DeconvError | Finding) -> bool:
+def has_integers(found: Finding) -> bool:
     """Whether integers were found where integers of another range are expected."""
     texts = [text.strip().removeprefix("-") for text in str(found.actual).split(",")]
     return "whole number" in str(found.expected) and all(
@@ -94,7 +92,7 @@ def has_integers(found: DeconvError | Finding) -> bool:
     )
 
 
-def has_numbers(found: DeconvError | Finding) -> bool:
+def has_numbers(found: Finding) -> bool:
     """Whether numbers were found where integers are expected."""
     texts = str(found.actual).split(",")
     return "whole number" in str(found.expected) and all(map(_is_number, texts))
@@ -118,9 +116,9 @@ def _as_integers(text: str) -> str | None:
     return "".join(parts)
 
 
-def is_auto_pad(found: DeconvError | Finding) -> bool:
+def is_auto_pad(found: Finding) -> bool:
     """Whether the attribute is auto_pad."""
-    return getattr(found.location, "attribute", None) == "auto_pad"
+    return found.part.attribute == "auto_pad"
 
 
 @rule(
@@ -130,7 +128,7 @@ def is_auto_pad(found: DeconvError | Finding) -> bool:
     types=DECONVOLUTION,
     fix="writes the word that means the same",
 )
-def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
+def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iterator[Finding]:
     """OpenVINO's reader refuses the spelling of auto_pad.
 
     The documents give None as the default, but OpenVINO reads neither that word nor spaces
@@ -147,7 +145,7 @@ def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iter
     meant = "explicit" if word in ("none", "") else word
     location = GraphLocation(layer=index, attribute="auto_pad")
     known = ", ".join(READ_BY_OPENVINO)
-    yield Report(
+    yield Finding(
         f"auto_pad {written!r} is refused by OpenVINO's reader; it reads {known}",
         location,
         expected=meant,
@@ -159,7 +157,7 @@ def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iter
 @rule("IR309", "pads-ignored", WARNING, types=ANY_DECONVOLUTION)
 def pads_beside_auto_pad(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """Pads are given, but auto_pad makes them void.
 
     Pads have an effect only with auto_pad explicit.  Either they or auto_pad is a mistake.
@@ -168,7 +166,7 @@ def pads_beside_auto_pad(
     """
     if operation.auto_pad is not PadMode.EXPLICIT:
         for name, values in _pads(operation):
-            yield Report(
+            yield Finding(
                 f"{name} is ignored: auto_pad is {operation.auto_pad.value}",
                 GraphLocation(layer=index, attribute=name),
                 actual=values,
@@ -185,7 +183,7 @@ def pads_beside_auto_pad(
 )
 def pads_beside_output_shape(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """Pads are given together with an output_shape input.
 
     The documents ignore them then, but OpenVINO's CPU plugin applies them.  That is why
@@ -193,7 +191,7 @@ def pads_beside_output_shape(
     """
     if len(layer.inputs) > 2 and operation.auto_pad is PadMode.EXPLICIT:
         for name, values in _pads(operation):
-            yield Report(
+            yield Finding(
                 f"{name} is ignored by the documents, since output_shape is given; "
                 "OpenVINO applies it",
                 GraphLocation(layer=index, attribute=name),
@@ -212,7 +210,7 @@ def _pads(operation: Deconvolution) -> Iterator[tuple[str, str]]:
 @rule("IR311", "output-padding-too-large", INFO, types=ANY_DECONVOLUTION)
 def large_output_padding(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """output_padding is not smaller than both stride and dilation allow.
 
     It selects one of the output extents that the same input extent can come from, and
@@ -228,7 +226,7 @@ def large_output_padding(
     for axis, (value, stride, dilation) in enumerate(zip(values, strides, dilations, strict=False)):
         bound = max(stride, dilation)
         if value >= bound:
-            yield Report(
+            yield Finding(
                 f"output_padding {value} on spatial axis {axis} must be smaller than "
                 f"max(stride, dilation) = max({stride}, {dilation}) = {bound}",
                 GraphLocation(layer=index, attribute="output_padding"),
@@ -241,7 +239,7 @@ def large_output_padding(
 @rule("IR313", "outputs-without-input", INFO, types=ANY_DECONVOLUTION)
 def unreached_outputs(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """Some outputs of a transposed convolution get no input.
 
     The stride is larger than the effective kernel, or stride and dilation have a common
@@ -255,7 +253,7 @@ def unreached_outputs(
         stride, dilation = attributes.stride, attributes.dilation
         *_, unreached = interior_taps(attributes, extent)
         if unreached:
-            yield Report(
+            yield Finding(
                 f"{unreached} of {stride} outputs on spatial axis {axis} get no input: "
                 f"stride {stride}, kernel {extent}, dilation {dilation}",
                 GraphLocation(layer=index, attribute="strides"),
@@ -266,7 +264,7 @@ def unreached_outputs(
 @rule("IR314", "mask-ignored", WARNING, types=("ScaledDotProductAttention",))
 def mask_beside_causal(
     index: int, layer: Layer, operation: ScaledDotProductAttention, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """An attention has a mask, but causal="true" makes it void.
 
     ScaledDotProductAttention-13: the input is ignored then.  Either it or the attribute is a
@@ -287,7 +285,7 @@ def mask_beside_causal(
     shape = inputs[3].shape
     found = constant_before(context, index, 3)
     if found is None or shape is None or any(dim != 1 for dim in shape):
-        yield Report(
+        yield Finding(
             f"attention_mask {format_shape(shape)} is ignored: causal is true",
             GraphLocation(layer=index, attribute="causal"),
             expected="false, or no mask",
@@ -296,7 +294,7 @@ def mask_beside_causal(
 
 
 @rule("IR312", "attribute-refused-by-openvino", ERROR, when="is_openvino_model")
-def refused_by_openvino(context: LintContext) -> Iterator[Report]:
+def refused_by_openvino(context: LintContext) -> Iterator[Finding]:
     """OpenVINO's reader refuses the value of an attribute, or its absence.
 
     Words may be in upper or lower case, but have no spaces around them; element types are
@@ -348,21 +346,21 @@ def attribute_out_of_range() -> None:
     fix="writes 2.0 as 2, and leaves other fractions to you",
     claims=has_numbers,
 )
-def written_as_integers(found: DeconvError | Finding, context: LintContext) -> Report:
+def written_as_integers(found: Finding, context: LintContext) -> Finding:
     """A list of integers contains floats.
 
     OpenVINO's reader silently truncates them: ``2.7`` becomes 2.
 
         <data strides="2.0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
-    location = found.location
-    if isinstance(location, GraphLocation) and None not in (location.layer, location.attribute):
-        attributes = dict(context.graph.layers[location.layer or 0].attributes)
-        integers = _as_integers(attributes.get(location.attribute or "", ""))
+    layer, name = found.part.layer, found.part.attribute
+    if layer is not None and name is not None:
+        attributes = dict(context.graph.layers[layer].attributes)
+        integers = _as_integers(attributes.get(name, ""))
         if integers is not None:
-            start, end = context.locator.span(location)
-            return Report.of(found, Fix(((start, end, integers),), safe=True))
-    return Report.of(found)
+            start, end = context.locator.span(found.part)
+            return found._replace(fix=Fix(((start, end, integers),), safe=True))
+    return found
 
 
 @rule(
@@ -373,7 +371,7 @@ def written_as_integers(found: DeconvError | Finding, context: LintContext) -> R
     fix="writes NOTSET as explicit",
     claims=is_auto_pad,
 )
-def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Report:
+def notset_as_explicit(found: Finding, context: LintContext) -> Finding:
     """auto_pad has an unknown value.
 
     It is explicit, same_upper, same_lower or valid.  NOTSET is ONNX's word for explicit;
@@ -381,10 +379,10 @@ def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Re
 
         <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="NOTSET"/>
     """
-    location = found.location
-    if str(found.actual).strip().upper() != "NOTSET" or not isinstance(location, GraphLocation):
-        return Report.of(found)
-    return Report.of(found, attribute_fix(context, location.layer or 0, "auto_pad", "explicit"))
+    layer = found.part.layer
+    if layer is None or str(found.actual).strip().upper() != "NOTSET":
+        return found
+    return found._replace(fix=attribute_fix(context, layer, "auto_pad", "explicit"))
 
 
 @rule("IR306", "invalid-attribute-value", ERROR, takes="attribute-value")

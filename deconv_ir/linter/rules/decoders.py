@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.geometry import Interval, PadMode, effective_kernel, interior_taps
-from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import dim_text, format_shape
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.filters import OUT, wrong_scales
 from deconv_ir.linter.patterns import constant_before, kernel_axes, producer, real_elements
-from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, WARNING, rule
 from deconv_ir.linter.rules.fragments import fake_quantize, output_shape
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
@@ -27,7 +27,7 @@ RANGES: Final = (("input_low", "input_high"), ("output_low", "output_high"))
 @rule("IR801", "uneven-overlap", INFO, types=ANY_DECONVOLUTION)
 def uneven_overlap(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """The kernel of a transposed convolution is not a multiple of its stride.
 
     Outputs sum more kernel elements at some positions than at others, in a fixed pattern,
@@ -46,7 +46,7 @@ def uneven_overlap(
                 f"{fewest} or {most} kernel elements an output"
             )
     if found:
-        yield Report(
+        yield Finding(
             f"the kernel is not a multiple of the stride: {'; '.join(found)}",
             GraphLocation(layer=index, attribute="strides"),
         )
@@ -55,7 +55,7 @@ def uneven_overlap(
 @rule("IR802", "same-without-output-shape", INFO, types=DECONVOLUTION)
 def same_without_output_shape(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """auto_pad is same_upper or same_lower, but there is no output_shape input.
 
     The documents and OpenVINO set all pads to 0 then, so the output is larger than stride
@@ -71,7 +71,7 @@ def same_without_output_shape(
         surplus = reach - attributes.stride
         if surplus:
             extent_text = f"stride*X {'+' if surplus > 0 else '-'} {abs(surplus)}"
-            yield Report(
+            yield Finding(
                 f"without output_shape, {operation.auto_pad.value} means pads of 0: spatial axis "
                 f"{axis} gets {extent_text} outputs, not stride*X",
                 GraphLocation(layer=index, attribute="auto_pad"),
@@ -82,7 +82,7 @@ def same_without_output_shape(
 
 
 @rule("IR803", "wrong-quantization-axis", WARNING, weights="ones 904", when="computed_filters")
-def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
+def wrong_quantization_axis(context: LintContext) -> Iterator[Finding]:
     """Scales of a convolution's filter lie along its input channels.
 
     Axis 0 of the filter of ConvolutionBackpropData is the input channels; in a Convolution it
@@ -112,7 +112,7 @@ def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
         axes = [axis for axis, role in enumerate(found.roles) if OUT in role]
         wanted = tuple(dim if axis in axes else 1 for axis, dim in enumerate(found.data or ()))
         both = " and output channels" if OUT in found.along else ""
-        yield Report(
+        yield Finding(
             f"{layers[found.layer].type} scales the filter of {layers[index].name!r}, "
             f"{format_shape(found.data)}, along its input channels{both}: "
             f"{format_shape(found.shape)}; output channels are axis {axes[-1] if axes else '?'}",
@@ -122,7 +122,7 @@ def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
         )
 
 
-def reversed_ranges(context: LintContext, which: int) -> Iterator[Report]:
+def reversed_ranges(context: LintContext, which: int) -> Iterator[Finding]:
     """Compare the bounds of the input ranges (0) or output ranges (1)."""
     low_name, high_name = RANGES[which]
     port = 1 + 2 * which
@@ -136,7 +136,7 @@ def reversed_ranges(context: LintContext, which: int) -> Iterator[Report]:
         if wrong:
             a, b = wrong[0]
             more = f" in {len(wrong)} of {count} channels" if count > 1 else ""
-            yield Report(
+            yield Finding(
                 f"{low_name} is larger than {high_name}{more}: {a:g} > {b:g}",
                 GraphLocation(layer=index, side="input", port=port),
                 expected=f"<= {b:g}",
@@ -152,7 +152,7 @@ def reversed_ranges(context: LintContext, which: int) -> Iterator[Report]:
     weights="ones 888, f32 5 1",
     types=("FakeQuantize",),
 )
-def input_range_reversed(context: LintContext) -> Iterator[Report]:
+def input_range_reversed(context: LintContext) -> Iterator[Finding]:
     """The lower bound of a FakeQuantize's inputs is larger than the upper one.
 
     Every input is outside of the range, so the output is one of two numbers.
@@ -168,7 +168,7 @@ def input_range_reversed(context: LintContext) -> Iterator[Report]:
     weights="ones 888, f32 5 1",
     types=("FakeQuantize",),
 )
-def output_range_reversed(context: LintContext) -> Iterator[Report]:
+def output_range_reversed(context: LintContext) -> Iterator[Finding]:
     """The lower bound of a FakeQuantize's outputs is larger than the upper one.
 
     Larger inputs give smaller outputs.  Multiplying the range by a negative number, as
@@ -178,7 +178,7 @@ def output_range_reversed(context: LintContext) -> Iterator[Report]:
 
 
 @rule("IR806", "bias-along-width", WARNING, types=("Add",))
-def bias_along_width(context: LintContext) -> Iterator[Report]:
+def bias_along_width(context: LintContext) -> Iterator[Finding]:
     """A constant with an element for each channel is added along the last axis.
 
     A constant of shape [C] is aligned with the last axis, not with the channels.  Where the
@@ -212,7 +212,7 @@ def bias_along_width(context: LintContext) -> Iterator[Report]:
                 and constant_before(context, index, port)
             ):
                 wanted = (1, bias[0], *[1] * (len(data) - 2))
-                yield Report(
+                yield Finding(
                     f"a constant {format_shape(bias)} is added along the last axis of "
                     f"{format_shape(data)}, though it has an element for each channel",
                     GraphLocation(layer=index, side="input", port=port),
@@ -236,7 +236,7 @@ def bias_along_width(context: LintContext) -> Iterator[Report]:
 )
 def constant_output_shape(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """output_shape is a constant, but the spatial dims of the data are dynamic.
 
     Outputs have the same extents regardless of the size of the data: they are cropped, or filled
@@ -249,7 +249,7 @@ def constant_output_shape(
     spatial = (inputs[0].shape or ())[2:]
     for axis, (dim, wanted) in enumerate(zip(spatial, requested, strict=False)):
         if isinstance(dim, Interval):
-            yield Report(
+            yield Finding(
                 f"output_shape is always {wanted} on spatial axis {axis}, but the data has "
                 f"extent {dim_text(dim)}",
                 GraphLocation(layer=index, side="input", port=2),
@@ -262,7 +262,7 @@ def constant_output_shape(
 @rule("IR808", "constant-batch", INFO, weights="ones 888, i64 1 4 5 6", types=("Reshape",))
 def constant_batch(
     index: int, layer: Layer, operation: Operation, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """A Reshape fixes the extent of an axis 0 that is dynamic in its data.
 
     Other batches than the one that the model was traced with fail, or are mixed with another
@@ -287,7 +287,7 @@ def constant_batch(
         return
     first = value[0]
     if isinstance(data.shape[0], Interval) and isinstance(first, int) and first > 0:
-        yield Report(
+        yield Finding(
             f"the target shape begins with {first}, but axis 0 of the data is dynamic: "
             f"{format_shape(data.shape)}",
             GraphLocation(layer=index, side="input", port=1),
@@ -297,7 +297,7 @@ def constant_batch(
 
 
 @rule("IR809", "unlike-siblings", INFO, when="uneven_types")
-def unlike_siblings(context: LintContext) -> Iterator[Report]:
+def unlike_siblings(context: LintContext) -> Iterator[Finding]:
     """One attribute differs from that of all other layers in the same place of repeated blocks.
 
     At least three layers of the same type, between the same layers, agree, and their value would
@@ -325,12 +325,11 @@ def unlike_siblings(context: LintContext) -> Iterator[Report]:
     for index, spec, value, siblings in odd_ones(context):
         layer, like = layers[index], layers[siblings[0]]
         own, theirs = (spec.kind.format(v) for v in (getattr(layer.operation, spec.field), value))
-        yield Report(
+        yield Finding(
             f"{spec.name} is {own}, but {theirs} in the {len(siblings)} other layers of type "
             f"{layer.type} in the same place of repeated blocks, such as {like.name!r} in line "
             f"{like.line}",
             GraphLocation(layer=index, attribute=spec.name),
             expected=theirs,
             actual=own,
-            related=siblings[0],
         )

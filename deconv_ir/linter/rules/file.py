@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.findings import Finding, GraphLocation
+from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, WARNING, check_once, rule
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
 
 
 @rule("IR107", "unknown-attribute", WARNING, takes="unknown-attribute")
-def unknown_attributes(context: LintContext) -> Iterator[Report]:
+def unknown_attributes(context: LintContext) -> Iterator[Finding]:
     """An attribute has no meaning where it is.
 
     Readers ignore it and use the default of the attribute that was meant: ``stride`` in
@@ -23,7 +23,7 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
         <data stride="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
 
-    def check(index: int, layer: Layer) -> Iterator[Report]:
+    def check(index: int, layer: Layer) -> Iterator[Finding]:
         operation = find_operation(layer.type, layer.version)
         kind = None
         if context.onednn is not None:  # a kind may have an operation's name, and other attributes
@@ -42,7 +42,7 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
 
                 if kind is None and is_leftover(layer.type, name, value):
                     continue
-                yield Report(
+                yield Finding(
                     f"{layer.type} has no attribute {name!r}",
                     GraphLocation(layer=index, attribute=name),
                     actual=name,
@@ -59,7 +59,7 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
 
 
 @rule("IR114", "refused-by-openvino", ERROR, takes="openvino-form", when="versions_without_opset")
-def refused_layers(context: LintContext) -> Iterator[Report]:
+def refused_layers(context: LintContext) -> Iterator[Finding]:
     """OpenVINO's reader refuses the form of a layer or a port.
 
     It wants a name and an opset for each layer, an id for each port, a precision for each

@@ -7,13 +7,11 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import DeconvError
-from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.graph import GraphLocation, Source
+from deconv_ir.findings import Finding, GraphLocation
+from deconv_ir.ir.graph import Source
 from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape
 from deconv_ir.linter.context import SINKS, LintContext
 from deconv_ir.linter.edits import dims_fix, type_fix
-from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, WARNING, rule
 from deconv_ir.ops import find_operation
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @rule("IR202", "duplicate-layer-name", WARNING, when="has_repeated_names")
-def repeated_names(context: LintContext) -> Iterator[Report]:
+def repeated_names(context: LintContext) -> Iterator[Finding]:
     """Two layers have the same name.
 
     Tools that find layers by name get either of them, or neither.  OpenVINO makes names
@@ -39,16 +37,15 @@ def repeated_names(context: LintContext) -> Iterator[Report]:
     for index, layer in enumerate(layers):
         before = first.setdefault(layer.name, index)
         if before != index and layer.name:
-            yield Report(
+            yield Finding(
                 f"name {layer.name!r} is already taken by layer {layers[before].id} "
                 f"in line {layers[before].line}",
                 GraphLocation(layer=index, attribute="name", own=True),
-                related=before,
             )
 
 
 @rule("IR208", "unneeded-layer", WARNING, when="unneeded")
-def unneeded_layers(context: LintContext) -> Iterator[Report]:
+def unneeded_layers(context: LintContext) -> Iterator[Finding]:
     """No Result depends on a layer.
 
     The layer costs time and memory, and often shows that an edge ends at the wrong layer.
@@ -77,7 +74,7 @@ def unneeded_layers(context: LintContext) -> Iterator[Report]:
                 ends += [s[0] for s in sources[at] if s is not None and s[0] in unneeded]
         others = len(counted) - before - 1
         more = f", nor that of {others} other{'s' * (others > 1)} before it" if others else ""
-        yield Report(
+        yield Finding(
             f"no Result needs what this layer computes{more}",
             GraphLocation(layer=index),
             actual=others + 1,
@@ -85,12 +82,12 @@ def unneeded_layers(context: LintContext) -> Iterator[Report]:
 
 
 def on_unequal_edges(
-    check: Callable[[LintContext, int, int, Source], Iterator[Report]],
+    check: Callable[[LintContext, int, int, Source], Iterator[Finding]],
 ) -> Check:
     """Convert a check of edges with different declarations to a check of files."""
 
     @functools.wraps(check)
-    def check_file(context: LintContext) -> Iterator[Report]:
+    def check_file(context: LintContext) -> Iterator[Finding]:
         for index, port, source in context.unequal_edges:
             yield from check(context, index, port, source)
 
@@ -105,7 +102,7 @@ def on_unequal_edges(
     fix="declares the computed dims at the wrong end",
 )
 @on_unequal_edges
-def unequal_dims(context: LintContext, index: int, port: int, source: Source) -> Iterator[Report]:
+def unequal_dims(context: LintContext, index: int, port: int, source: Source) -> Iterator[Finding]:
     """The two ends of an edge declare different dims.
 
     They are one tensor.  OpenVINO ignores declared dims, so the mistake shows only when a
@@ -139,7 +136,7 @@ def unequal_dims(context: LintContext, index: int, port: int, source: Source) ->
         other_name = f"{producer.name!r}, which feeds it,"
     known = producer.operation.implemented
     wanted = computed if known else other.shape
-    yield Report(
+    yield Finding(
         f"declares {format_shape(stated.shape)}, but {other_name} declares "
         f"{format_shape(other.shape)} in line {other_line}",
         location._replace(axis=_first_difference(stated.shape, wanted)),
@@ -147,7 +144,7 @@ def unequal_dims(context: LintContext, index: int, port: int, source: Source) ->
         actual=format_shape(stated.shape),
         fix=dims_fix(context, location.layer or 0, location.side or "", location.port or 0, wanted)
         if known
-        else Fix(),
+        else None,
     )
 
 
@@ -167,7 +164,7 @@ def _first_difference(stated: Shape, wanted: Shape) -> int | None:
 @on_unequal_edges
 def unequal_precisions(
     context: LintContext, index: int, port: int, source: Source
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """The two ends of an edge declare different precisions.
 
     They are one tensor, with one element type.  A conversion is a layer of its own, a
@@ -189,7 +186,7 @@ def unequal_precisions(
     computed = context.outputs(source[0])[source[1]].element_type or start.element_type
     if computed is end.element_type or computed is None or end.element_type is None:
         return  # declared-precision-differs reports it, at the wrong end
-    yield Report(
+    yield Finding(
         f"declares precision {end.element_type.ir_name}, but {producer.name!r}, which feeds "
         f"it, gives {computed.ir_name} in line {producer.line_of(start)}",
         GraphLocation(layer=index, side="input", port=port, attribute="precision"),
@@ -197,12 +194,12 @@ def unequal_precisions(
         actual=end.element_type.ir_name,
         fix=type_fix(context, index, "input", port, computed)
         if producer.operation.implemented
-        else Fix(),
+        else None,
     )
 
 
 @rule("IR211", "no-result", WARNING, when="has_no_result")
-def no_result(context: LintContext) -> Iterator[Report]:
+def no_result(context: LintContext) -> Iterator[Finding]:
     """The network has no Result.
 
     A runtime can load it, but it has no output.
@@ -210,11 +207,11 @@ def no_result(context: LintContext) -> Iterator[Report]:
         <layer id="6" type="ReLU"/>
     """
     if context.has_no_result:
-        yield Report("the network has no Result", context.document.root)
+        yield Finding("the network has no Result", context.document.root)
 
 
 @rule("IR212", "duplicate-port-id", ERROR, when="repeated_port_ids")
-def repeated_port_ids(context: LintContext) -> Iterator[Report]:
+def repeated_port_ids(context: LintContext) -> Iterator[Finding]:
     """Two inputs, or two outputs, of a layer have the same id.
 
     Edges name ports by id, so no edge can reach the second one.  An output may have the id
@@ -228,18 +225,17 @@ def repeated_port_ids(context: LintContext) -> Iterator[Report]:
     for index, side, i in context.repeated_port_ids:
         layer = context.graph.layers[index]
         port = (layer.inputs if side == "input" else layer.outputs)[i]
-        yield Report(
+        yield Finding(
             f"duplicate {side} port id {port.id}",
             GraphLocation(layer=index, side=side, port=i, attribute="id"),
             actual=port.id,
         )
 
 
-def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Locate the report at the first surplus output."""
-    report = Report.of(found)
+def at_the_surplus_output(found: Finding, context: LintContext) -> Finding:
+    """Locate the finding at the first surplus output."""
     is_output = found.rule == "output-count"
-    return report.moved(side="output", port=found.expected) if is_output else report
+    return found.moved(side="output", port=found.expected) if is_output else found
 
 
 @rule(
@@ -250,7 +246,7 @@ def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) ->
     when="oddly_ported",
     present=at_the_surplus_output,
 )
-def numbers_of_outputs(context: LintContext) -> Iterator[Report]:
+def numbers_of_outputs(context: LintContext) -> Iterator[Finding]:
     """A layer has more or fewer ports than its operation.
 
     Inputs are identified by their order, so a missing one shifts all that follow.
@@ -262,14 +258,14 @@ def numbers_of_outputs(context: LintContext) -> Iterator[Report]:
     for index in context.oddly_ported:
         layer = context.graph.layers[index]
         if layer.outputs:
-            yield Report(
+            yield Finding(
                 "a Result has no outputs in an IR",
                 GraphLocation(layer=index, side="output", port=0),
                 expected=0,
                 actual=len(layer.outputs),
             )
         elif layer.type not in SINKS and layer.operation.implemented:
-            yield Report(
+            yield Finding(
                 f"{layer.type} declares no output, so nothing can use what it computes",
                 GraphLocation(layer=index),
                 expected="1 or more",
@@ -278,7 +274,7 @@ def numbers_of_outputs(context: LintContext) -> Iterator[Report]:
 
 
 @rule("IR214", "unknown-operation", ERROR, when="unusual_operations")
-def unknown_operations(context: LintContext) -> Iterator[Report]:
+def unknown_operations(context: LintContext) -> Iterator[Finding]:
     """The type of a layer is in no opset, or its version does not have it.
 
     OpenVINO cannot read such a file.  Layers of an extension are skipped, and so are types
@@ -293,11 +289,11 @@ def unknown_operations(context: LintContext) -> Iterator[Report]:
         if verdict is not None:
             attribute, message, hint = verdict
             location = GraphLocation(layer=index, attribute=attribute, own=True)
-            yield Report(message, location, actual=getattr(layer, attribute), hint=hint)
+            yield Finding(message, location, actual=getattr(layer, attribute), hint=hint)
 
 
 @rule("IR215", "body-does-not-fit", ERROR, when="bodies")
-def bodies(context: LintContext) -> Iterator[Report]:
+def bodies(context: LintContext) -> Iterator[Finding]:
     """A body of an If, Loop or TensorIterator does not fit its layer or its port map.
 
     The port map joins Parameters and Results of the body to ports of the layer; a back edge

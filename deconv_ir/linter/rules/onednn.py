@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.formats.onednn_json.document import Document, Tensor
 from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
 from deconv_ir.formats.onednn_json.layout import strides_problem
-from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, WARNING, rule
 from deconv_ir.suggestions import nearest
 
@@ -34,7 +33,7 @@ def _tensors(
 
 
 @rule("IR703", "strides-do-not-cover-shape", ERROR, when="onednn")
-def wrong_strides(context: LintContext) -> Iterator[Report]:
+def wrong_strides(context: LintContext) -> Iterator[Finding]:
     """Strides do not give every element of the tensor a place of its own.
 
     Elements would overlap in memory.  A stride must pass over all that the dims inside it
@@ -55,7 +54,7 @@ def wrong_strides(context: LintContext) -> Iterator[Report]:
             continue  # a rank that is not known
         problem = strides_problem(shape, tensor.strides)
         if problem is not None:
-            yield Report(
+            yield Finding(
                 f"strides [{','.join(map(str, tensor.strides))}] of tensor {tensor.id} do not "
                 f"cover shape {format_shape(shape)}: {problem}",
                 GraphLocation(layer=index, side=side, port=position, attribute="stride"),
@@ -64,7 +63,7 @@ def wrong_strides(context: LintContext) -> Iterator[Report]:
 
 
 @rule("IR704", "dtype-not-allowed", ERROR, when="onednn")
-def wrong_dtypes(context: LintContext) -> Iterator[Report]:
+def wrong_dtypes(context: LintContext) -> Iterator[Finding]:
     """The operation's document does not list the element type of a tensor.
 
     oneDNN refuses to add the operation to a graph.
@@ -83,7 +82,7 @@ def wrong_dtypes(context: LintContext) -> Iterator[Report]:
         lists = kind.inputs if side == "input" else kind.outputs
         allowed = lists[min(position, len(lists) - 1)]
         if tensor.dtype not in allowed:
-            yield Report(
+            yield Finding(
                 f"{side} {position} of {layer.type} must be {_either(allowed)}, "
                 f"found {tensor.dtype}",
                 GraphLocation(layer=index, side=side, port=position, attribute="precision"),
@@ -97,7 +96,7 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 @rule("IR706", "port-names-no-tensor", WARNING, when="onednn")
-def missing_ports(context: LintContext) -> Iterator[Report]:
+def missing_ports(context: LintContext) -> Iterator[Finding]:
     """input_ports or output_ports names a tensor that is not an input or output.
 
     Inputs are the tensors that no operation produces; outputs must be produced.  oneDNN reads
@@ -118,10 +117,10 @@ def missing_ports(context: LintContext) -> Iterator[Report]:
             continue
         if number in wanted or number in other:
             what = "which an operation produces" if number in produced else "an input of the graph"
-            yield Report(f"{section} names tensor {number}, {what}", span, actual=number)
+            yield Finding(f"{section} names tensor {number}, {what}", span, actual=number)
         else:
             message = f"{section} names tensor {number}, which no operation has"
-            yield Report(message, span, actual=number)
+            yield Finding(message, span, actual=number)
 
 
 def _ids(document: Document) -> tuple[set[int], set[int]]:
@@ -136,7 +135,7 @@ def _ids(document: Document) -> tuple[set[int], set[int]]:
 
 
 @rule("IR707", "unknown-kind", ERROR, when="onednn")
-def unknown_kinds(context: LintContext) -> Iterator[Report]:
+def unknown_kinds(context: LintContext) -> Iterator[Finding]:
     """oneDNN Graph has no operation of this kind.
 
     Neither oneDNN nor this project can run it.
@@ -151,7 +150,7 @@ def unknown_kinds(context: LintContext) -> Iterator[Report]:
         if kind in KINDS or kind in UNSUPPORTED or kind in _MADE:
             continue
         for index in indices:
-            yield Report(
+            yield Finding(
                 f"oneDNN Graph has no operation {kind[:60]!r}",
                 GraphLocation(layer=index, attribute="kind"),
                 actual=kind[:60],

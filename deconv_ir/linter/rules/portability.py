@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.geometry import PadMode
-from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, rule
 from deconv_ir.linter.rules.fragments import output_shape
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 def negative_pads(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """A requested output is larger than the inputs give.
 
     The total padding is negative then, and zeros are added around the output.  oneDNN
@@ -37,7 +37,7 @@ def negative_pads(
     geometry = operation.geometry(context.inputs(index), context.inference_context)
     for axis, found in enumerate(geometry or ()):
         if found.pad_begin < 0 or found.pad_end < 0:
-            yield Report(
+            yield Finding(
                 f"pads of spatial axis {axis} are negative: pad_begin {found.pad_begin}, "
                 f"pad_end {found.pad_end}; {found.formula}",
                 GraphLocation(layer=index),
@@ -49,7 +49,7 @@ def negative_pads(
 @rule("IR603", "zero-extent", INFO, types=ANY_DECONVOLUTION)
 def zero_extents(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """Data or output of a transposed convolution has no elements.
 
     For a spatial extent of 0, OpenVINO's CPU plugin returns uninitialised memory, and
@@ -69,7 +69,7 @@ def zero_extents(
     for side, info in zip(("input", "output"), infos, strict=False):
         for axis, dim in enumerate(info.shape or ()):
             if dim == 0:
-                yield Report(
+                yield Finding(
                     f"axis {axis} of the {side} has extent 0",
                     GraphLocation(layer=index, side=side, port=0, axis=axis),
                     actual=0,
@@ -79,7 +79,7 @@ def zero_extents(
 @rule("IR604", "rank-above-5", INFO, types=ANY_DECONVOLUTION)
 def high_ranks(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """A transposed convolution has more than three spatial axes.
 
     The newer document allows rank 3, 4 and 5, and so do OpenVINO and oneDNN.
@@ -96,7 +96,7 @@ def high_ranks(
     """
     shape = context.inputs(index)[0].shape
     if shape is not None and len(shape) > 5:
-        yield Report(
+        yield Finding(
             f"data has rank {len(shape)}; OpenVINO and oneDNN take 3, 4 and 5",
             GraphLocation(layer=index, side="input", port=0),
             expected="3, 4 or 5",
@@ -105,7 +105,7 @@ def high_ranks(
 
 
 @rule("IR605", "pad-before-strided", INFO, weights="ones 888, i64 0 0 1 1", types=DECONVOLUTION)
-def pads_before_strides(context: LintContext) -> Iterator[Report]:
+def pads_before_strides(context: LintContext) -> Iterator[Finding]:
     """A transposed convolution with a stride follows a Pad.
 
     OpenVINO's CPU plugin may fuse the two, and applies the amounts of the Pad as if the
@@ -130,11 +130,10 @@ def pads_before_strides(context: LintContext) -> Iterator[Report]:
         if source is None or layers[source[0]].type != "Pad" or max(strides, default=1) < 2:
             continue
         pad = layers[source[0]]
-        yield Report(
+        yield Finding(
             f"strides are {','.join(map(str, strides))} and the Pad {pad.name!r} in line "
             f"{pad.line} precedes it: OpenVINO's CPU plugin may fuse them wrongly",
             GraphLocation(layer=index, attribute="strides"),
-            related=source[0],
         )
 
 
@@ -148,7 +147,7 @@ def pads_before_strides(context: LintContext) -> Iterator[Report]:
 )
 def odd_total_padding(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
+) -> Iterator[Finding]:
     """The total padding is odd, and ONNX pads the odd element at the other side.
 
     With same_upper, OpenVINO and oneDNN's ConvolutionBackwardData remove one element more
@@ -160,7 +159,7 @@ def odd_total_padding(
     geometry = operation.geometry(context.inputs(index), context.inference_context)
     for axis, found in enumerate(geometry or ()):
         if (found.pad_begin + found.pad_end) % 2:
-            yield Report(
+            yield Finding(
                 f"total padding of spatial axis {axis} is odd: pad_begin {found.pad_begin}, "
                 f"pad_end {found.pad_end}; ONNX has them the other way round",
                 GraphLocation(layer=index, attribute="auto_pad"),
@@ -169,7 +168,7 @@ def odd_total_padding(
 
 
 @rule("IR607", "bare-layer-refused", INFO, takes="openvino-form-of-bare-layer", when="is_bare")
-def refused_bare_layer(context: LintContext) -> Iterator[Report]:
+def refused_bare_layer(context: LintContext) -> Iterator[Finding]:
     """OpenVINO's reader would refuse a single layer, even within a network.
 
     The documents print layers without version and ports without precision; as a part of a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.patterns import (
     behind_bias,
@@ -14,7 +14,6 @@ from deconv_ir.linter.patterns import (
     producer,
     repeated,
 )
-from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import INFO, rule
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
@@ -28,7 +27,7 @@ IDEMPOTENT: Final = ("Clamp", "ReLU")
 
 
 @rule("IR901", "normalization-not-folded", INFO, types=("BatchNormInference", "Multiply"))
-def unfolded_normalization(context: LintContext) -> Iterator[Report]:
+def unfolded_normalization(context: LintContext) -> Iterator[Finding]:
     """A convolution with a constant filter is followed by constant factors.
 
     A BatchNormInference, or a Multiply with one factor for each channel, could be folded into
@@ -56,16 +55,15 @@ def unfolded_normalization(context: LintContext) -> Iterator[Report]:
                 )
             ):
                 continue
-            yield Report(
+            yield Finding(
                 f"its factors could be folded into the filter of {layers[at].name!r} "
                 f"in line {layers[at].line}",
                 GraphLocation(layer=index),
-                related=at,
             )
 
 
 @rule("IR902", "repeated-activation", INFO, types=ACTIVATIONS)
-def repeated_activations(context: LintContext) -> Iterator[Report]:
+def repeated_activations(context: LintContext) -> Iterator[Finding]:
     """An activation is applied twice.
 
     A second ReLU or Clamp only costs time; a second Sigmoid or SoftMax changes the result, and
@@ -78,14 +76,14 @@ def repeated_activations(context: LintContext) -> Iterator[Report]:
     for index, layer, _, before in repeated(context, *ACTIVATIONS):
         if before.operation == layer.operation:
             effect = " and changes nothing" if layer.type in IDEMPOTENT else ""
-            yield Report(
+            yield Finding(
                 f"{layer.type} follows {before.type} {before.name!r} in line {before.line}{effect}",
                 GraphLocation(layer=index),
             )
 
 
 @rule("IR903", "transposes-cancel", INFO, weights="ones 888, i64 0 1 3 2", types=("Transpose",))
-def cancelling_transposes(context: LintContext) -> Iterator[Report]:
+def cancelling_transposes(context: LintContext) -> Iterator[Finding]:
     """A Transpose undoes the one before it.
 
     Both copy all data for nothing.  Exporters add a pair around each operation of another
@@ -112,10 +110,9 @@ def cancelling_transposes(context: LintContext) -> Iterator[Report]:
             and len(first) == len(second) > 0
             and all(first[axis] == place for place, axis in enumerate(second))
         ):
-            yield Report(
+            yield Finding(
                 f"undoes the Transpose {before.name!r} in line {before.line}",
                 GraphLocation(layer=index),
-                related=at,
             )
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import DeconvError
-from deconv_ir.ir.findings import Finding
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims, is_static
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import diagnosis_fix, dims_fix, stated_type_fix, type_fix
-from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, rule
 from deconv_ir.linter.rules.fragments import output_shape
 
@@ -20,27 +17,25 @@ if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.document import Document
 
 
-def has_no_interval(found: DeconvError | Finding) -> bool:
+def has_no_interval(found: Finding) -> bool:
     """Whether the dims are known exactly: intervals belong to intervals-do-not-meet."""
     return not isinstance(found.expected, Interval) and not isinstance(found.actual, Interval)
 
 
-def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
+def _output_at(found: Finding) -> tuple[int, int]:
     """Return the indices of the layer and of the output of a finding of inference."""
-    location = found.location
-    assert isinstance(location, GraphLocation)
-    assert location.layer is not None
-    assert location.port is not None
-    return location.layer, location.port
+    assert found.part.layer is not None
+    assert found.part.port is not None
+    return found.part.layer, found.part.port
 
 
-def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report | None:
+def with_computed_dims(found: Finding, context: LintContext) -> Finding | None:
     """Add the fix that declares the computed dims, unless layer-contradicted reports them."""
     layer, port = _output_at(found)
     if layer in context.disputed:
         return None
     shape = context.outputs(layer)[port].shape
-    return Report.of(found, dims_fix(context, layer, "output", port, shape))
+    return found._replace(fix=dims_fix(context, layer, "output", port, shape))
 
 
 @rule(
@@ -52,7 +47,7 @@ def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Re
     claims=has_no_interval,
     present=with_computed_dims,
 )
-def declared_dims(context: LintContext) -> Iterator[Report]:
+def declared_dims(context: LintContext) -> Iterator[Finding]:
     """The declared dims of an output differ from the computed ones.
 
     OpenVINO ignores declared dims and computes its own.  A tool that trusts them allocates
@@ -68,7 +63,7 @@ def declared_dims(context: LintContext) -> Iterator[Report]:
         yield from _narrowed(context)
 
 
-def _without_dims(context: LintContext) -> Iterator[Report]:
+def _without_dims(context: LintContext) -> Iterator[Finding]:
     """Report outputs without dims that are neither scalars nor of dynamic rank."""
     for index, layer in enumerate(context.graph.layers):
         for port, declared in enumerate(layer.outputs):
@@ -78,7 +73,7 @@ def _without_dims(context: LintContext) -> Iterator[Report]:
                 continue
             computed = context.outputs(index)[port].shape
             if computed:
-                yield Report(
+                yield Finding(
                     f"output {port} declares no dims, but rank {len(computed)} "
                     f"{format_shape(computed)} is computed",
                     GraphLocation(layer=index, side="output", port=port),
@@ -97,7 +92,7 @@ _SHAPES = {"Parameter": "shape", "ReadValue": "variable_shape"}
 """The attributes that are the shape of a layer's output."""
 
 
-def _narrowed(context: LintContext) -> Iterator[Report]:
+def _narrowed(context: LintContext) -> Iterator[Finding]:
     """Report dims that the computed ones allow, but that differ from an attribute.
 
     Assign returns its input.  Elsewhere a dim that is declared unknown must not be computed as
@@ -120,7 +115,7 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
             for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
                 wrong = dim_text(a) != dim_text(b) and (exact or (b == 0 and from_static))
                 if wrong and intersect_dims(a, b) is not None:
-                    yield Report(
+                    yield Finding(
                         f"output {port}, axis {axis}: declared {a}, {says} {b}",
                         GraphLocation(layer=index, side="output", port=port, axis=axis),
                         expected=str(b),
@@ -137,7 +132,7 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
     when="disputed",
     fix="corrects the layer, or declares the computed dims if no correction fits (unsafe)",
 )
-def contradicted_layers(context: LintContext) -> Iterator[Report]:
+def contradicted_layers(context: LintContext) -> Iterator[Finding]:
     """The declared dims all around a layer contradict its attributes or constants.
 
     Its own outputs and all layers that they lead to declare the same dims, and the layer
@@ -166,7 +161,7 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
         diagnosis = diagnose(context, index) if number < MAX_LAYERS else Diagnosis()
         found = diagnosis.corrections
         them = f"all {counts[index]} declared dims" if counts[index] > 1 else "the declared dim"
-        yield Report(
+        yield Finding(
             f"{counts[index]} declared dims contradict this layer: output {port} is declared "
             f"{format_shape(stated)} at both ends of its edges, but "
             f"{format_shape(shape)} is computed" + (f": {formula}" if formula else ""),
@@ -181,7 +176,7 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
 
 
 @rule("IR417", "no-size-fits", ERROR, when="contradictions")
-def contradictions(context: LintContext) -> Iterator[Report]:
+def contradictions(context: LintContext) -> Iterator[Finding]:
     """A layer of a dynamic model does not fit at any size of the model's input.
 
     Dims that depend on the input are not known before the model runs, so a wrong stride or pad
@@ -202,7 +197,7 @@ def contradictions(context: LintContext) -> Iterator[Report]:
     """
     for problem, parameter, sizes in context.contradictions:
         tried = ", ".join(map(str, sizes))
-        yield Report(
+        yield Finding(
             f"does not fit at any size of {parameter!r} (tried {tried}); "
             f"at {sizes[0]}: {problem.message}",
             problem.location,
@@ -212,11 +207,10 @@ def contradictions(context: LintContext) -> Iterator[Report]:
         )
 
 
-def at_the_requested_shape(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Locate the report at the input that requests the shape, unless an attribute does."""
-    report = Report.of(found)
-    by_attribute = getattr(found.location, "attribute", None) is not None
-    return report if by_attribute else report.moved(side="input", port=2)
+def at_the_requested_shape(found: Finding, context: LintContext) -> Finding:
+    """Locate the finding at the input that requests the shape, unless an attribute does."""
+    by_attribute = found.part.attribute is not None
+    return found if by_attribute else found.moved(side="input", port=2)
 
 
 @rule(
@@ -254,7 +248,7 @@ def intervals_do_not_meet() -> None:
     takes="declared-type",
     fix="declares the computed precision",
 )
-def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report | None:
+def with_computed_precision(found: Finding, context: LintContext) -> Finding | None:
     """The declared precision of an output differs from the computed one.
 
     A transposed convolution gives the element type of its data, a Convert the one that it
@@ -272,9 +266,9 @@ def with_computed_precision(found: DeconvError | Finding, context: LintContext) 
     if layer in context.evidence.mistyped:
         # Both ends of the edges declare another type: the attribute is wrong, if there is one.
         own = stated_type_fix(context, layer, found.expected, found.actual)
-        if own.edits:
-            return Report.of(found, own)
-    return Report.of(found, type_fix(context, layer, "output", port, found.expected))
+        if own is not None:
+            return found._replace(fix=own)
+    return found._replace(fix=type_fix(context, layer, "output", port, found.expected))
 
 
 @rule("IR404", "rank-mismatch", ERROR, takes="rank")
@@ -291,7 +285,7 @@ def rank_mismatch() -> None:
 
 
 @rule("IR405", "channels-differ", ERROR, takes="channels")
-def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Report:
+def at_the_channels(found: Finding, context: LintContext) -> Finding:
     """Data and filter have different numbers of input channels.
 
     A filter [C_INPUT, C_OUTPUT, ...] needs data of C_INPUT channels, a filter with groups
@@ -301,13 +295,13 @@ def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Repor
             <data shape="1,5,5,6" element_type="f32"/>
         </layer>
     """
-    location = found.location
-    if not isinstance(location, GraphLocation) or location.layer is None:
-        return Report.of(found)
-    operation = context.graph.layers[location.layer].operation
-    shape = context.inputs(location.layer)[0].shape or ()
+    index = found.part.layer
+    if index is None:
+        return found
+    operation = context.graph.layers[index].operation
+    shape = context.inputs(index)[0].shape or ()
     axis = len(shape) - 1 if getattr(operation, "channels_last", False) else 1
-    return Report.of(found).moved(side="input", port=0, axis=axis)
+    return found.moved(side="input", port=0, axis=axis)
 
 
 @rule("IR406", "groups-do-not-divide", ERROR, takes="groups")
@@ -394,7 +388,7 @@ def element_types_differ() -> None:
 
 
 @rule("IR411", "impossible-extent", ERROR, takes="negative-extent empty-kernel")
-def at_the_pads(found: DeconvError | Finding, context: LintContext) -> Report:
+def at_the_pads(found: Finding, context: LintContext) -> Finding:
     """An output would have a negative extent, or a kernel is empty.
 
     The pads remove more than there is.  OpenVINO reads such a file and fails, or reads
@@ -402,8 +396,7 @@ def at_the_pads(found: DeconvError | Finding, context: LintContext) -> Report:
 
         <data strides="2,2" dilations="1,1" pads_begin="7,1" pads_end="7,1"/>
     """
-    report = Report.of(found)
-    return report.moved(attribute="pads_begin") if found.rule == "negative-extent" else report
+    return found.moved(attribute="pads_begin") if found.rule == "negative-extent" else found
 
 
 @rule("IR412", "broadcast-mismatch", ERROR, takes="broadcast")

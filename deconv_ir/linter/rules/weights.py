@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import DeconvError
-from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.findings import Finding, Fix, GraphLocation
 from deconv_ir.ir.shapes import format_shape, static
 from deconv_ir.linter.constants import (
     Span,
@@ -24,7 +22,6 @@ from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_edit
 from deconv_ir.linter.finite import WEIGHTS
 from deconv_ir.linter.patterns import constant_before, is_readable
-from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, rule
 from deconv_ir.linter.safety import supports_size
 from deconv_ir.ops.constants.constant import Const
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from deconv_ir.linter.weights import WeightsView
 
 
-def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> None:
+def left_to_the_check(found: Finding, context: LintContext) -> None:
     """Drop findings of inference: the check reports them for every constant."""
 
 
@@ -46,7 +43,7 @@ def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> Non
     when="has_untidy_constants",
     present=left_to_the_check,
 )
-def past_the_end(context: LintContext) -> Iterator[Report]:
+def past_the_end(context: LintContext) -> Iterator[Finding]:
     """A constant ends after the end of the .bin.
 
     The .bin belongs to another .xml, or is truncated.  The first such constant is reported, with
@@ -74,7 +71,7 @@ def past_the_end(context: LintContext) -> Iterator[Report]:
         last = max(const.offset + const.size for _, const in past)
         others = f"{len(past) - 1} more constant" + ("s" if len(past) > 2 else "")
         more = f"; {others} too, the last ends at {last}"
-    yield Report(
+    yield Finding(
         f"offset {const.offset} + size {const.size} = {end} is past the end of "
         f"{context.weights.name}, which has {length} bytes{more}",
         GraphLocation(layer=index, attribute="offset"),
@@ -93,7 +90,7 @@ def past_the_end(context: LintContext) -> Iterator[Report]:
     fix="writes the size where the declared dims confirm shape and type",
     present=left_to_the_check,
 )
-def wrong_sizes(context: LintContext) -> Iterator[Report]:
+def wrong_sizes(context: LintContext) -> Iterator[Finding]:
     """The size of a constant does not match its shape and type.
 
     Size, shape or type is wrong, so wrong bytes are read.  OpenVINO refuses a size that is
@@ -111,7 +108,7 @@ def wrong_sizes(context: LintContext) -> Iterator[Report]:
             yield _size_unknown(index, const)
         # A constant without elements is written with a size of 1.
         elif needed or const.size > 1:
-            yield Report(
+            yield Finding(
                 f"size is {const.size} bytes, but {const.element_type}"
                 f"{format_shape(const.shape)} takes {needed}",
                 GraphLocation(layer=index, attribute="size"),
@@ -121,21 +118,21 @@ def wrong_sizes(context: LintContext) -> Iterator[Report]:
             )
 
 
-def _size_unknown(index: int, const: Const) -> Report:
+def _size_unknown(index: int, const: Const) -> Finding:
     """Report a constant of unknown size."""
     if const.element_type is None:
-        return Report(
+        return Finding(
             "a constant must have an element type",
             GraphLocation(layer=index, attribute="element_type"),
         )
-    return Report(
+    return Finding(
         f"a constant must have a static shape, found {format_shape(const.shape)}",
         GraphLocation(layer=index, attribute="shape"),
         actual=format_shape(const.shape),
     )
 
 
-def _size_fix(context: LintContext, index: int, const: Const, needed: int) -> Fix:
+def _size_fix(context: LintContext, index: int, const: Const, needed: int) -> Fix | None:
     """Return the fix of the size, if the output port declares the same shape and type."""
     ports = context.graph.layers[index].outputs
     if (
@@ -143,7 +140,7 @@ def _size_fix(context: LintContext, index: int, const: Const, needed: int) -> Fi
         or (ports[0].shape or ()) != const.shape
         or ports[0].element_type is not const.element_type
     ):
-        return Fix()
+        return None
     end = const.offset + needed
     safe = supports_size(context, index, const.offset, end)
     return Fix(attribute_edit(context, index, "size", str(needed)), safe)
@@ -159,7 +156,7 @@ def _spans(context: LintContext, *, filled: bool = False) -> list[Span]:
 
 
 @rule("IR504", "overlapping-constants", ERROR, when="has_untidy_constants")
-def partial_overlaps(context: LintContext) -> Iterator[Report]:
+def partial_overlaps(context: LintContext) -> Iterator[Finding]:
     """Two constants share some bytes of the .bin, but not all.
 
     OpenVINO stores equal constants once, so two constants may have the same range.  Ranges
@@ -173,16 +170,15 @@ def partial_overlaps(context: LintContext) -> Iterator[Report]:
     ends = {index: (c.offset, c.offset + c.size) for index, _, c in context.constants()}
     for index, other in overlaps(_spans(context, filled=True)):
         mine, its = (f"{start} to {end}" for start, end in (ends[index], ends[other]))
-        yield Report(
+        yield Finding(
             f"bytes {mine} overlap with those of {layers[other].name!r}, "
             f"{its}, in line {layers[other].line}",
             GraphLocation(layer=index, attribute="offset"),
-            related=other,
         )
 
 
 @rule("IR505", "misaligned-constant", INFO, weights="ones 889", when="misaligned_constants")
-def offsets_between_elements(context: LintContext) -> Iterator[Report]:
+def offsets_between_elements(context: LintContext) -> Iterator[Finding]:
     """An offset is not a multiple of the element's size, although no constant ends there.
 
     OpenVINO packs constants without gaps, whatever their element types, and reads them at any
@@ -196,7 +192,7 @@ def offsets_between_elements(context: LintContext) -> Iterator[Report]:
     for index, const in context.misaligned_constants:
         assert const.element_type is not None
         size = const.element_type.bits // 8
-        yield Report(
+        yield Finding(
             f"offset {const.offset} is not a multiple of {size}, the size of "
             f"{const.element_type}, and no constant ends there",
             GraphLocation(layer=index, attribute="offset"),
@@ -206,7 +202,7 @@ def offsets_between_elements(context: LintContext) -> Iterator[Report]:
 
 
 @rule("IR506", "unused-weights", WARNING, weights="ones 900", when="has_untidy_constants")
-def unused_bytes(context: LintContext) -> Iterator[Report]:
+def unused_bytes(context: LintContext) -> Iterator[Finding]:
     """No constant uses some bytes of the .bin.
 
     The .bin belongs to another .xml, an offset is wrong, or the file is larger than it
@@ -234,7 +230,7 @@ def unused_bytes(context: LintContext) -> Iterator[Report]:
             continue
         index = None if index == -1 else index
         location = None if index is None else GraphLocation(layer=index, attribute="offset")
-        yield Report(
+        yield Finding(
             f"bytes {start} to {end} of {weights.name} are used by no constant",
             context.document.root if location is None else location,
             actual=end - start,
@@ -254,7 +250,7 @@ def _is_padding(weights: WeightsView, start: int, end: int) -> bool:
     weights="ones 864, f32 1 nan 1 1 1 1",
     when="suspicious_constants",
 )
-def not_finite(context: LintContext) -> Iterator[Report]:
+def not_finite(context: LintContext) -> Iterator[Finding]:
     """A constant has NaN or infinite elements.
 
     A single one in a filter makes every output NaN.  Negative infinity is reported in weights
@@ -273,7 +269,7 @@ def not_finite(context: LintContext) -> Iterator[Report]:
             layer.operation, context.weights, mask_allowed=mask_allowed
         )
         if nans or infinities:
-            yield Report(
+            yield Finding(
                 f"{layer.name!r} has {nans} NaN and {infinities} infinite elements, "
                 f"the first at index {first}",
                 GraphLocation(layer=index),
@@ -305,7 +301,7 @@ def _filters(context: LintContext) -> Iterator[tuple[int, Const, tuple[int, ...]
     deep=True,
     types=tuple(OUTPUT_CHANNEL_AXES),
 )
-def zero_filters(context: LintContext) -> Iterator[Report]:
+def zero_filters(context: LintContext) -> Iterator[Finding]:
     """All elements of a convolution's filter are 0.
 
     The layer gives its bias alone.  The weights were never written, or the offset is wrong.
@@ -316,7 +312,7 @@ def zero_filters(context: LintContext) -> Iterator[Report]:
     """
     for index, _, dead, channels in _dead_channels(context):
         if dead == channels:
-            yield Report("all elements of the filter are 0", GraphLocation(layer=index))
+            yield Finding("all elements of the filter are 0", GraphLocation(layer=index))
 
 
 @rule(
@@ -327,7 +323,7 @@ def zero_filters(context: LintContext) -> Iterator[Report]:
     deep=True,
     types=tuple(OUTPUT_CHANNEL_AXES),
 )
-def zero_output_channels(context: LintContext) -> Iterator[Report]:
+def zero_output_channels(context: LintContext) -> Iterator[Finding]:
     """Some output channels of a convolution's filter are all 0.
 
     The channels have the same value everywhere, and could be removed.  Pruning leaves such
@@ -339,7 +335,7 @@ def zero_output_channels(context: LintContext) -> Iterator[Report]:
     """
     for index, first, dead, channels in _dead_channels(context):
         if dead < channels:
-            yield Report(
+            yield Finding(
                 f"the elements of {dead} of {channels} output channels are all 0, "
                 f"the first of channel {first}",
                 GraphLocation(layer=index),
@@ -372,7 +368,7 @@ def _dead_channels(context: LintContext) -> Iterator[tuple[int, int, int, int]]:
     deep=True,
     types=tuple(WEIGHTS),
 )
-def saturated_weights(context: LintContext) -> Iterator[Report]:
+def saturated_weights(context: LintContext) -> Iterator[Finding]:
     """Weights of f16 are at the bounds of that type, 65504 and -65504.
 
     They were larger before the model was saved as f16, and the result is wrong wherever they
@@ -400,7 +396,7 @@ def saturated_weights(context: LintContext) -> Iterator[Report]:
                 continue
             count, first = count_saturated(const, context.weights)
             if count:
-                yield Report(
+                yield Finding(
                     f"{layers[at].name!r} has {count} elements of 65504 or -65504, the bounds of "
                     f"f16, the first at index {first}",
                     GraphLocation(layer=at),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deconv_ir.errors import DeconvError, ShapeError
+from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.body import NONE, Body
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
-from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape
