@@ -12,7 +12,7 @@ JOBS ?= auto
 PROCESSES = -n $(JOBS) --maxprocesses 8 --dist worksteal
 PYTEST = $(BIN)/python -P -m pytest $(PROCESSES)
 
-.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick test-browser check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist wheels test-wheel test-arm64 clean
+.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick test-browser check regen docs bench fit-costs fuzz fuzz-sanitized mutate mutate-lint generate headers dist wheels test-wheel test-arm64 clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -31,6 +31,7 @@ help:
 	@echo "make regen       write the generated files anew"
 	@echo "make docs        build the documentation as a site, out/site/index.html"
 	@echo "make bench       time kernels and networks beside OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make fit-costs   measure this machine, fit the constants of the cost model, list its errors"
 	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
 	@echo "make wheels      build wheels for x86_64 and aarch64, repaired and checked by auditwheel"
@@ -131,6 +132,10 @@ bench: $(VENV)/installed-samples $(VENV)/installed-peers
 	$(BIN)/python bench/memory.py --output $(OUT)/bench/memory.json
 	$(BIN)/python bench/growth.py --output $(OUT)/bench
 	$(BIN)/python bench/coldstart.py
+
+# Changes no source; WRITE=--write does.
+fit-costs: $(VENV)/installed-dev
+	$(BIN)/python tools/fit_costs.py --output $(OUT)/costs $(WRITE)
 
 # The compiled kernel, in a separate build with sanitizers, against the loop kernel.  Code for
 # AVX-512 is lowered to AVX2, so that it is tested on processors without AVX-512, too.

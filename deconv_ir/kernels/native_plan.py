@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import ActivationKind
 from deconv_ir.kernels.copies import in_order
 from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.runtime.cpu import instruction_set
 from deconv_ir.kernels.runtime.fields import pack_fields
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -20,6 +21,7 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.kernels.native import CompiledKernel
+    from deconv_ir.kernels.runtime.cpu import Machine
 
 # Bytes of scratch, with which C computes without checks for overflow.
 _MOST_SCRATCH = 1 << 40
@@ -115,6 +117,18 @@ class CompiledPlan(ConvolutionPlan):
             kernel.pack()
             tiling = kernel.layer.describe(*arguments)
         return tiling
+
+    def predict(self, machine: Machine, costs: Sequence[float]) -> float:
+        """Return the cycles of this plan by the cost model for a machine, with other constants.
+
+        `costs` has a value for each of the extension's ``COST_CONSTANTS``.
+        """
+        kernel, data = self._kernel, self.shapes.data
+        shape = (data[0], *kernel.fill(data[2:], 1))
+        rate = machine.multiply_adds(instruction_set())
+        figures = machine.level2_bytes, machine.level3_bytes, rate
+        values = np.asarray(costs, np.float64)
+        return float(kernel.layer.predict(shape, self._chosen.fields, *figures, values))
 
     def compute(self, data: Array, out: Array, addend: Array | None) -> None:
         kernel = self._kernel

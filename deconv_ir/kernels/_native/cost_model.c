@@ -1,9 +1,8 @@
 /* The cost model: predicts the cycles of a tiling.
  *
  * These functions do not touch data.  The model is meant to rank tilings and algorithms rather than
- * to predict times.  All constants were fitted on two cores of a Zen 3 (AVX2);
- * docs/performance-notes.md lists the machines on which they were checked.  struct machine
- * describes the processor.
+ * to predict times.  docs/performance-notes.md lists the machines on which it was checked.  struct
+ * machine describes the processor.
  */
 #include "cost_model.h"
 #include "direct/direct.h"
@@ -11,30 +10,46 @@
 
 #include <math.h>
 
-/* -------------------------------------------------------- micro-kernels -- */
+/* -------------------------------------------------------------- constants -- */
 
-#define FMA_LATENCY 4.0         /* cycles of a multiply-add */
-#define BROADCASTS_A_CYCLE 2.0  /* weights broadcast per cycle */
-#define LOAD_CYCLES 1.3         /* cycles of loading a vector, at two multiply-adds a cycle */
-#define CALL_CYCLES 20.0        /* cycles of the calls for one block of rows */
-#define BLOCK_CYCLES 8.0        /* cycles of one micro-kernel without its taps */
-#define SUM_CYCLES 2.0          /* cycles of storing a vector of sums */
+#define COST(name, value) static double name = value;
+#include "cost_constants.inc.h"
+#undef COST
+
+static const struct {
+    const char *name;
+    double *value;
+} constants[COST_CONSTANTS] = {
+#define COST(name, value) {#name, &(name)},
+#include "cost_constants.inc.h"
+#undef COST
+};
+
+const char *cost_constant(int index, double *value) {
+    *value = *constants[index].value;
+    return constants[index].name;
+}
+
+void exchange_cost_constants(double *values) {
+    for (int i = 0; i < COST_CONSTANTS; i++) {
+        const double value = values[i];
+        values[i] = *constants[i].value;
+        *constants[i].value = value;
+    }
+}
+
+/* -------------------------------------------------------- micro-kernels -- */
 
 /* Cycles of a micro-kernel for one tap: those of its multiply-adds or of its loads, the larger of
  * the two, and at least the latency of a multiply-add. */
 static double kernel_tap_cycles(const struct machine *machine, int rows, int columns) {
     const double rate = machine->multiply_adds;
     const double multiply_adds = rows * columns / rate;
-    const double loads = rows / BROADCASTS_A_CYCLE + LOAD_CYCLES * columns / rate;
+    const double loads = BROADCAST_CYCLES * rows + LOAD_CYCLES * columns / rate;
     return fmax(fmax(multiply_adds, loads), FMA_LATENCY);
 }
 
-/* Bytes of weights read per cycle, by memory level. */
-#define FROM_MEMORY 3.6
-#define FROM_MEMORY_AND_THIRD_LEVEL 6.0
-#define FROM_THIRD_LEVEL 12.0
-#define FROM_SECOND_LEVEL 24.0
-
+/* Bytes of weights read per cycle. */
 static double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
     /* Other cores use the cache as well: half of it may still hold weights of the last run. */
     const double kept = (double)machine->level3 / 2;
@@ -71,11 +86,6 @@ static double straight_cycles(const struct machine *machine, const struct microk
 
 /* --------------------------------------------------------------- threads -- */
 
-/* Threads without tiles wait for the last one, and some thread is always delayed: more tiles are
- * better.  Both constants are shares of a tile's cycles. */
-#define WAITING_SHARE 0.75
-#define DISTURBED_TILES 0.06
-
 double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
     threads = most(threads, 1);
     const double rounds = (double)divide_up(jobs, threads);
@@ -105,30 +115,7 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 
 /* ---------------------------------------------------------- direct sums -- */
 
-#define DIRECT_TILE 300.0         /* fixed cycles of a tile */
-#define COPIED_ROW 12.0           /* of a row of data that is copied */
-#define COPIED_ELEMENT 0.35
-#define PANEL_ROW 2.0             /* of a row that is copied on into a compact panel */
-#define PANEL_ELEMENT 0.3
-#define PANEL_RESULT_ROW 12.0     /* of a row of results, for each sub-convolution */
-#define PANEL_RESULT 1.8
-#define TAKEN_WEIGHT 0.3          /* of a weight of a tile that skips taps */
-#define RESULT_ROW 30.0           /* of a row that is interleaved */
-#define RESULT 0.5                /* of an element of two interleaved sub-convolutions */
-#define SCATTERED_RESULT 1.2      /* of more than two */
-
-#define DEPTHWISE_CHANNEL 120.0   /* fixed, of a channel of a depthwise layer */
-#define DEPTHWISE_VECTOR 2.0      /* of a vector of its sums */
-#define DEPTHWISE_TAP 0.25        /* of a tap that is added to such a vector */
-#define DEPTHWISE_BYTE 0.012      /* of a byte of that tap's data: most loads cross cache lines */
-#define FIRST_LEVEL (28 << 10)    /* bytes of data that stay in first-level cache */
-#define DEPTHWISE_FAR 2.0         /* factor of the sums if data exceed it */
-#define PARTED_ROW 4.0            /* of a row of sums that is copied to the output */
-#define VECTORS_POSITION 4.0      /* of a position that is transposed, for vectors of channels */
-#define VECTORS_TAP 0.6           /* of a tap that is added to such a vector */
-#define OUTPUTS_PIECE 100.0       /* of OUT_POSITIONS positions, for vectors of output channels */
-#define OUTPUTS_FACTOR 1.03       /* of their multiply-adds */
-#define OUTPUTS_RESULT 0.5        /* of a result of these */
+#define FIRST_LEVEL (28 << 10) /* bytes of data that stay in first-level cache */
 #define CHANNELS_CYCLES 20000.0   /* a job of more cycles gets no more channels, */
 #define JOBS_A_THREAD 8           /* if this many jobs are left for each thread */
 
@@ -183,8 +170,9 @@ static double outputs_cycles(const struct kernel *k, const struct tiling *t, dou
             (double)positions * OUT_BLOCKS * k->kernels->rows * OUTPUTS_RESULT);
 }
 
-double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
-                     const struct tiling *t) {
+/* Cycles of a run if the data of a tile fit the cache. */
+static double near_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
+                          const struct tiling *t) {
     const struct machine *machine = &k->layer.machine;
     const struct axis *a = plan->axes;
     double subs[AXES], taps[AXES];
@@ -254,6 +242,14 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     return scheduled_cycles(tile, t->jobs, t->threads);
 }
 
+double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
+                     const struct tiling *t) {
+    const double cycles = near_cycles(k, run, plan, t);
+    const double used = (double)(t->compact ? t->panel_bytes : t->data_bytes);
+    const double cache = (double)data_cache(&k->layer.machine);
+    return used > cache ? cycles * (1 + FAR_DATA * (used - cache) / cache) : cycles;
+}
+
 double one_position_cycles(const struct kernel *k) {
     double taps = 1;
     for (int a = 0; a < AXES; a++) taps *= (double)k->layer.kernel[a];
@@ -268,42 +264,12 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
                          const struct tiling *t, int64_t tiles) {
     struct tiling one = *t;
     one.groups = one.jobs = one.threads = 1;
-    const int64_t fit = (int64_t)(CHANNELS_CYCLES / direct_cycles(k, run, plan, &one));
+    const int64_t fit = (int64_t)(CHANNELS_CYCLES / near_cycles(k, run, plan, &one));
     const int64_t few = least(tiles / (JOBS_A_THREAD * most(t->threads, 1)), k->layer.groups);
     return most(1, least(fit, few) / t->vectors) * t->vectors;
 }
 
 /* -------------------------------------------------------------- Winograd -- */
-
-#define WINO_TILE 500.0       /* fixed cycles of a job */
-#define PRODUCT_BLOCK 34.0    /* of a micro-kernel of one product */
-#define PANEL_BYTES_LEVEL2 28 /* bytes of a panel a cycle that overflow half of the second level */
-#define PANEL_BYTES_SHARED 7  /* that come from the caches of other cores */
-/* For vectors of 8 lanes and two multiply-adds a cycle: */
-#define OUTPUT_ELEMENT 1.25   /* an element of the results */
-#define OUTPUT_LINE 35.0      /* a line that is written, and rows written together */
-#define SCATTERED_LINE 100.0  /* a line that is read before its pieces are stored */
-#define LAST_AXIS_VALUE 0.33  /* a value that is transformed along one axis, */
-#define TWO_AXES_VALUE 0.5    /* or two: lines pass through the second level between them */
-/* With one point, data are copied in rows: */
-#define FLAT_VALUE 0.55       /* a value */
-#define FLAT_ROW 10.0         /* a row that is not whole */
-#define FLAT_BLOCK 7.0        /* a line of the panel */
-/* With several points, data are transformed in vectors of channels: */
-#define POINT_VALUE 0.8       /* a value at a point */
-#define PART_VALUE 0.72       /* if the taps are in several parts */
-#define AXIS_VALUE 0.26       /* and for a transform along another axis */
-#define GATHERED_VALUE 0.43   /* an element that is gathered */
-#define WINDOW_ROW 2.6        /* a row of windows */
-/* A line of the panel, by the ratio of the panel's size to the second-level cache. */
-#define NEAR_LINE 1.7
-#define FAR_LINE 3.5
-#define FARTHEST_LINE 7.0
-/* Factors that make the two models comparable. */
-#define VOLUME_FACTOR 1.15    /* three axes: lines are too many and too short for the first level */
-#define WINO_GAIN 0.11        /* direct sums are modelled with all data in cache */
-#define ONE_POINT_FACTOR 0.92 /* one tap per sub-convolution, except with full-width AVX-512 */
-#define ONE_TAP_FACTOR 1.05   /* one tap in all: direct sums are one product as well */
 
 /* Cycles of one chunk's products at all points and of fetching their weights. */
 static double product_cycles(const struct kernel *k, const struct wino_packing *p,

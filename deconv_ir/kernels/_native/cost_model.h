@@ -17,6 +17,23 @@
 /* With fewer input or output channels, Winograd is not considered unless it is forced. */
 #define WINO_FEWEST_CHANNELS 8
 
+/* The constants of the model. */
+enum {
+#define COST(name, value) COST_##name,
+#include "cost_constants.inc.h"
+#undef COST
+    COST_CONSTANTS
+};
+/* Name and value of a constant, 0 to COST_CONSTANTS - 1. */
+const char *cost_constant(int index, double *value);
+/* Exchange the values of all constants with others; callers hold the interpreter lock, and
+ * exchange them again. */
+void exchange_cost_constants(double *values);
+
+/* Bytes of the second-level cache for the data of a tile: weights and sums are streamed through the
+ * rest. */
+static inline int64_t data_cache(const struct machine *machine) { return machine->level2 * 5 / 8; }
+
 /* Predicted cycles of a run with direct sums, and with Winograd; the two can be compared. */
 double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
                      const struct tiling *tiling);

@@ -90,6 +90,20 @@ static PyObject *module_processor(PyObject *module, PyObject *unused) {
                          (long long)p.level3, p.lowered ? Py_True : Py_False);
 }
 
+/* Each addition needs the result of the one before it. */
+static PyObject *module_add_in_turn(PyObject *module, PyObject *argument) {
+    (void)module;
+    const long long count = PyLong_AsLongLong(argument);
+    if (PyErr_Occurred()) return NULL;
+    uint64_t sum = (uint64_t)count;
+    for (long long i = 0; i < count; i += 8)
+        for (int unrolled = 0; unrolled < 8; unrolled++) {
+            sum += (uint64_t)count;
+            __asm__ volatile("" : "+r"(sum));
+        }
+    return PyLong_FromUnsignedLongLong(sum);
+}
+
 static PyObject *module_keep(PyObject *module, PyObject *arguments) {
     (void)module;
     long long most_kept, most_in_all;
@@ -128,13 +142,15 @@ static PyMethodDef module_methods[] = {
     {"processor", module_processor, METH_NOARGS,
      "processor() -> (vendor, family, model, bytes of its second- and third-level caches, whether "
      "AVX-512 is lowered)"},
+    {"add_in_turn", module_add_in_turn, METH_O,
+     "add_in_turn(count): dependent additions, one cycle each: the clock, for tools/fit_costs.py"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };
 
 /* Version of the interface; to be raised, here and in extension.py, when a call from Python
  * changes. */
-enum { INTERFACE = 33 };
+enum { INTERFACE = 34 };
 
 /* INTERFACE, and the constants from which products.py computes the scratch of products. */
 static int add_constants(PyObject *module) {
@@ -171,7 +187,8 @@ static int module_exec(PyObject *module) {
     if (add_constants(module)) return -1;
     const int failed = add_object(module, "OPERATIONS", pointwise_operations()) ||
                        add_object(module, "LAYER_FIELDS", layer_fields_table()) ||
-                       add_object(module, "RUN_FIELDS", run_fields_table());
+                       add_object(module, "RUN_FIELDS", run_fields_table()) ||
+                       add_object(module, "COST_CONSTANTS", cost_constants_table());
     if (failed || add_type(module, &kernel_spec, "Kernel") ||
         add_type(module, &packer_spec, "Packer") ||
         add_type(module, &block_spec, "Block") || add_type(module, &pointwise_spec, "Program"))

@@ -21,5 +21,7 @@ PyObject *release_all(int failed, Py_buffer *buffers, int count);
 /* The fields of a layer and of a run, as ((name, "q" or "d", count), ...); see layer/layer.h. */
 PyObject *layer_fields_table(void);
 PyObject *run_fields_table(void);
+/* The constants of the cost model, as ((name, value), ...). */
+PyObject *cost_constants_table(void);
 
 #endif

@@ -220,13 +220,9 @@ static void keep_best(struct search *s, struct tiling t) {
     if (t.bytes > s->limit) return;
     if (!t.outputs) choose_way(s, &t);
     count_jobs(s->k, s->run, s->plan, &t);
-    double cycles = direct_cycles(s->k, s->run, s->plan, &t);
-    const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
-    /* Data that do not fit the second-level cache slow everything down. */
-    if (used > s->budget) cycles *= 1 + 0.5 * (double)(used - s->budget) / (double)s->budget;
-    t.cycles = cycles;
-    if (s->cycles < 0 || cycles < s->cycles) s->cycles = cycles;
-    if (s->best.cycles < 0 || cycles < s->best.cycles) s->best = t;
+    t.cycles = direct_cycles(s->k, s->run, s->plan, &t);
+    if (s->cycles < 0 || t.cycles < s->cycles) s->cycles = t.cycles;
+    if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
 }
 
 /* Consider a tiling with vectors of positions, and of output channels. */
@@ -287,8 +283,7 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     struct tiling t = {.threads = threads};
     s->cycles = -1;
     s->limit = most(least(scratch_bytes / threads, MOST_TILE), 1);
-    /* Half of the cache is for the data; weights and sums are streamed through the rest. */
-    s->budget = least(s->k->layer.machine.level2 * 5 / 8, s->limit);
+    s->budget = least(data_cache(&s->k->layer.machine), s->limit);
     const struct axis *axes = s->plan->axes;
     const int64_t lanes = s->k->kernels->lanes;
     const int64_t block = (int64_t)s->k->kernels->columns[s->k->packing.rows] * lanes;

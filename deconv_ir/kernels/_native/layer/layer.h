@@ -70,6 +70,11 @@ typedef struct {
 
 /* The layer of a Python object, or NULL with an exception set. */
 Kernel *kernel_of(PyObject *object);
+/* Read the fields of a run with contiguous data of this shape, [batch, Z, Y, X]; the buffer is
+ * released.  Returns 0, or -1 with an exception set. */
+int run_of_shape(const Kernel *self, const long long *shape, Py_buffer *packed, struct run *run);
+/* The method `predict`: layer/prediction.c. */
+PyObject *kernel_predict(PyObject *object, PyObject *arguments);
 /* Whether its weights are neither packed nor being packed. */
 int kernel_is_empty(const Kernel *self);
 /* Allocate memory for the packed filter, if needed.  Returns 0 or -1. */

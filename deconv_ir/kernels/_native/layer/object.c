@@ -434,24 +434,32 @@ static void set_steps(const Kernel *self, struct run *run) {
         run->image_step = 0;
 }
 
+int run_of_shape(const Kernel *self, const long long *shape, Py_buffer *packed, struct run *run) {
+    struct run_fields fields;
+    memset(run, 0, sizeof *run);
+    if (take_fields(packed, &fields, sizeof fields)) return -1;
+    run->batch = shape[0];
+    for (int a = 0; a < AXES; a++) run->data[a] = shape[1 + a];
+    run_of_fields(&fields, run);
+    if (run->batch < 0 || !run_is_sane(self, run)) {
+        PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
+        return -1;
+    }
+    set_steps(self, run);
+    return 0;
+}
+
 /* The plan of a run with data of this shape, [batch, Z, Y, X]: a dict, or None if it depends on
  * weights that are not packed.  Does not pack weights. */
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
-    memset(&run, 0, sizeof run);
     Py_buffer packed;
-    struct run_fields fields;
-    if (!PyArg_ParseTuple(arguments, "(LLLL)y*", &run.batch, &run.data[0], &run.data[1],
-                          &run.data[2], &packed))
+    long long shape[1 + AXES];
+    if (!PyArg_ParseTuple(arguments, "(LLLL)y*", &shape[0], &shape[1], &shape[2], &shape[3],
+                          &packed))
         return NULL;
-    if (take_fields(&packed, &fields, sizeof fields)) return NULL;
-    run_of_fields(&fields, &run);
-    if (run.batch < 0 || !run_is_sane(self, &run)) {
-        PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
-        return NULL;
-    }
-    set_steps(self, &run);
+    if (run_of_shape(self, shape, &packed, &run)) return NULL;
     if (run.winograd && !is_filled(self) && !self->pending && weights_are_asked(self))
         Py_RETURN_NONE;
     struct shared_plan *shared = plan_acquire(self, &run, 0);
@@ -560,6 +568,9 @@ static PyMethodDef kernel_methods[] = {
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, fields) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},
+    {"predict", kernel_predict, METH_VARARGS,
+     "predict(shape, fields, level2, level3, multiply_adds, costs) -> cycles of the plan by the "
+     "cost model with this machine and these constants"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
     {NULL, NULL, 0, NULL},
 };
