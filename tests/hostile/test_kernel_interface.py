@@ -238,6 +238,49 @@ def test_c_reads_no_filter_that_is_not_there(tmp_path: Path, where: tuple[Any, i
     assert kernel.run(*packed.arguments) is True
 
 
+def predict(packed: Packed, kernel: Any, **changed: Any) -> Any:
+    """Predict the run with other values for some arguments."""
+    costs = [value for _, value in packed.module.COST_CONSTANTS]
+    given = {"shape": (2, 1, 5, 6), "fields": packed.fields, **packed.machine, "costs": costs}
+    *others, values = (given | changed).values()
+    return kernel.predict(*others, np.asarray(values, np.float64))
+
+
+COSTS = len(getattr(compiled_module(), "COST_CONSTANTS", ()))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({name: n} for name in ("level2_bytes", "level3_bytes") for n in (-FAR, 0)),
+        *({"multiply_adds": n} for n in (-1.0, 0.0, float("nan"))),
+        *({"costs": [n] + [1.0] * (COSTS - 1)} for n in (-1.0, 0.0, float("nan"))),
+        *({"costs": [1.0] * n} for n in (0, COSTS - 1, COSTS + 1)),
+        *({"shape": (n, 1, 5, 6)} for n in (-FAR, -1)),
+        *({"shape": (2, 1, n, 6)} for n in (-1, 2**62, FAR)),
+        {"fields": b""},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("winograd", [0, 2])
+def test_c_predicts_no_run_that_does_not_fit(winograd: int, changed: dict[str, Any]) -> None:
+    packed = Packed(winograd)
+    kernel = packed.pack()
+    before = predict(packed, kernel)
+    assert before > 0
+    with pytest.raises(ValueError, match=r"no such machine|do not fit|bytes of fields"):
+        predict(packed, kernel, **changed)
+    assert predict(packed, kernel) == before
+
+
+def test_c_predicts_no_run_that_depends_on_weights_which_are_not_packed() -> None:
+    packed = Packed()
+    with pytest.raises(ValueError, match="the filter is not packed"):
+        predict(packed, packed.pack(filled=False))
+    packed = Packed(winograd=0)
+    assert predict(packed, packed.pack(filled=False)) > 0
+
+
 def test_fields_of_other_sizes_are_refused() -> None:
     packed = Packed()
     kernel, arguments = packed.pack(), packed.arguments

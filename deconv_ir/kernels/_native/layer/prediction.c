@@ -45,6 +45,11 @@ PyObject *kernel_predict(PyObject *object, PyObject *arguments) {
         return NULL;
     }
     if (run_of_shape(self, shape, &packed, &run)) return NULL;
+    if (run.winograd && !self->pending && self->filled < kernel_rows(self) &&
+        weights_are_asked(self)) {
+        PyErr_SetString(PyExc_ValueError, "the filter is not packed");
+        return NULL;
+    }
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
     struct kernel k = self->k;
