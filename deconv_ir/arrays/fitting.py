@@ -192,7 +192,7 @@ def describe(array: Array) -> TensorInfo:
     """Return the info of an array, with the value if it is a small integer array."""
     value = None
     if array.dtype.kind in "iu" and array.size <= VALUE_LIMIT:
-        value = tuple(int(v) for v in array.ravel())
+        value = tuple(array.ravel().tolist())
     return TensorInfo(array.shape, from_numpy(array.dtype), value)
 
 

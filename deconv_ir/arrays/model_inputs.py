@@ -84,7 +84,7 @@ class ModelInputs:
                 return given
             raise InputError("an input is given under two of its names", file=self.graph.file)
         wanted = len(self.ports)
-        if _fitting().foreign.is_array(inputs):
+        if not isinstance(inputs, list | tuple) and _fitting().foreign.is_array(inputs):
             if wanted == 1:
                 return {0: inputs}
             raise InputError(

@@ -228,24 +228,30 @@ class Executor:
         )
         for index, slot in plan.inputs.items():
             request.values[slot] = inputs[index]
-        kernels = prepared.kernels if once else {}
-        # Equal layers share a kernel.
-        last_use = {kernels[s.layer]: s.layer for s in plan.steps if s.layer in kernels}
+        step = None
         # Infinities and NaNs are valid results here, so warnings are off.
         with np.errstate(all="ignore"):
-            for step, call in zip(plan.steps, request.calls, strict=True):
-                began = 0.0 if observer is None else perf_counter()
-                try:
-                    call()
-                except DeconvError as error:
+            try:
+                if observer is None and not once:
+                    for step, call in request.work:  # noqa: B007 - errors name the step
+                        call()
+                else:
+                    kernels = prepared.kernels if once else {}
+                    # Equal layers share a kernel.
+                    last_use = {kernels[s.layer]: s.layer for s in plan.steps if s.layer in kernels}
+                    for step, call in zip(plan.steps, request.calls, strict=True):
+                        began = perf_counter()
+                        call()
+                        kernel = kernels.get(step.layer)
+                        if kernel is not None and last_use[kernel] == step.layer:
+                            kernel.release()
+                        if observer is not None:
+                            observer(step, began, perf_counter())
+            except DeconvError as error:
+                if step is not None:
                     layer = prepared.graph.layers[step.layer]
                     error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-                    raise
-                kernel = kernels.get(step.layer)
-                if kernel is not None and last_use[kernel] == step.layer:
-                    kernel.release()
-                if observer is not None:
-                    observer(step, began, perf_counter())
+                raise
         if plan is not self._last_run:
             self._last_run, self._weight_bytes = plan, prepared.weight_bytes
         results = [request.values[slot] for slot in plan.wanted]

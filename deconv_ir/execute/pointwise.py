@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.joined import Group, Joined, Member, users_of, with_groups
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Source
-from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, LayerPlan, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, static
 
@@ -46,21 +46,11 @@ class Pointwise(Joined):
 
     def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
         """Run the program."""
-        self.program.bind()(inputs, out)
+        self.program.run(inputs, out)
 
-    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Fix the shape of the output, and the number of threads."""
-        from deconv_ir.kernels import empty
-
-        run, shape, dtype = self.program.bind(), static(outputs[0].shape), self.program.dtype
-
-        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
-            if out is None:
-                out = empty(shape, dtype)
-            run(arrays, out)
-            return (out,)
-
-        return call
+    def plan(self, inputs: Infos, outputs: Infos, context: Context) -> LayerPlan:
+        """Fix the shape of the output."""
+        return _PointwisePlan(self.program, static(outputs[0].shape))
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the registers of all threads."""
@@ -73,6 +63,24 @@ class Pointwise(Joined):
         counts = [member.operation.work([output, output], output) for member in self.members]
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
+
+
+class _PointwisePlan(LayerPlan):
+    def __init__(self, program: Program, shape: tuple[int, ...]) -> None:
+        self._program = program
+        self._shape = shape
+        super().__init__(self._compute)
+
+    def _compute(self, inputs: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        if out is None:
+            from deconv_ir.kernels import empty
+
+            out = empty(self._shape, self._program.dtype)
+        self._program.run(inputs, out)
+        return (out,)
+
+    def bind(self, inputs: Sequence[Array], out: Array) -> Callable[[], object]:
+        return self._program.bind(inputs, out)
 
 
 def join_layers(prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]) -> Prepared:

@@ -28,6 +28,8 @@ class InferRequest:
     ----------
     calls : list of callable
         Computes each step, in order.
+    work : list of (Step, callable)
+        Those that compute anything.
     values : list
         The tensors of the run, by slot.
     with_bodies : callable or None
@@ -50,6 +52,11 @@ class InferRequest:
         self._fixed = set(self._constant)
         with np.errstate(all="ignore"):
             self.calls = [self._call(step) for step in plan.steps]
+        self.work = [
+            (step, call)
+            for step, call in zip(plan.steps, self.calls, strict=True)
+            if call is not _do_nothing
+        ]
         self._kept = tuple(self.values)
 
     def reset(self) -> None:

@@ -30,6 +30,11 @@ def contiguous(array: Array) -> Array:
     return out
 
 
+def is_turned(array: Array) -> bool:
+    """Whether `in_order` copies an array."""
+    return not array.flags.c_contiguous and _matrices(array) is not None
+
+
 def in_order(array: Array) -> Array | None:
     """Return a contiguous array itself, a compiled copy of a transposed one, or None for others."""
     if array.flags.c_contiguous:

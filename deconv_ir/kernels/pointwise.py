@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.kernels.copies import in_order
+from deconv_ir.kernels.copies import in_order, is_turned
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -189,31 +189,38 @@ class Program:
         self.scratch_bytes = (1 + max(int(row[1]) for row in code)) * _BLOCK_BYTES
         """Scratch bytes of each thread."""
         isa = INSTRUCTION_SETS.index(instruction_set())
-        self._plain = all(element != ELEMENTS["bfloat16"] for element, _ in inputs)
+        elements = (ELEMENTS[dtype.name], *(element for element, _ in inputs))
+        self._plain = ELEMENTS["bfloat16"] not in elements
         self._program = module.Program(isa, inputs, constants, ELEMENTS[dtype.name], code)
 
-    def bind(self) -> Callable[[Sequence[Array], Array], None]:
-        """Return a call that computes the output, on the current number of threads."""
-        run, threads = self._program.run, get_threads()
-        plain = self._plain and self.dtype.isbuiltin == 1
-        picked = self._arrays
+    def run(self, arrays: Sequence[Array], out: Array) -> None:
+        """Compute the output, on the current number of threads."""
+        self.bind(arrays, out)()
 
-        def call(arrays: Sequence[Array], out: Array) -> None:
-            target = out
-            if picked != (0, 1, 2, 3, 4, 5, 6, 7)[: len(arrays)]:
-                arrays = [arrays[i] for i in picked]
-            # A transposed array would be read one element at a time.
-            arrays = [a if (b := in_order(a)) is None else b for a in arrays]
-            if not plain:
-                # Types that the buffer protocol does not support.
-                arrays, target = [_as_bits(a) for a in arrays], _as_bits(out)
-            if not run(arrays, target, threads):
-                copies = [np.require(a, requirements=["C", "A"]) for a in arrays]
-                result = np.empty_like(target, order="C")
-                run(copies, result, threads)
-                np.copyto(target, result)
+    def bind(self, arrays: Sequence[Array], out: Array) -> Callable[[], object]:
+        """Return a call that computes the output from arrays at fixed addresses."""
+        given = [arrays[i] for i in self._arrays]
+        as_they_are = not any(map(is_turned, given)) and out.flags.c_contiguous
+        if as_they_are and all(array.flags.aligned for array in (*given, out)):
+            return functools.partial(self._program.run, *self._buffers(given, out), get_threads())
+        return functools.partial(self._run_copied, given, out, get_threads())
 
-        return call
+    def _run_copied(self, arrays: Sequence[Array], out: Array, threads: int) -> None:
+        # A transposed array would be read one element at a time.
+        arrays, target = self._buffers(
+            [a if (b := in_order(a)) is None else b for a in arrays], out
+        )
+        if not self._program.run(arrays, target, threads):
+            copies = [np.require(a, requirements=["C", "A"]) for a in arrays]
+            result = np.empty_like(target, order="C")
+            self._program.run(copies, result, threads)
+            np.copyto(target, result)
+
+    def _buffers(self, arrays: list[Array], out: Array) -> tuple[list[Array], Array]:
+        """Return arrays as the buffer protocol supports them."""
+        if self._plain:
+            return arrays, out
+        return [_as_bits(array) for array in arrays], _as_bits(out)
 
 
 def _as_bits(array: Array) -> Array:

@@ -67,7 +67,7 @@ def both(operation: Operation, arrays: Sequence[Any]) -> tuple[Any, Any]:
     with np.errstate(all="ignore"):
         (expected,) = operation.execute(arrays, Context())
     found = np.full(expected.shape, 77, expected.dtype)
-    program.bind()(arrays, found)
+    program.run(arrays, found)
     assert found.dtype == program.dtype
     return found, expected
 
@@ -246,7 +246,7 @@ def test_shapes_strides_and_broadcasts(seed: int) -> None:
     out = np.full([shape[i] for i in order], np.nan, F32).transpose(np.argsort(order))
     if draw.random() < 0.2 and out.ndim:
         out = np.full((*shape[:-1], shape[-1] * 2), np.nan, F32)[..., ::2]
-    program.bind()([a, b, c], out)
+    program.run([a, b, c], out)
     np.testing.assert_array_equal(out, np.broadcast_to(a * b + c - a * b, shape))
 
 
@@ -257,7 +257,7 @@ def test_a_transposed_input_is_turned_first() -> None:
     program = expression.program(expression.apply("add", x, y), data.dtype)  # type: ignore[arg-type]
     assert program is not None
     out, turned = np.empty((2, 300, 70), F32), data.swapaxes(1, 2)
-    program.bind()([turned, turned[:, :, :1]], out)
+    program.run([turned, turned[:, :, :1]], out)
     np.testing.assert_array_equal(out, turned + turned[:, :, :1])
 
 
@@ -282,15 +282,15 @@ def test_results_do_not_depend_on_threads_addresses_and_neighbours() -> None:
     whole = np.empty_like(x)
     try:
         set_threads(1)
-        program.bind()([x], whole)
+        program.run([x], whole)
         set_threads(2)
         again = np.empty_like(x)
-        program.bind()([x], again)
+        program.run([x], again)
     finally:
         set_threads(before)
     np.testing.assert_array_equal(again.view(np.int32), whole.view(np.int32))
     part = np.empty_like(x[1003:5008])
-    program.bind()([x[1003:5008]], part)
+    program.run([x[1003:5008]], part)
     np.testing.assert_array_equal(part.view(np.int32), whole[1003:5008].view(np.int32))
 
 
@@ -304,7 +304,7 @@ def test_an_input_is_overwritten() -> None:
     program = expression.program(value, F32)
     assert program is not None
     expected = (x + y) * x
-    program.bind()([x, y], x)
+    program.run([x, y], x)
     np.testing.assert_array_equal(x, expected)
 
 

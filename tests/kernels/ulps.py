@@ -86,7 +86,7 @@ def function(name: str) -> Callable[[Any], Any]:
     assert value is not None
     program = expression.program(value, F32)
     assert program is not None
-    run = program.bind()
+    run = program.run
 
     def call(x: Any) -> Any:
         out = np.empty_like(x)
