@@ -30,6 +30,8 @@ from deconv_ir.ir.operation import (
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, AlgorithmChoice, ScratchpadBudget, Whole
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
+    Allowed,
+    Form,
     Kind,
     attribute,
     boolean,
@@ -66,8 +68,8 @@ __all__ = [
 # Registration
 __all__ += ["Operation", "all_operations", "find_operation", "register"]
 # Attributes
-__all__ += ["Kind", "attribute", "boolean", "choice", "element_type", "flags", "integer"]
-__all__ += ["integers", "number", "numbers", "shape", "text"]
+__all__ += ["Allowed", "Form", "Kind", "attribute", "boolean", "choice", "element_type", "flags"]
+__all__ += ["integer", "integers", "number", "numbers", "shape", "text"]
 # Inference and execution
 __all__ += ["AlgorithmCandidate", "AlgorithmChoice", "Body", "ConstantSource", "Context"]
 __all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan"]

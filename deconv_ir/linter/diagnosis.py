@@ -15,7 +15,7 @@ from deconv_ir.ir.operation import Operation, TensorInfo
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, declared_form, intersect_dims, is_static
 from deconv_ir.ops import find_operation
-from deconv_ir.ops.base import AttributeSpec, attributes_of, parse_attributes
+from deconv_ir.ops.base import AttributeSpec, Form, attributes_of, parse_attributes
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 if TYPE_CHECKING:
@@ -194,15 +194,16 @@ def _outputs(
 def _corrections(context: LintContext, index: int, spec: AttributeSpec) -> Iterator[str]:
     """Iterate over plausible values of an attribute."""
     layer = context.graph.layers[index]
+    allowed = spec.kind.values
     if spec.kind.per_axis:
         yield from _per_axis(context, index, spec)
     elif spec.name == "shape" and layer.outputs and layer.outputs[0].shape is not None:
         yield ",".join(declared_form(layer.outputs[0].shape))
-    elif "element type" in spec.kind.allowed:
+    elif allowed.form is Form.ELEMENT_TYPE:
         for port in layer.outputs:
             if port.element_type is not None:
                 yield port.element_type.name
-    elif isinstance(spec.default, bool) or "true or false" in spec.kind.allowed:
+    elif allowed.form is Form.BOOLEAN:
         yield from ("true", "false")
     elif isinstance(spec.default, enum.Enum):
         for member in type(spec.default):
@@ -211,7 +212,7 @@ def _corrections(context: LintContext, index: int, spec: AttributeSpec) -> Itera
             except KeyError:  # a value of another version
                 continue
             yield text
-    elif spec.kind.allowed.endswith("whole number"):
+    elif allowed.form is Form.INTEGER and not allowed.is_list:
         yield from map(str, range(-NEAR, NEAR))
 
 
@@ -222,7 +223,7 @@ def _per_axis(context: LintContext, index: int, spec: AttributeSpec) -> Iterator
     if declared is None or len(declared) < 3:
         return
     spatial = len(declared) - 2
-    least = 1 if spec.kind.allowed.startswith("positive") else 0
+    least = max(0, int(spec.kind.values.minimum or 0))
     current = getattr(layer.operation, spec.field, None) or (least,) * spatial
     for number in range(least, NEAR):
         yield ",".join([str(number)] * spatial)

@@ -13,7 +13,7 @@ from typing import Final
 from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.rule import DECONVOLUTION
-from deconv_ir.ops.base import AttributeSpec, attributes_of
+from deconv_ir.ops.base import AttributeSpec, Form, attributes_of
 
 NO_OPSET: Final = (None, "", "extension", "experimental")
 """Versions that do not name an opset."""
@@ -100,7 +100,7 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Finding]:
         allowed = _refused_value(layer, name, value, known.get(name))
         if allowed:
             # A word that is neither true nor false leaves the default as it is.
-            verb = "ignores" if allowed == BOOLEAN else "refuses"
+            verb = "ignores" if _is_boolean(known.get(name)) else "refuses"
             yield Finding(
                 f"OpenVINO's reader {verb} {name}={value!r} of {layer.type}; it reads {allowed}",
                 GraphLocation(layer=index, attribute=name),
@@ -128,7 +128,7 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
     """Return the accepted spelling of a value; empty if the value is accepted."""
     if spec is None:
         return ""  # no attribute of it, or one that cannot be read: other rules report both
-    if spec.kind.allowed == "true or false":
+    if _is_boolean(spec):
         return BOOLEAN if value != value.strip() else ""
     if (layer.type, layer.version, name) in NOT_CHECKED:
         return ""
@@ -145,17 +145,21 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
         )
     if name == "auto_pad" and layer.type in DECONVOLUTION:
         return ""  # auto-pad-refused
-    allowed = spec.kind.allowed
     if layer.type == "Const" and name in ("offset", "size"):
         is_read = value.lstrip().isdigit() or dict(layer.attributes).get("element_type") == "string"
         return "" if is_read else "an unsigned integer without spaces after it"
-    if allowed.startswith(("an element type", "one of ")):
+    allowed = spec.kind.values
+    if allowed.form in (Form.ELEMENT_TYPE, Form.WORD) and not allowed.is_list:
         meant = spec.kind.format(spec.kind.parse(value))
-        is_type = allowed.startswith("an element type")
+        is_type = allowed.form is Form.ELEMENT_TYPE
         as_written = layer.type == "Const" and value in ("F16", "F32", "F64", "BOOLEAN")
         same = value.lower() in ((meant, "undefined") if is_type else (meant.lower(),))
         return "" if same and not as_written else meant
     return ""
+
+
+def _is_boolean(spec: AttributeSpec | None) -> bool:
+    return spec is not None and spec.kind.values.form is Form.BOOLEAN
 
 
 def _numbers(text: str) -> list[float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from deconv_ir.errors import AttributeValueError
@@ -22,6 +22,60 @@ from deconv_ir.ir.shapes import Shape, format_shape, parse_shape
 MAX_INTEGER = 2**63 - 1
 
 
+class Form(enum.Enum):
+    """The values of an attribute, or of the elements of a list.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Form, number
+    >>> number().allowed.form is Form.NUMBER
+    True
+    """
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    NUMBER = "number"
+    WORD = "word"
+    SHAPE = "shape"
+    ELEMENT_TYPE = "element type"
+    TEXT = "text"
+
+
+class Allowed(NamedTuple):
+    """The values that an attribute may have; as text, they are named in words.
+
+    Attributes
+    ----------
+    form : Form
+    said : str
+        The values in words, for messages.
+    minimum : int or float, optional
+        The smallest number.
+    words : tuple of str
+        The words of an attribute that is one of them.
+    is_list : bool
+        The attribute is a list of such values, separated by commas.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Allowed, integers
+    >>> allowed = integers(1).allowed
+    >>> isinstance(allowed, Allowed), str(allowed)
+    (True, 'positive whole numbers separated by commas')
+    >>> allowed.form, allowed.minimum, allowed.is_list
+    (<Form.INTEGER: 'integer'>, 1, True)
+    """
+
+    form: Form
+    said: str
+    minimum: float | None = None
+    words: tuple[str, ...] = ()
+    is_list: bool = False
+
+    def __str__(self) -> str:
+        return self.said
+
+
 class Kind(NamedTuple):
     """The format of an attribute.
 
@@ -29,8 +83,8 @@ class Kind(NamedTuple):
     ----------
     parse : callable
         Parses the text of the attribute; raises ValueError if the value is not allowed.
-    allowed : str
-        The allowed values in words, for messages.
+    allowed : Allowed or str
+        The allowed values; or their words, for messages.
     format : callable
         The inverse of `parse`.
     per_axis : bool
@@ -47,9 +101,15 @@ class Kind(NamedTuple):
     """
 
     parse: Callable[[str], Any]
-    allowed: str
+    allowed: Allowed | str
     format: Callable[[Any], str] = str
     per_axis: bool = False
+
+    @property
+    def values(self) -> Allowed:
+        """The allowed values; if only their words are given, of any text."""
+        allowed = self.allowed
+        return allowed if isinstance(allowed, Allowed) else Allowed(Form.TEXT, allowed)
 
 
 def _integer(text: str, minimum: int | None) -> int:
@@ -80,12 +140,13 @@ def integer(minimum: int | None = None) -> Kind:
     >>> integer(0).parse("3")
     3
     """
-    return Kind(lambda text: _integer(text, minimum), f"a {_RANGES[minimum]}")
+    allowed = Allowed(Form.INTEGER, f"a {_RANGES[minimum]}", minimum)
+    return Kind(lambda text: _integer(text, minimum), allowed)
 
 
 def _listed(
     one: Callable[[str], Any],
-    allowed: str,
+    allowed: Allowed,
     show: Callable[[Any], str] = str,
     per_axis: bool = False,
 ) -> Kind:
@@ -106,7 +167,8 @@ def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
     >>> integers(1).parse("2,3")
     (2, 3)
     """
-    allowed = f"{_RANGES[minimum]}s separated by commas"
+    said = f"{_RANGES[minimum]}s separated by commas"
+    allowed = Allowed(Form.INTEGER, said, minimum, is_list=True)
     return _listed(lambda text: _integer(text, minimum), allowed, per_axis=per_axis)
 
 
@@ -126,7 +188,8 @@ def flags() -> Kind:
             raise ValueError(text)
         return bit
 
-    return _listed(parse, "zeros and ones separated by commas")
+    said = "zeros and ones separated by commas"
+    return _listed(parse, Allowed(Form.WORD, said, words=("0", "1"), is_list=True))
 
 
 def number(*, minimum: float | None = None) -> Kind:
@@ -145,7 +208,8 @@ def number(*, minimum: float | None = None) -> Kind:
             raise ValueError(text)
         return value
 
-    return Kind(parse, "a number" + ("" if minimum is None else f" from {minimum}"), repr)
+    said = "a number" + ("" if minimum is None else f" from {minimum}")
+    return Kind(parse, Allowed(Form.NUMBER, said, minimum), repr)
 
 
 def boolean() -> Kind:
@@ -165,7 +229,8 @@ def boolean() -> Kind:
         except KeyError:
             raise ValueError(text) from None
 
-    return Kind(parse, "true or false", lambda value: "true" if value else "false")
+    allowed = Allowed(Form.BOOLEAN, "true or false", words=("true", "false"))
+    return Kind(parse, allowed, lambda value: "true" if value else "false")
 
 
 def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) -> Kind:
@@ -182,9 +247,15 @@ def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) 
     return choice_of(table, fold=fold)
 
 
+def one_of(words: Iterable[str]) -> Allowed:
+    """Return the values that are one of some words."""
+    listed = tuple(words)
+    return Allowed(Form.WORD, "one of " + ", ".join(listed), words=listed)
+
+
 def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
     """One of the words of a table; a member is written as its first word."""
-    allowed, words = "one of " + ", ".join(table), dict[enum.Enum, str]()
+    allowed, words = one_of(table), dict[enum.Enum, str]()
     for word, member in table.items():
         words.setdefault(member, word)
     if fold:
@@ -215,13 +286,15 @@ def numbers() -> Kind:
             raise ValueError(text)
         return value
 
-    return _listed(parse, "numbers separated by commas", repr)
+    return _listed(parse, Allowed(Form.NUMBER, "numbers separated by commas", is_list=True), repr)
 
 
 def choices(values: type[enum.Enum]) -> Kind:
     """Values of an enum, separated by commas; case is ignored."""
     one = choice(values)
-    allowed = one.allowed.replace("one of", "words separated by commas, each one of")
+    words = one.values.words
+    said = "words separated by commas, each one of " + ", ".join(words)
+    allowed = Allowed(Form.WORD, said, words=words, is_list=True)
     return _listed(one.parse, allowed, one.format)
 
 
@@ -238,7 +311,8 @@ def shape() -> Kind:
     def format_(value: Shape) -> str:
         return "..." if value is None else format_shape(value)[1:-1]
 
-    return Kind(parse_shape, "dims separated by commas: numbers, '?', ranges 'a..b'", format_)
+    allowed = Allowed(Form.SHAPE, "dims separated by commas: numbers, '?', ranges 'a..b'")
+    return Kind(parse_shape, allowed, format_)
 
 
 def element_type() -> Kind:
@@ -254,7 +328,8 @@ def element_type() -> Kind:
     def parse(text: str) -> ElementType | None:
         return None if text in ("dynamic", "undefined") else parse_element_type(text)
 
-    return Kind(parse, "an element type", lambda value: "dynamic" if value is None else value.name)
+    allowed = Allowed(Form.ELEMENT_TYPE, "an element type")
+    return Kind(parse, allowed, lambda value: "dynamic" if value is None else value.name)
 
 
 def result_type() -> Kind:
@@ -266,7 +341,8 @@ def result_type() -> Kind:
             raise ValueError(text)
         return found
 
-    return Kind(parse, "an element type other than dynamic and string", lambda value: value.name)
+    allowed = Allowed(Form.ELEMENT_TYPE, "an element type other than dynamic and string")
+    return Kind(parse, allowed, lambda value: value.name)
 
 
 def text() -> Kind:
@@ -278,7 +354,7 @@ def text() -> Kind:
     >>> text().parse("linear")
     'linear'
     """
-    return Kind(lambda value: value, "text")
+    return Kind(lambda value: value, Allowed(Form.TEXT, "text"))
 
 
 class AttributeSpec(Field):

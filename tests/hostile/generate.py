@@ -209,7 +209,7 @@ def _allowed(draw: random.Random, spec: AttributeSpec, inputs: list[Input]) -> s
     ranks = [len(i.shape) for i in inputs if i.shape is not None]
     rank = ranks[0] if ranks else draw.randrange(7)
     length = draw.choice((max(0, rank - 2), max(0, rank - 2), max(0, rank - 2), rank, 1, 2, 3))
-    one_of = spec.kind.allowed.rpartition("one of ")[2].split(", ")
+    one_of = spec.kind.values.words or ("",)
     whole = [text for text in SMALL if "." not in text and "e" not in text]
     candidates = [
         ",".join(draw.choice(whole) for _ in range(length)),

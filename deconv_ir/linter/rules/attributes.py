@@ -23,7 +23,7 @@ from deconv_ir.linter.rule import (
     rule,
 )
 from deconv_ir.linter.rules.fragments import output_shape
-from deconv_ir.ops.base import attributes_of
+from deconv_ir.ops.base import Allowed, Form, attributes_of
 
 if TYPE_CHECKING:
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
@@ -87,15 +87,17 @@ def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Findin
 def has_integers(found: Finding) -> bool:
     """Whether integers were found where integers of another range are expected."""
     texts = [text.strip().removeprefix("-") for text in str(found.actual).split(",")]
-    return "whole number" in str(found.expected) and all(
-        text.isascii() and text.isdigit() for text in texts
-    )
+    return _wants_integers(found) and all(text.isascii() and text.isdigit() for text in texts)
 
 
 def has_numbers(found: Finding) -> bool:
     """Whether numbers were found where integers are expected."""
     texts = str(found.actual).split(",")
-    return "whole number" in str(found.expected) and all(map(_is_number, texts))
+    return _wants_integers(found) and all(map(_is_number, texts))
+
+
+def _wants_integers(found: Finding) -> bool:
+    return isinstance(found.expected, Allowed) and found.expected.form is Form.INTEGER
 
 
 def _is_number(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deconv_ir.ir.dtypes import F32, I32, I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ops.base import Kind, attribute, boolean, integer, operation
+from deconv_ir.ops.base import Kind, attribute, boolean, integer, one_of, operation
 from deconv_ir.ops.checks import check_rank, check_single, check_type, misfit, only
 from deconv_ir.ops.constants.random_uniform import uniform
 from deconv_ir.ops.numeric import np
@@ -20,7 +20,7 @@ def _index_type() -> Kind:
             raise ValueError(text)
         return _INDICES[text]
 
-    return Kind(parse, "one of " + ", ".join(_INDICES), lambda value: value.name)
+    return Kind(parse, one_of(_INDICES), lambda value: value.name)
 
 
 @operation(
