@@ -81,6 +81,7 @@ def test_what_the_processor_says_is_read_as_linux_reads_it() -> None:
     assert processor.vendor == told.get("vendor_id", "")
     assert processor.family == int(told.get("cpu family", 0))
     assert processor.model == int(told.get("model", 0))
+    assert processor.is_virtual == ("hypervisor" in told.get("flags", "").split())
     size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
     if size.exists() and processor.level3_bytes:
         assert processor.level3_bytes == int(size.read_text().strip().removesuffix("K")) << 10
@@ -146,17 +147,48 @@ def test_tiles_follow_the_second_level_cache(monkeypatch: pytest.MonkeyPatch) ->
     assert small["bytes"] < large["bytes"]
 
 
+# The list, the threads of a core that this process may use, and those that are assumed in a virtual
+# machine, which may hide them.
+SIBLINGS = [
+    ("0\n", 1, 2),
+    ("0,1\n", 2, 2),
+    ("0-1\n", 2, 2),
+    ("0-3\n", 2, 2),
+    ("0,64\n", 1, 1),
+    ("x\n", 1, 2),
+    (None, 1, 2),
+]
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("0\n", 1), ("0,1\n", 2), ("0-1\n", 2), ("0-3\n", 2), ("0,64\n", 1), ("x\n", 1), (None, 1)],
+    ("is_virtual", "processors", "text", "expected"),
+    [
+        *((False, 4, text, expected) for text, expected, _ in SIBLINGS),
+        *((True, 4, text, expected) for text, _, expected in SIBLINGS),
+        (True, 1, "0\n", 1),
+    ],
 )
 def test_threads_of_one_core_share_its_cache(
-    text: str | None, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_virtual: bool,
+    processors: int,
+    text: str | None,
+    expected: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The format of a list of processors: Linux, Documentation/admin-guide/cputopology.rst."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
     folder = tmp_path / "cpu0/topology"
     folder.mkdir(parents=True)
     if text is not None:
         (folder / "thread_siblings_list").write_text(text)
-    assert threads_of_a_core(str(tmp_path)) == expected
+    assert threads_of_a_core(str(tmp_path), is_virtual=is_virtual) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"), [("zen1-shared", "zen1"), ("zen3-shared", "zen3"), ("zen5-shared", "zen5")]
+)
+def test_a_core_with_two_threads_has_half_the_cache_for_each(name: str, alone: str) -> None:
+    expected = MACHINES[alone]._replace(level2_bytes=MACHINES[alone].level2_bytes // 2)
+    assert MACHINES[name] == expected

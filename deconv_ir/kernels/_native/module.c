@@ -86,8 +86,9 @@ static PyObject *module_processor(PyObject *module, PyObject *unused) {
     (void)unused;
     struct processor p;
     processor_ask(&p);
-    return Py_BuildValue("(siiLLO)", p.vendor, p.family, p.model, (long long)p.level2,
-                         (long long)p.level3, p.lowered ? Py_True : Py_False);
+    return Py_BuildValue("(siiLLOO)", p.vendor, p.family, p.model, (long long)p.level2,
+                         (long long)p.level3, p.lowered ? Py_True : Py_False,
+                         p.is_virtual ? Py_True : Py_False);
 }
 
 /* Each addition needs the result of the one before it. */
@@ -141,7 +142,7 @@ static PyMethodDef module_methods[] = {
      "results beyond which none is kept"},
     {"processor", module_processor, METH_NOARGS,
      "processor() -> (vendor, family, model, bytes of its second- and third-level caches, whether "
-     "AVX-512 is lowered)"},
+     "AVX-512 is lowered, whether a hypervisor runs the system)"},
     {"add_in_turn", module_add_in_turn, METH_O,
      "add_in_turn(count): dependent additions, one cycle each: the clock, for tools/fit_costs.py"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
@@ -150,7 +151,7 @@ static PyMethodDef module_methods[] = {
 
 /* Version of the interface; to be raised, here and in extension.py, when a call from Python
  * changes. */
-enum { INTERFACE = 34 };
+enum { INTERFACE = 35 };
 
 /* INTERFACE, and the constants from which products.py computes the scratch of products. */
 static int add_constants(PyObject *module) {

@@ -255,6 +255,7 @@ struct processor {
     char vendor[13];
     int family, model;
     int64_t level2, level3;
+    int is_virtual; /* whether a hypervisor runs this system */
     int lowered; /* whether this build compiles AVX-512 code to pairs of AVX2 vectors, for tests */
 };
 void processor_ask(struct processor *processor);

@@ -40,6 +40,16 @@ class Machine(NamedTuple):
         """
         return 1.0 if self.halved and instruction_set == self.instruction_set else 2.0
 
+    def shared(self, threads: int) -> Machine:
+        """Return the machine if several threads run on each core.
+
+        Examples
+        --------
+        >>> MACHINES["zen5"].shared(2) == MACHINES["zen5-shared"]
+        True
+        """
+        return self._replace(level2_bytes=self.level2_bytes // threads)
+
 
 MACHINES = {
     "zen1": Machine("avx2", 512 << 10, halved=True, level3_bytes=8 << 20),
@@ -50,6 +60,8 @@ MACHINES = {
     "sapphire-rapids": Machine("avx512", 2 << 20),
     "small": Machine("avx2", 256 << 10),
 }
+# With two threads of each core.
+MACHINES |= {f"{name}-shared": MACHINES[name].shared(2) for name in ("zen1", "zen3", "zen5")}
 """Processors by name, for DECONV_IR_MACHINE and for tests."""
 
 
@@ -67,6 +79,8 @@ class Processor(NamedTuple):
     """The third-level cache that it shares with its neighbours."""
     lowered: bool = False
     """Whether the extension was built to emulate vectors of 64 bytes by two of 32."""
+    is_virtual: bool = False
+    """Whether a hypervisor runs the system, and may hide which processors share a core."""
 
 
 # Cannon, Ice, Tiger and Rocket Lake; Intel's server processors have two units of 64 bytes.
@@ -116,14 +130,16 @@ def _detected() -> Machine:
     if module is None:
         return machine_of(Processor(), "baseline")
     # Cached: on a virtual machine CPUID takes microseconds.
-    machine = machine_of(Processor(*module.processor()), module.isas()[-1])
-    return machine._replace(level2_bytes=machine.level2_bytes // threads_of_a_core())
+    processor = Processor(*module.processor())
+    threads = threads_of_a_core(is_virtual=processor.is_virtual)
+    return machine_of(processor, module.isas()[-1]).shared(threads)
 
 
-def threads_of_a_core(folder: str = "/sys/devices/system/cpu") -> int:
+def threads_of_a_core(folder: str = "/sys/devices/system/cpu", *, is_virtual: bool = False) -> int:
     """Return how many of the processors that this process may use are threads of one core.
 
-    They share its caches.  1 where the system does not say so, as virtual machines often do not.
+    They share its caches.  Many virtual machines show each thread as a core.  Two are assumed there
+    unless the system shows otherwise: docs/performance-notes.md has the cost of a wrong guess.
 
     Examples
     --------
@@ -138,7 +154,10 @@ def threads_of_a_core(folder: str = "/sys/devices/system/cpu") -> int:
         parts = [part.split("-") for part in path.read_text("ascii").strip().split(",")]
         siblings = {n for ends in parts for n in range(int(ends[0]), int(ends[-1]) + 1)}
     except (OSError, ValueError):
-        return 1
+        siblings = set()
+    # Whatever this process may use: results depend on the algorithm, and that on the cache.
+    if is_virtual and len(siblings) < 2 and (os.cpu_count() or 1) > 1:
+        return 2
     return max(1, len(siblings & allowed))
 
 

@@ -6,7 +6,7 @@ import functools
 import importlib
 from types import ModuleType
 
-_INTERFACE = 34
+_INTERFACE = 35
 """Version of the calls into C; to be raised, here and in module.c, when a call changes."""
 
 

@@ -108,6 +108,7 @@ void processor_ask(struct processor *p) {
     memcpy(p->vendor + 8, &c, 4);
     if (!__get_cpuid(1, &a, &b, &c, &d)) return;
     p->family = (int)((a >> 8 & 15) + (a >> 20 & 255));
+    p->is_virtual = (int)(c >> 31);
     p->model = (int)((a >> 4 & 15) + (a >> 12 & 0xf0));
     p->level3 = ask_level3();
 #endif
