@@ -37,7 +37,8 @@ class LayerTime(NamedTuple):
     within : str
         The layer and its body that the layer is in, as ``loop/body``; empty: in none.
     bytes : int or None
-        Of its inputs and outputs, each once: what it reads and writes at least; None: not known.
+        Bytes of its inputs and outputs, each counted once: the least that it can read and write;
+        None: not known.
     run : int
         Number of the run, among those with the same profile; the first is 0.
 

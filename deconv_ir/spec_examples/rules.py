@@ -44,19 +44,19 @@ Readers assume different values for it, or refuse the example.
 
 SE106 misspelt error
 A tag or a type is one edit away from a known one.
-Readers ignore such a tag with all it contains, and know no such operation.
+Readers ignore such a tag and its contents, and do not know such an operation.
 
 SE107 not-a-number error
 A dim is neither a number nor a symbol.
-No reader takes it; a character too many makes another number of it.
+No reader accepts it; removing the stray character by guess may give a wrong number.
 
 SE201 profiles-differ info
 The specification and the runtime find different pads for an example.
-An implementation that is compared with the runtime gives other numbers.
+An implementation of the specification does not give the runtime's numbers.
 
 SE301 example-untold info
 Examples that could not be checked.
-It is not checked: something that matters is not printed, or no shape rule is known.
+An attribute or a dim that the shape depends on is not printed, or no shape rule is known.
 
 SE302 no-example info
 A document has no XML layer example.

@@ -270,7 +270,8 @@ def mask_beside_causal(
     """An attention has a mask, but causal="true" makes it void.
 
     ScaledDotProductAttention-13: the input is ignored then.  Either it or the attribute is a
-    mistake.  A constant with one element, which only fills the place before the scale, is none.
+    mistake.  A constant with one element, which only fills the place before the scale,
+    is not reported.
 
         <layer id="7" name="attention" type="ScaledDotProductAttention" version="opset13">
             <data causal="true"/>

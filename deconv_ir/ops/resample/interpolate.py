@@ -388,9 +388,8 @@ class Interpolate11(_Interpolate4):
 class Interpolate1(_Interpolate):
     """Resampling along some axes.
 
-    What the document leaves open is as OpenVINO does it, which turns this
-    version into version 4.  Like OpenVINO it takes `axes` as a set: sizes are those of the axes in
-    ascending order.
+    Where the document is silent, this follows OpenVINO, which converts this version to version 4
+    and takes `axes` as a set: sizes are those of the axes in ascending order.
     """
 
     axes: tuple[int, ...] = attribute(integers(0))
