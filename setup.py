@@ -8,6 +8,7 @@ DECONV_IR_KERNEL=none leaves it out, for a pipeline that only lints; so does
 pre-commit, which sets PRE_COMMIT.
 """
 
+import hashlib
 import os
 import sys
 import sysconfig
@@ -18,6 +19,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 NATIVE = Path("deconv_ir/kernels/_native")
+# So that Python refuses a build from other sources: tools/regen_kernel_interface.py has it, too.
+# An int of C holds it.
+INTERFACE = hashlib.sha256((NATIVE / "interface.h").read_bytes()).hexdigest()[:7]
 # With sanitizers, -O3 takes minutes to compile.
 LEVEL = "-O1" if "-fsanitize" in os.environ.get("CFLAGS", "") else "-O3"
 # An undeclared function would be taken to return an int, half a pointer.
@@ -54,6 +58,7 @@ setup(
             sources=sorted(str(path) for path in NATIVE.rglob("*.c")),
             depends=sorted(str(path) for path in NATIVE.rglob("*.h")),
             include_dirs=[str(NATIVE)],
+            define_macros=[("INTERFACE", f"0x{INTERFACE}")],
             extra_compile_args=[LEVEL, ERRORS, NUMBERS, "-std=gnu11", "-fvisibility=hidden"],
             libraries=["m"],
             extra_link_args=["-pthread"],

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Script -> the files that it writes.
 GENERATORS: dict[str, tuple[str, ...]] = {
+    "tools/regen_kernel_interface.py": ("deconv_ir/kernels/runtime/interface.py",),
     "tools/regen_ops_index.py": ("deconv_ir/ops/_index.py",),
     "tools/regen_operations_doc.py": ("docs/operations.md", "docs/onednn.md"),
     "tools/regen_lint_index.py": ("deconv_ir/linter/_index.py",),

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
+from deconv_ir.kernels.runtime import interface
 
 
 class ActivationKind(enum.Enum):
     """Element-wise functions that the kernels can apply while results are in cache."""
 
-    NONE = 0
-    RELU = 1
-    LEAKY_RELU = 2
-    CLAMP = 3
-    FUNCTION = 4
+    NONE = interface.ACT_NONE
+    RELU = interface.ACT_RELU
+    LEAKY_RELU = interface.ACT_LEAKY
+    CLAMP = interface.ACT_CLAMP
+    FUNCTION = interface.ACT_FUNCTION
 
 
 class Activation(NamedTuple):
@@ -38,8 +40,8 @@ class Activation(NamedTuple):
     offset: float = -0.0
     """A FUNCTION's result is multiplied by `scale`, then `offset` is added; -0.0 has no effect."""
 
-    def fields(self) -> dict[str, float]:
-        """Return the fields of the compiled kernels; kind and function are numbers."""
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of an epilogue; kind and function are numbers."""
         from deconv_ir.kernels.pointwise import operation_number
 
         return {
@@ -51,10 +53,6 @@ class Activation(NamedTuple):
             "scale": self.scale,
             "offset": self.offset,
         }
-
-    def arguments(self) -> tuple[float, ...]:
-        """Return the values of `fields` in their order."""
-        return tuple(self.fields().values())
 
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -88,8 +89,8 @@ def _matrices(array: Array) -> Array | None:
 def _copy_matrices(matrices: Array, out: Array) -> None:
     module = compiled_module()
     assert module is not None, "without, there are no matrices"
-    isa = INSTRUCTION_SETS.index(instruction_set())
-    module.copy_matrices(isa, matrices, out, get_threads())
+    fields = interface.copy_matrices_fields(isa=isa_number(), threads=get_threads())
+    module.copy_matrices(matrices, out, fields)
 
 
 def _joined(array: Array) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.native_plan import CompiledPlan, plain
 from deconv_ir.kernels.plan import ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import (
     INSTRUCTION_SETS,
     Machine,
@@ -22,7 +23,6 @@ from deconv_ir.kernels.runtime.cpu import (
     instruction_set,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.kernels.runtime.fields import FieldTable, pack_fields
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.kernels.runtime.threads import get_threads
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.kernels.numpy.kernel import NumpyKernel
 
-_AXES = 3
 # Above these limits the tables of sub-convolutions would be larger than the work.
 _MOST_SUBCONVOLUTIONS = 1 << 16
 _MOST_TAPS = 1 << 20
@@ -44,25 +43,25 @@ LARGE_BYTES = 256 << 10
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
 _ELEMENTS = {
-    "float32": 0,
-    "float64": 1,
-    "float16": 2,
-    "bfloat16": 3,
-    "int8": 4,
-    "uint8": 4,
-    "int16": 5,
-    "uint16": 5,
-    "int32": 6,
-    "uint32": 6,
-    "int64": 7,
-    "uint64": 7,
+    "float32": interface.F32,
+    "float64": interface.F64,
+    "float16": interface.F16,
+    "bfloat16": interface.BF16,
+    "int8": interface.I8,
+    "uint8": interface.I8,
+    "int16": interface.I16,
+    "uint16": interface.I16,
+    "int32": interface.I32,
+    "uint32": interface.I32,
+    "int64": interface.I64,
+    "uint64": interface.I64,
 }
 
 
 def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
     """Whether the compiled kernel can compute a problem, which does not depend on extents."""
     return (
-        problem.axes <= _AXES
+        problem.axes <= interface.AXES
         and dtype.name in _ELEMENTS
         and math.prod(problem.strides) <= _MOST_SUBCONVOLUTIONS
         and problem.taps <= _MOST_TAPS
@@ -101,9 +100,9 @@ def fold_filter(problem: Problem, weights: Array) -> Array:
 class WinogradUse(enum.Enum):
     """The use of Winograd instead of direct sums."""
 
-    NEVER = 0
-    BY_COST = 1
-    ALWAYS = 2
+    NEVER = interface.WINOGRAD_NEVER
+    BY_COST = interface.WINOGRAD_BY_COST
+    ALWAYS = interface.WINOGRAD_ALWAYS
     """Whenever possible, for tests."""
 
 
@@ -165,7 +164,7 @@ class CompiledKernel:
     ) -> None:
         module = compiled_module()
         assert module is not None
-        self._lead = _AXES - problem.axes
+        self._lead = interface.AXES - problem.axes
         reaches = zip(problem.dilations, problem.kernel, problem.strides, strict=True)
         # Small tiles would consist mostly of their halos.
         self.reaches_far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _MOST_REACH
@@ -194,8 +193,7 @@ class CompiledKernel:
         fused = Activation() if weights.dtype.kind in "iu" else activation
         isa = instruction_set()
         self._machine = machine or current_machine()
-        fields = pack_fields(
-            module.LAYER_FIELDS,
+        fields = interface.layer_fields(
             forward=int(problem.forward),
             element=_ELEMENTS[weights.dtype.name],
             isa=INSTRUCTION_SETS.index(isa),
@@ -214,8 +212,7 @@ class CompiledKernel:
             level3_bytes=self._machine.level3_bytes,
             multiply_adds=self._machine.multiply_adds(isa),
         )
-        self.layer = module.Kernel(fields, None if bias is None else _packable(bias))
-        self.run_fields: FieldTable = module.RUN_FIELDS
+        self.layer = module.Kernel(None if bias is None else _packable(bias), fields)
         # A filter in a file can be read again, so it is not kept.
         self._lazy = weights if isinstance(weights, LazyTensor) else None
         self._lock = ForkSafeLock()

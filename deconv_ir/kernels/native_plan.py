@@ -13,8 +13,8 @@ from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import ActivationKind
 from deconv_ir.kernels.copies import in_order
 from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import instruction_set
-from deconv_ir.kernels.runtime.fields import pack_fields
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
@@ -28,8 +28,8 @@ _MOST_SCRATCH = 1 << 40
 # Bytes of scratch of a thread: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
 # Candidates are compared for this number of threads, for any number in a run, and as if no weights
-# were kept: see enum winograd_choice in native.h.
-_JUDGED_THREADS, _JUDGED = 2, 2
+# were kept: see enum winograd_choice in interface.h.
+_JUDGED_THREADS = 2
 
 
 class _Chosen(NamedTuple):
@@ -125,10 +125,13 @@ class CompiledPlan(ConvolutionPlan):
         """
         kernel, data = self._kernel, self.shapes.data
         shape = (data[0], *kernel.fill(data[2:], 1))
-        rate = machine.multiply_adds(instruction_set())
-        figures = machine.level2_bytes, machine.level3_bytes, rate
         values = np.asarray(costs, np.float64)
-        return float(kernel.layer.predict(shape, self._chosen.fields, *figures, values))
+        fields = interface.predict_fields(
+            level2_bytes=machine.level2_bytes,
+            level3_bytes=machine.level3_bytes,
+            multiply_adds=machine.multiply_adds(instruction_set()),
+        )
+        return float(kernel.layer.predict(shape, self._chosen.fields, values, fields))
 
     def compute(self, data: Array, out: Array, addend: Array | None) -> None:
         kernel = self._kernel
@@ -201,7 +204,7 @@ class CompiledPlan(ConvolutionPlan):
         # The pad of a folded axis, and the interleaved positions before the output.
         pad, crop = divmod(pads[-1], kernel.fold)
         extent = output[-1]
-        allowed = max(0, min(kernel.scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
+        scratch_bytes = max(0, min(kernel.scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
         positions = -(-(crop + extent) // kernel.fold)
         thread_bytes = _MOST_SCRATCH if kernel.reaches_far else _THREAD_SCRATCH
         whole = (data[2:], pads, output[2:])
@@ -210,15 +213,15 @@ class CompiledPlan(ConvolutionPlan):
         data_of_whole, pads_of_whole, output_of_whole = (
             kernel.fill(axes, one) for axes, one in zip(whole, (1, 0, 1), strict=True)
         )
-        return pack_fields(
-            kernel.run_fields,
+        allowed = interface.WINOGRAD_ALLOWED if threads is None else interface.WINOGRAD_JUDGED
+        return interface.run_fields(
             pads_begin=kernel.fill((*pads[:-1], pad), 0),
             output=kernel.fill((*output[2:-1], positions), 1),
             threads=threads or get_threads(),
-            scratch_bytes=allowed,
+            scratch_bytes=scratch_bytes,
             # Independent of the run's budget: the choice of the algorithm depends on it.
             thread_bytes=max(0, min(kernel.scratch_bytes, thread_bytes)),
-            winograd=0 if not budget.winograd else 1 if threads is None else _JUDGED,
+            winograd=allowed if budget.winograd else interface.WINOGRAD_REFUSED,
             extent=extent,
             crop=crop,
             data_of_whole=data_of_whole,

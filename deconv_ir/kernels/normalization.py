@@ -9,7 +9,8 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.copies import contiguous
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -41,10 +42,16 @@ def standardize(
         inner = data.size // (data.shape[0] * data.shape[1])
         scale = np.ascontiguousarray(scale, np.float32)
         bias = np.ascontiguousarray(bias, np.float32)
-    module.standardize(
-        INSTRUCTION_SETS.index(instruction_set()), contiguous(data), out, scale, bias,
-        row, inner, eps, inside, divides, get_threads(),
-    )  # fmt: skip
+    fields = interface.standardize_fields(
+        isa=isa_number(),
+        row=row,
+        inner=inner,
+        eps=eps,
+        inside=inside,
+        divides=divides,
+        threads=get_threads(),
+    )
+    module.standardize(contiguous(data), out, scale, bias, fields)
     return True
 
 
@@ -53,16 +60,26 @@ def row_standardizer(
 ) -> Callable[[Array, Array], None] | None:
     """Return `standardize` with these arguments; None if the extension was not built.
 
-    The call takes data, not empty, and a contiguous array, both of f32.
+    The call takes data, not empty, and a contiguous array, both of f32.  The current number of
+    threads is used.
     """
     module = compiled_module()
     if module is None:
         return None
-    run, isa = module.standardize, INSTRUCTION_SETS.index(instruction_set())
+    run = module.standardize
+    fields = interface.standardize_fields(
+        isa=isa_number(),
+        row=row,
+        inner=row,
+        eps=eps,
+        inside=inside,
+        divides=divides,
+        threads=get_threads(),
+    )
 
     def call(data: Array, out: Array) -> None:
         data = data if data.flags.c_contiguous else contiguous(data)
-        run(isa, data, out, None, None, row, row, eps, inside, divides, get_threads())
+        run(data, out, None, None, fields)
 
     return call
 
@@ -76,9 +93,9 @@ def row_sums(*, mean: bool) -> Callable[[Array, Array], None] | None:
     module = compiled_module()
     if module is None:
         return None
-    sum_rows, threads = module.sum_rows, get_threads()
-    isa = INSTRUCTION_SETS.index(instruction_set())
-    return lambda data, out: sum_rows(isa, contiguous(data), out, mean, threads)
+    sum_rows = module.sum_rows
+    fields = interface.sum_rows_fields(isa=isa_number(), mean=mean, threads=get_threads())
+    return lambda data, out: sum_rows(contiguous(data), out, fields)
 
 
 def softmax(data: Array, axis: int, *, logarithm: bool, out: Array | None = None) -> Array | None:
@@ -92,8 +109,6 @@ def softmax(data: Array, axis: int, *, logarithm: bool, out: Array | None = None
         return None
     extents = math.prod(data.shape[:axis]), data.shape[axis], -1
     out = empty(data.shape, data.dtype) if out is None else out
-    module.softmax(
-        INSTRUCTION_SETS.index(instruction_set()), contiguous(data).reshape(extents),
-        out, logarithm, get_threads(),
-    )  # fmt: skip
+    fields = interface.softmax_fields(isa=isa_number(), logarithm=logarithm, threads=get_threads())
+    module.softmax(contiguous(data).reshape(extents), out, fields)
     return out

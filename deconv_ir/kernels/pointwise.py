@@ -6,6 +6,7 @@ An `Expression` is built value by value; its `Program` computes one value.
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,20 @@ import numpy as np
 
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.copies import in_order, is_turned
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-ELEMENTS = {"float32": 0, "float16": 1, "bfloat16": 2, "bool": 3}
+ELEMENTS = {
+    "float32": interface.PW_F32,
+    "float16": interface.PW_F16,
+    "bfloat16": interface.PW_BF16,
+    "bool": interface.PW_BOOLEAN,
+}
 """Dtypes of inputs and output; all are computed in f32."""
 
 _MOST_INPUTS, _MOST_CONSTANTS, _MOST_INSTRUCTIONS, _MOST_REGISTERS = 8, 16, 64, 32
@@ -111,15 +118,16 @@ class Expression:
         if not code or any(n > most for n, most in zip(sizes, _LIMITS, strict=True)):
             return None
         registers = {v: i for i, v in enumerate((*inputs, *constants))}
-        rows = self._assign_registers(code, registers)
-        if max(row[1] for row in rows) >= _MOST_REGISTERS:
+        instructions = self._assign_registers(code, registers)
+        used_registers = 1 + max(registers.values())
+        if used_registers > _MOST_REGISTERS:
             return None
         return Program(
-            tuple((self._nodes[v].element, self._nodes[v].trailing) for v in inputs),
-            tuple(self._nodes[v].array for v in inputs),
-            tuple(self._nodes[v].immediates[0] for v in constants),
+            [self._nodes[v] for v in inputs],
+            [self._nodes[v].immediates[0] for v in constants],
             dtype,
-            tuple(rows),
+            instructions,
+            used_registers,
         )
 
     def _used(self, result: Value) -> list[Value]:
@@ -130,14 +138,15 @@ class Expression:
                 used.update(self._nodes[value].operands)
         return sorted(used)
 
-    def _assign_registers(
-        self, code: Sequence[Value], registers: dict[Value, int]
-    ) -> list[tuple[float, ...]]:
-        """Give each value the lowest register that no later instruction needs."""
+    def _assign_registers(self, code: Sequence[Value], registers: dict[Value, int]) -> bytes:
+        """Give each value the lowest register that no later instruction needs.
+
+        Returns the instructions for C.
+        """
         given = len(registers)
         last = {v: i for i, value in enumerate(code) for v in self._nodes[value].operands}
         free: list[int] = []
-        rows: list[tuple[float, ...]] = []
+        instructions = []
         most = given
         for number, value in enumerate(code):
             node = self._nodes[value]
@@ -151,9 +160,19 @@ class Expression:
             free.sort(reverse=True)
             registers[value] = free.pop()
             operands += [operands[0]] * (3 - len(operands))
-            immediates = (*node.immediates, 0.0, 0.0)[:2]
-            rows.append((_operations()[node.name][0], registers[value], *operands, *immediates))
-        return rows
+            immediates = (*node.immediates, 0.0, 0.0)
+            instructions.append(
+                interface.instruction_fields(
+                    operation=operation_number(node.name),
+                    out=registers[value],
+                    operand=operands[0],
+                    second=operands[1],
+                    third=operands[2],
+                    immediate=immediates[0],
+                    second_immediate=immediates[1],
+                )
+            )
+        return b"".join(instructions)
 
 
 _LIMITS = _MOST_INPUTS, _MOST_CONSTANTS, _MOST_INSTRUCTIONS
@@ -164,34 +183,41 @@ class Program:
 
     Parameters
     ----------
-    inputs : tuple of (int, int)
-        Element type of each input, and axes of extent 1 that are appended to its shape.
-    arrays : tuple of int
-        Index of the array of a run for each input.
-    constants : tuple of float
-    dtype : dtype / Dtype of the output. code : tuple
-        For each instruction: operation, register of the result, of three operands, and two
-        immediate values.
+    inputs : sequence of _Node
+    constants : sequence of float
+    dtype : dtype
+        Dtype of the output.
+    instructions : bytes
+        The fields of each instruction.
+    registers : int
+        Number of registers.
     """
 
     def __init__(
         self,
-        inputs: tuple[tuple[int, int], ...],
-        arrays: tuple[int, ...],
-        constants: tuple[float, ...],
+        inputs: Sequence[_Node],
+        constants: Sequence[float],
         dtype: np.dtype[Any],
-        code: tuple[tuple[float, ...], ...],
+        instructions: bytes,
+        registers: int,
     ) -> None:
         module = compiled_module()
         assert module is not None, "there are no operations without it"
         self.dtype = dtype
-        self._arrays = arrays
-        self.scratch_bytes = (1 + max(int(row[1]) for row in code)) * _BLOCK_BYTES
+        self._arrays = tuple(node.array for node in inputs)
+        self.scratch_bytes = registers * _BLOCK_BYTES
         """Scratch bytes of each thread."""
-        isa = INSTRUCTION_SETS.index(instruction_set())
-        elements = (ELEMENTS[dtype.name], *(element for element, _ in inputs))
-        self._plain = ELEMENTS["bfloat16"] not in elements
-        self._program = module.Program(isa, inputs, constants, ELEMENTS[dtype.name], code)
+        elements = (ELEMENTS[dtype.name], *(node.element for node in inputs))
+        self._plain = interface.PW_BF16 not in elements
+        given = [
+            interface.input_fields(element=node.element, trailing=node.trailing) for node in inputs
+        ]
+        self._program = module.Program(
+            b"".join(given),
+            struct.pack(f"={len(constants)}d", *constants),
+            instructions,
+            interface.program_fields(isa=isa_number(), output=ELEMENTS[dtype.name]),
+        )
 
     def run(self, arrays: Sequence[Array], out: Array) -> None:
         """Compute the output, on the current number of threads."""

@@ -8,11 +8,12 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
-_AXES, _MOST_PADDED = 3, 1024
+_MOST_PADDED = 1024
 
 
 class Pooler(NamedTuple):
@@ -34,15 +35,25 @@ def pooler(
     is the maximum, NaN if an element is NaN, -inf for an empty window.
     """
     module, rank = compiled_module(), len(windows)
-    if module is None or not 1 <= rank <= _AXES:
+    if module is None or not 1 <= rank <= interface.AXES:
         return None
-    missing = _AXES - rank
-    axes, blank = ((1, 1, 1, 0),) * missing + tuple(windows), (1,) * missing
-    kind, lists = 0, None
+    missing = interface.AXES - rank
+    blank = (1,) * missing
+    kernel, strides, dilations, pads = zip(*((1, 1, 1, 0),) * missing, *windows, strict=True)
+    lists: list[Array | None] = [None] * interface.AXES
     if divisors is not None:
         ones = [np.ones(1, np.float32)] * missing
-        kind, lists = 1, (*ones, *(np.ascontiguousarray(d, np.float32) for d in divisors))
-    isa, pool, threads = INSTRUCTION_SETS.index(instruction_set()), module.pool, get_threads()
+        lists = [*ones, *(np.ascontiguousarray(d, np.float32) for d in divisors)]
+    pool = module.pool
+    fields = interface.pool_fields(
+        isa=isa_number(),
+        kind=interface.POOLED_MAX if divisors is None else interface.POOLED_SUM,
+        kernel=kernel,
+        strides=strides,
+        dilations=dilations,
+        pads_begin=pads,
+        threads=get_threads(),
+    )
 
     def takes(extents: Sequence[int], outputs: Sequence[int]) -> bool:
         # Rows are padded, but not if they would be mostly padding.
@@ -54,9 +65,7 @@ def pooler(
 
     def run(data: Array, out: Array) -> None:
         planes = data.shape[0] * data.shape[1]
-        pool(
-            isa, kind, np.ascontiguousarray(data).reshape(planes, *blank, *data.shape[2:]),
-            out.reshape(planes, *blank, *out.shape[2:]), axes, lists, threads,
-        )  # fmt: skip
+        rows = np.ascontiguousarray(data).reshape(planes, *blank, *data.shape[2:])
+        pool(rows, out.reshape(planes, *blank, *out.shape[2:]), *lists, fields)
 
     return Pooler(takes, run)

@@ -17,7 +17,8 @@ import numpy as np
 
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
@@ -56,11 +57,12 @@ class PackedMatrix(NamedTuple):
     def multiplier(
         self, bias: Array | None, activation: Activation
     ) -> Callable[[Array, Array], object]:
-        """Return `multiply` of aligned rows into a contiguous array, both of fixed shapes."""
+        """Return `multiply` of aligned rows into a contiguous array, on this number of threads."""
         module = compiled_module()
         assert module is not None, "the matrix is packed for it"
-        run, isa, data, how = module.multiply, self.isa, self.data, activation.arguments()
-        return lambda rows, out: run(isa, rows, data, bias, out, True, how, get_threads())
+        run, data = module.multiply, self.data
+        fields = _multiply_fields(self.isa, activation, is_packed=True)
+        return lambda rows, out: run(rows, data, bias, out, fields)
 
     def multiply(
         self,
@@ -95,11 +97,11 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     lanes = module.PRODUCT_LANES
     if 4 * (-matrix.shape[1] % lanes) > matrix.shape[1]:
         return None
-    isa = INSTRUCTION_SETS.index(instruction_set())
+    isa = isa_number()
     matrix = matrix if matrix.flags.aligned else matrix.copy()
     k, n = matrix.shape
     packed = np.empty(k * -(-n // lanes) * lanes, np.float32)
-    module.pack_columns(isa, matrix, packed)
+    module.pack_columns(matrix, packed, interface.pack_columns_fields(isa=isa))
     return PackedMatrix(packed, (k, n), isa)
 
 
@@ -144,10 +146,15 @@ def _compiled(a: Array, b: Array) -> Array:
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     product = empty((*stack, a.shape[-2], b.shape[-1]), np.dtype(np.float32))
     if product.size:
-        isa = INSTRUCTION_SETS.index(instruction_set())
-        given = _spread(a, stack), _spread(b, stack)
-        module.multiply(isa, *given, None, product, False, _IDENTITY.arguments(), get_threads())
+        fields = _multiply_fields(isa_number(), _IDENTITY, is_packed=False)
+        module.multiply(_spread(a, stack), _spread(b, stack), None, product, fields)
     return product
+
+
+def _multiply_fields(isa: int, activation: Activation, *, is_packed: bool) -> bytes:
+    return interface.multiply_fields(
+        isa=isa, is_packed=is_packed, **activation.fields(), threads=get_threads()
+    )
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -197,9 +204,9 @@ def attend(
     if out is None or out.dtype != np.float32 or not out.flags.carray:
         out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
     if out.size:
-        isa = INSTRUCTION_SETS.index(instruction_set())
         given = (_spread(x, stack) for x in (query, key, value))
-        module.attend(isa, *given, mask, out, scale, get_threads())
+        fields = interface.attend_fields(isa=isa_number(), scale=scale, threads=get_threads())
+        module.attend(*given, mask, out, fields)
     return out
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, current_machine, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -114,10 +115,16 @@ def recur(
     flags = sum(1 << d for d in range(directions) if backwards(d))
     isa = instruction_set()
     projected = np.empty((directions, at_once, batch, packed.gates * width), np.float32)
+    fields = interface.recur_fields(
+        isa=INSTRUCTION_SETS.index(isa),
+        is_gru=packed.inner is not None,
+        backwards=flags,
+        threads=get_threads(),
+        multiply_adds=current_machine().multiply_adds(isa),
+    )
     module.recur(
-        INSTRUCTION_SETS.index(isa), packed.inner is not None, np.ascontiguousarray(x), packed.w,
-        packed.r, packed.b, other, hidden, steps, projected, flags, get_threads(),
-        current_machine().multiply_adds(isa),
+        np.ascontiguousarray(x), packed.w, packed.r, packed.b, other, hidden, steps, projected,
+        fields,
     )  # fmt: skip
     last = [hidden[0], *states[1:]]
     return [steps, *(state[:, :, :h].swapaxes(0, 1) for state in last)]

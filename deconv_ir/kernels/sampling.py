@@ -6,13 +6,15 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.copies import contiguous
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
 MODES = ("nearest", "bilinear", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
+"""In the order of enum sampling_mode and enum sampling_beyond."""
 _MOST_ELEMENTS, _MOST_EXTENT = (1 << 31) - 1, 1 << 24
 """Of a plane, whose indices have 32 bits; of an axis, whose indices f32 represents."""
 
@@ -33,8 +35,12 @@ def sample(data: Array, grid: Array, *, mode: str, padding: str, align: bool) ->
     ):
         return None
     out = empty((*data.shape[:2], *grid.shape[1:3]), data.dtype)
-    module.sample(
-        INSTRUCTION_SETS.index(instruction_set()), contiguous(data), contiguous(grid), out,
-        MODES.index(mode), PADDINGS.index(padding), align, get_threads(),
-    )  # fmt: skip
+    fields = interface.sample_fields(
+        isa=isa_number(),
+        mode=MODES.index(mode),
+        beyond=PADDINGS.index(padding),
+        align=align,
+        threads=get_threads(),
+    )
+    module.sample(contiguous(data), contiguous(grid), out, fields)
     return out

@@ -8,7 +8,8 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.copies import contiguous
-from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -51,13 +52,12 @@ def select(
     written = index_type if index_type in (np.int32, np.int64) else np.dtype(np.int64)
     values, indices = empty(shape, data.dtype), empty(shape, written)
     module.select(
-        INSTRUCTION_SETS.index(instruction_set()),
         contiguous(data).reshape(-1, data.shape[axis], inner),
         values.reshape(-1, count, inner),
         indices.reshape(-1, count, inner),
-        smallest,
-        by_index,
-        get_threads(),
+        interface.select_fields(
+            isa=isa_number(), smallest=smallest, by_index=by_index, threads=get_threads()
+        ),
     )
     return values, indices.astype(index_type, copy=False)
 

@@ -34,8 +34,8 @@ def test_a_missing_kernel_is_noted_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 OUTDATED = """
-from deconv_ir.kernels.runtime import extension
-extension._INTERFACE = 0
+from deconv_ir.kernels.runtime import interface
+interface.INTERFACE = 0
 """
 # As the dynamic linker's errors arrive.
 UNLOADABLE = """

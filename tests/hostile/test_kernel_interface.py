@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Activation
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.kernels.runtime.fields import pack_fields
 
 from .test_kernel_arguments import FAR, of_odd_strides, read_only
 
@@ -54,7 +54,7 @@ class Packed:
 
     def pack(self, *, filled: bool = True) -> Any:
         fields = self.layer | self.vectors | self.machine | Activation().fields()
-        kernel = self.module.Kernel(pack_fields(self.module.LAYER_FIELDS, **fields), self.bias)
+        kernel = self.module.Kernel(self.bias, interface.layer_fields(**fields))
         if filled:
             kernel.fill(self.filter, self.first, False, 2)
         return kernel
@@ -62,8 +62,8 @@ class Packed:
     @property
     def fields(self) -> bytes:
         """The fields of a run."""
-        names = {name for name, _, _ in self.module.RUN_FIELDS}
-        return pack_fields(self.module.RUN_FIELDS, **{n: self.call[n] for n in names})
+        arrays = ("data", "out", "addend")
+        return interface.run_fields(**{n: v for n, v in self.call.items() if n not in arrays})
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -241,9 +241,10 @@ def test_c_reads_no_filter_that_is_not_there(tmp_path: Path, where: tuple[Any, i
 def predict(packed: Packed, kernel: Any, **changed: Any) -> Any:
     """Predict the run with other values for some arguments."""
     costs = [value for _, value in packed.module.COST_CONSTANTS]
-    given = {"shape": (2, 1, 5, 6), "fields": packed.fields, **packed.machine, "costs": costs}
-    *others, values = (given | changed).values()
-    return kernel.predict(*others, np.asarray(values, np.float64))
+    given = {"shape": (2, 1, 5, 6), "fields": packed.fields, "costs": costs, **packed.machine}
+    shape, fields, values, *_ = (given := given | changed).values()
+    machine = interface.predict_fields(**{name: given[name] for name in packed.machine})
+    return kernel.predict(shape, fields, np.asarray(values, np.float64), machine)
 
 
 COSTS = len(getattr(compiled_module(), "COST_CONSTANTS", ()))
@@ -290,24 +291,53 @@ def test_fields_of_other_sizes_are_refused() -> None:
         with pytest.raises(ValueError, match="bytes of fields where"):
             kernel.describe((2, 1, 5, 6), fields)
         with pytest.raises(ValueError, match="bytes of fields where"):
-            packed.module.Kernel(fields, None)
+            packed.module.Kernel(None, fields)
 
 
-@pytest.mark.parametrize(
-    ("values", "error"),
-    [
-        ({"a": 1}, TypeError),
-        ({"a": 1, "b": (1.0, 2.0), "c": 0}, TypeError),
-        ({"a": (1, 2), "b": (1.0, 2.0)}, TypeError),
-        ({"a": 1, "b": 2.0}, TypeError),
-        ({"a": 2**63, "b": (1.0, 2.0)}, OverflowError),
-    ],
-)
-def test_fields_are_packed_by_name(values: dict[str, Any], error: type[Exception]) -> None:
-    table = [("a", "q", 1), ("b", "d", 2)]
-    assert (
-        pack_fields(table, b=(1.0, 2.0), a=-1)
-        == np.array([-1]).tobytes() + np.array([1.0, 2.0]).tobytes()
-    )
-    with pytest.raises(error):
-        pack_fields(table, **values)
+ARRAYS = {
+    "resample": 6, "recur": 8, "pack_columns": 2, "multiply": 4, "attend": 5, "copy_matrices": 2,
+    "pool": 5, "sample": 3, "select": 3, "standardize": 4, "sum_rows": 2, "softmax": 2,
+    "Kernel": 1, "Program": 3,
+}  # fmt: skip
+"""Arrays of each call, before its fields; from interface.h."""
+TABLE = {"Kernel": "layer", "Program": "program"}
+
+
+def filled(table: str) -> bytes:
+    """Return the fields of a table, all numbers zero."""
+    pack = getattr(interface, f"{table}_fields")
+    vectors = [name for name, kind in pack.__annotations__.items() if "tuple" in kind]
+    names = pack.__code__.co_varnames[: pack.__code__.co_kwonlyargcount]
+    found: bytes = pack(**{n: (0,) * interface.AXES if n in vectors else 0 for n in names})
+    return found
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_fields_have_the_same_size_in_python_and_c(name: str) -> None:
+    call: Any = getattr(Packed().module, name)
+    fields, arrays = filled(TABLE.get(name, name)), (None,) * ARRAYS[name]
+    for wrong in (b"", fields[:-8], fields + bytes(8)):
+        expected = f"{len(wrong)} bytes of fields where {len(fields)} are needed"
+        with pytest.raises(ValueError, match=expected):
+            call(*arrays, wrong)
+    for few in (arrays[1:], (), (*arrays, None)):
+        with pytest.raises(TypeError, match=f"expected {len(arrays)} arrays and their fields"):
+            call(*few, fields)
+    with pytest.raises((TypeError, ValueError)):
+        call(*arrays, fields)
+    with pytest.raises(TypeError):
+        call(*arrays, None)
+
+
+def test_fields_are_packed_by_name() -> None:
+    """A vector of another length does not move the fields after it."""
+    how = {"isa": 1, "kind": 2, "kernel": (3, 4, 5), "strides": (6, 7, 8), "dilations": (9, 10, 11)}
+    how |= {"pads_begin": (12, 13, 14), "threads": -15}
+    expected = np.array([*range(1, 15), -15])
+    assert interface.pool_fields(**dict(reversed(how.items()))) == expected.tobytes()
+    for change in ({"kernel": (3, 4), "strides": (5, 6, 7, 8)}, {"kernel": (1, 2, 3, 4)}):
+        with pytest.raises(ValueError, match="values to unpack"):
+            interface.pool_fields(**how | change)
+    for wrong in ({"other": 1}, {}):
+        with pytest.raises(TypeError):
+            interface.pool_fields(**({"isa": 1} if not wrong else how | wrong))

@@ -9,6 +9,7 @@ import pytest
 
 from deconv_ir.kernels import set_threads
 from deconv_ir.kernels.products import attend
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context, find_operation
 
@@ -164,15 +165,16 @@ def test_a_layer_with_masks_of_one_element(mask: Any) -> None:
 def test_c_refuses_what_does_not_fit() -> None:
     assert module is not None
     q, k, v, out = (np.zeros((2, 9, 4), np.float32) for _ in range(4))
+    fields = interface.attend_fields(isa=0, scale=1.0, threads=1)
     for bad in ((q[:1], k, v, out), (q, k[..., :3], v, out), (q, k[:, :8], v, out),
                 (q[0], k, v, out), (q, k, v, out[:, :8].copy()), (q, k, v, out[..., :3].copy()),
                 (q, k.astype("f8"), v, out), (q[:, :0], k, v, out[:, :0].copy()),
                 (q, k, v[..., :0], out[..., :0].copy())):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.attend(0, *bad[:3], None, bad[3], 1.0, 1)
+            module.attend(*bad[:3], None, bad[3], fields)
     for mask in (np.zeros((2, 9, 8), "f4"), np.zeros((1, 9, 9), "f4"), np.zeros((9, 9), "f4"),
                  np.zeros((2, 9, 9)), np.zeros((2, 8, 9), "f4")):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.attend(0, q, k, v, mask, out, 1.0, 1)
+            module.attend(q, k, v, mask, out, fields)
     with pytest.raises(ValueError, match="fit"):
-        module.attend(9, q, k, v, None, out, 1.0, 1)
+        module.attend(q, k, v, None, out, interface.attend_fields(isa=9, scale=1.0, threads=1))

@@ -7,6 +7,7 @@ import pytest
 
 from deconv_ir.kernels import set_threads
 from deconv_ir.kernels.copies import contiguous, copy_into, reshape_into
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 module = compiled_module()
@@ -79,4 +80,4 @@ def test_c_refuses_what_does_not_fit() -> None:
     for pair in ((data, out[:2]), (data[0], out[0]), (data.astype("f8"), out.astype("f8")),
                  (data[:0], out[:0])):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.copy_matrices(0, *pair, 1)
+            module.copy_matrices(*pair, interface.copy_matrices_fields(isa=0, threads=1))

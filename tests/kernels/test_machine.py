@@ -77,7 +77,7 @@ def test_which_machine_a_processor_is(processor: Processor, isa: str, expected: 
 def test_what_the_processor_says_is_read_as_linux_reads_it() -> None:
     lines = CPUINFO.read_text().partition("\n\n")[0].splitlines()
     told = {name.strip(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
-    processor = Processor(*compiled_module().processor())
+    processor = Processor(**compiled_module().processor())
     assert processor.vendor == told.get("vendor_id", "")
     assert processor.family == int(told.get("cpu family", 0))
     assert processor.model == int(told.get("model", 0))

@@ -9,6 +9,7 @@ import pytest
 
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.kernels import normalization, set_threads
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context, TensorInfo, find_operation
 from deconv_ir.ops.normalization.standardizing import EpsMode, Standardizing, standardizer
@@ -134,8 +135,11 @@ def test_c_refuses_what_does_not_fit() -> None:
                 (data, out, None, None, 6, 4), (data, out, two, two[:1], 6, 3),
                 (data, out, None, None, 0, 1),
                 (data.astype("f8"), out, None, None, 6, 6)):  # fmt: skip
+        *arrays, row, inner = bad
+        how = {"row": row, "inner": inner, "eps": 1e-5, "inside": True, "divides": True}
+        fields = interface.standardize_fields(isa=0, threads=1, **how)
         with pytest.raises(ValueError, match="fit"):
-            module.standardize(0, *bad, 1e-5, True, True, 1)
+            module.standardize(*arrays, fields)
     for pair in ((data, out[:5]), (data, out[:0]), (data.astype("f8"), out)):
         with pytest.raises(ValueError, match="fit"):
-            module.sum_rows(0, *pair, False, 1)
+            module.sum_rows(*pair, interface.sum_rows_fields(isa=0, mean=False, threads=1))

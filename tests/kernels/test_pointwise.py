@@ -15,6 +15,7 @@ from operation_forms import make
 from deconv_ir.ir.operation import Context, Operation
 from deconv_ir.kernels import get_threads, set_threads
 from deconv_ir.kernels.pointwise import Expression, Program
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.values import actual
 
@@ -328,25 +329,35 @@ def test_an_expression_that_is_too_large_is_not_compiled() -> None:
 def test_c_refuses_what_python_would_never_pass() -> None:
     module = compiled_module()
     assert module is not None
-    one = ((0, 0),)
-    for code in (((999, 1, 0, 0, 0, 0.0, 0.0),), ((0, 0, 0, 0, 0, 0.0, 0.0),), (),
-                 ((0, 1, 2, 0, 0, 0.0, 0.0),), ((0, 99, 0, 0, 0, 0.0, 0.0),)):  # fmt: skip
-        with pytest.raises(ValueError, match="instruction"):
-            module.Program(0, one, (), 0, code)
-    with pytest.raises(ValueError, match="invalid"):
-        module.Program(0, ((9, 0),), (), 0, ((0, 1, 0, 0, 0, 0.0, 0.0),))
-    copy = ((0, 1, 0, 0, 0, 0.0, 0.0),)
-    for isa, output in ((99, 0), (-1, 0), (0, 99), (0, -1)):
+    how = {"isa": 0, "output": 0}
+    one = interface.input_fields(element=0, trailing=0)
+    code = {"operation": 0, "out": 1, "operand": 0, "second": 0, "third": 0}
+    code |= {"immediate": 0.0, "second_immediate": 0.0}
+    copy = interface.instruction_fields(**code)
+
+    def make(inputs: bytes = one, constants: int = 0, code: bytes = copy, **change: int) -> Any:
+        numbers = np.ones(constants).tobytes()
+        return module.Program(inputs, numbers, code, interface.program_fields(**how | change))
+
+    for change in ({"operation": 999}, {"out": 0}, {"operand": 2}, {"third": 1 << 32},
+                   {"out": 99}):  # fmt: skip
+        with pytest.raises(ValueError, match="invalid instruction"):
+            make(code=interface.instruction_fields(**code | change))
+    for change in ({"element": 9}, {"element": -1}, {"trailing": -1}, {"trailing": 9}):
+        with pytest.raises(ValueError, match="invalid input"):
+            make(interface.input_fields(**{"element": 0, "trailing": 0} | change))
+    for change in ({"isa": 99}, {"isa": -1}, {"output": 99}, {"output": -1}):
         with pytest.raises(ValueError, match="invalid program"):
-            module.Program(isa, one, (), output, copy)
-    for inputs, constants, code in (
-        (one * 9, (), copy),
-        (one, (1.0,) * 17, copy),
-        (one, (), copy * 65),
-    ):
+            make(**change)
+    for arguments in ({"inputs": one * 9}, {"constants": 17}, {"code": copy * 65}):
         with pytest.raises(ValueError, match="too many"):
-            module.Program(0, inputs, constants, 0, code)
-    program = module.Program(0, one, (), 0, copy)
+            make(**arguments)
+    with pytest.raises(ValueError, match="no instructions"):
+        make(code=b"")
+    for arguments in ({"inputs": one[:-1]}, {"code": copy + b"."}):
+        with pytest.raises(ValueError, match="bytes of fields where"):
+            make(**arguments)
+    program = make()
     x = np.zeros((2, 3), np.float32)
     wide, deep = x.astype(np.float64), np.zeros((1,) * 9, np.float32)
     for inputs, out in (([], x), ([x, x], x), ([x[:, :2]], x), ([wide], x), ([x], wide),

@@ -10,6 +10,7 @@ import pytest
 from deconv_ir import Semantics
 from deconv_ir.errors import DeconvError
 from deconv_ir.kernels import pooling, set_threads
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context, TensorInfo, find_operation
 from deconv_ir.ops.pooling.pooling import Pooling
@@ -96,18 +97,18 @@ def test_c_refuses_what_does_not_fit() -> None:
     module = compiled_module()
     assert module is not None
     data, out = np.zeros((1, 1, 2, 4), np.float32), np.zeros((1, 1, 1, 2), np.float32)
-    axes = ((1, 1, 1, 0), (2, 2, 1, 0), (2, 2, 1, 0))
-    ones = tuple(np.ones(n, np.float32) for n in (1, 1, 2))
-    module.pool(0, 0, data, out, axes, None, 1)
-    module.pool(0, 1, data, out, axes, ones, 1)
-    for bad in (
-        (9, 0, data, out, axes, None), (0, 2, data, out, axes, None),
-        (0, 0, data[0], out, axes, None), (0, 0, data, out.astype("f8"), axes, None),
-        (0, 0, data, out, (*axes[:2], (0, 2, 1, 0)), None),
-        (0, 0, data, out, (*axes[:2], (2, 2, 1, -1)), None),
-        (0, 0, data, out, (*axes[:2], (2, 1 << 62, 1, 0)), None),
-        (0, 0, data, out, (*axes[:2], (1 << 39, 1, 1 << 39, 0)), None),
-        (0, 1, data, out, axes, (*ones[:2], ones[0])),
+    none, ones = (None,) * 3, tuple(np.ones(n, np.float32) for n in (1, 1, 2))
+    how = {"isa": 0, "kind": interface.POOLED_MAX, "kernel": (1, 2, 2), "strides": (1, 2, 2)}
+    how |= {"dilations": (1, 1, 1), "pads_begin": (0, 0, 0), "threads": 1}
+    module.pool(data, out, *none, interface.pool_fields(**how))
+    module.pool(data, out, *ones, interface.pool_fields(**how | {"kind": interface.POOLED_SUM}))
+    for bad in ((data[0], out, *none), (data, out.astype("f8"), *none),
+                (data, out, *ones[:2], ones[0])):  # fmt: skip
+        with pytest.raises(ValueError, match="fit"):
+            module.pool(*bad, interface.pool_fields(**how))
+    for change in (
+        {"isa": 9}, {"kind": 2}, {"kind": -1}, {"kernel": (1, 2, 0)}, {"pads_begin": (0, 0, -1)},
+        {"strides": (1, 2, 1 << 62)}, {"kernel": (1, 2, 1 << 39), "dilations": (1, 1, 1 << 39)},
     ):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.pool(*bad, 1)
+            module.pool(data, out, *none, interface.pool_fields(**how | change))

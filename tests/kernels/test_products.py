@@ -15,9 +15,11 @@ import scipy.special
 from deconv_ir.kernels import Activation, ActivationKind, set_threads
 from deconv_ir.kernels.pointwise import operation_number
 from deconv_ir.kernels.products import matmul, pack_matrix
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-NO_EPILOGUE = (0, 0.0, 0.0, 0.0, -1, 1.0, -0.0)
+EPILOGUE = {"activation": 0, "low": 0.0, "high": 0.0, "slope": 0.0, "function": -1}
+EPILOGUE |= {"scale": 1.0, "offset": -0.0}
 SHAPES = [
     pytest.param((300, 200), (200, 100), id="rows"),
     pytest.param((100, 200), (200, 300), id="columns"),
@@ -234,19 +236,25 @@ def test_c_refuses_what_does_not_fit() -> None:
     assert module is not None
     a, b, out = (np.zeros(shape, np.float32) for shape in ((3, 4), (4, 5), (3, 5)))
     packed = np.zeros(4 * 16, np.float32)
+
+    def fields(**change: Any) -> bytes:
+        how = {"isa": 0, "is_packed": False, "threads": 1} | EPILOGUE
+        return interface.multiply_fields(**how | change)
+
     for bad in ((a, b[:3], None, out, False), (a, b, None, out[:2], False),
                 (a, b[None], None, out, False), (a[None], b, None, out, False),
                 (a.astype("f8"), b, None, out, False), (a[0], b, None, out, False),
                 (a[:0], b, None, out[:0], False), (a, packed[:15], None, out, True),
                 (a, b, out[0, :4], out, False)):  # fmt: skip
+        *arrays, is_packed = bad
         with pytest.raises(ValueError, match="fit"):
-            module.multiply(0, *bad, NO_EPILOGUE, 1)
+            module.multiply(*arrays, fields(is_packed=is_packed))
     with pytest.raises(ValueError, match="fit"):
-        module.multiply(9, a, b, None, out, False, NO_EPILOGUE, 1)
-    for epilogue in ((-1, 0, 0, 0, -1), (5, 0, 0, 0, 0), (4, 0, 0, 0, -1), (4, 0, 0, 0, 10_000),
-                     (4, 0, 0, 0, operation_number("add"))):  # fmt: skip
+        module.multiply(a, b, None, out, fields(isa=9))
+    for activation, function in ((-1, -1), (5, 0), (4, -1), (4, 10_000),
+                                 (4, operation_number("add"))):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
-            module.multiply(0, a, b, None, out, False, (*epilogue, 1.0, 0.0), 1)
+            module.multiply(a, b, None, out, fields(activation=activation, function=function))
     for pair in ((b, packed[:15]), (b[None], packed), (b.astype("f8"), packed), (b[:0], packed)):
         with pytest.raises(ValueError, match="fit"):
-            module.pack_columns(0, *pair)
+            module.pack_columns(*pair, interface.pack_columns_fields(isa=0))

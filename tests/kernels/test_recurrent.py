@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import recurrent, set_threads
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context, find_operation
 from deconv_ir.ops.recurrent.recurrence import Direction, Recurrent
@@ -115,10 +116,12 @@ def test_c_refuses_what_does_not_fit() -> None:
     shapes = [(1, 3, 2), (1, 1, 2, 4, 16), (1, 1, 5, 4, 16), (1, 1, 4, 16), (1, 1, 16),
               (2, 1, 1, 16), (1, 1, 3, 5), (1, 3, 1, 64)]  # fmt: skip
     good = [np.zeros(shape, np.float32) for shape in shapes]
-    module.recur(0, False, *good, 0, 1, 2.0)
+    how = {"isa": 0, "is_gru": False, "backwards": 0, "threads": 1, "multiply_adds": 2.0}
+    fields = interface.recur_fields(**how)
+    module.recur(*good, fields)
     for i, array in enumerate(good):
         for bad in (array[..., :-1].copy(), array.astype(np.float64), array[0]):
             with pytest.raises(ValueError, match="fit"):
-                module.recur(0, False, *good[:i], bad, *good[i + 1 :], 0, 1, 2.0)
+                module.recur(*good[:i], bad, *good[i + 1 :], fields)
     with pytest.raises(ValueError, match="fit"):
-        module.recur(9, False, *good, 0, 1, 2.0)
+        module.recur(*good, interface.recur_fields(**how | {"isa": 9}))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deconv_ir.kernels.runtime import cpu
+from deconv_ir.kernels.runtime import cpu, interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.resample import resample
 from deconv_ir.ops.resample.resample import (
@@ -126,9 +126,10 @@ def test_c_refuses_taps_outside_of_the_data() -> None:
     data, out = np.zeros((1, 2, 2), np.float32), np.zeros((1, 2, 2), np.float32)
     good, bad = np.array([0, 1]), np.array([0, 2])
     one, two = np.ones(1, np.float32), np.ones(2, np.float32)
+    fields = interface.resample_fields(isa=0, threads=1)
     for rows, columns in (((bad, None), (good, None)), ((good, None), (-good, None)),
                           ((good, two), (good, None)), ((good, one), (good, two))):  # fmt: skip
         with pytest.raises(ValueError, match="invalid"):
-            module.resample(0, data, out, rows, columns, 1)
+            module.resample(data, out, *rows, *columns, fields)
     with pytest.raises(ValueError, match="do not fit"):
-        module.resample(0, data[0], out, (good, None), (good, None), 1)
+        module.resample(data[0], out, good, None, good, None, fields)

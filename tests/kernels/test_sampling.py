@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import sampling, set_threads
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context
 from deconv_ir.ops.resample.grid_sample import Beyond, GridSample, SampleMode
@@ -153,12 +154,14 @@ def test_c_refuses_what_does_not_fit() -> None:
         pytest.skip("the compiled kernel was not built here")
     data, grid = np.zeros((1, 2, 3, 4), F32), np.zeros((1, 5, 6, 2), F32)
     out = np.zeros((1, 2, 5, 6), F32)
-    module.sample(0, data, grid, out, 1, 0, False, 1)
+    how = {"isa": 0, "mode": interface.BILINEAR, "beyond": 0, "align": False, "threads": 1}
+    module.sample(data, grid, out, interface.sample_fields(**how))
     for bad in (
-        (9, data, grid, out, 1, 0), (0, data[0], grid, out, 1, 0), (0, data, grid, out, 3, 0),
-        (0, data, grid, out, 1, 3), (0, data, grid, out, -1, 0), (0, data, grid, out[:, :1], 1, 0),
-        (0, data, grid[..., :1].copy(), out, 1, 0), (0, data.astype("f8"), grid, out, 1, 0),
-        (0, data[:0], grid[:0], out[:0], 1, 0),
+        (data[0], grid, out), (data, grid, out[:, :1]), (data, grid[..., :1].copy(), out),
+        (data.astype("f8"), grid, out), (data[:0], grid[:0], out[:0]),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="arrays do not fit"):
-            module.sample(*bad, False, 1)
+            module.sample(*bad, interface.sample_fields(**how))
+    for change in ({"isa": 9}, {"mode": 3}, {"mode": -1}, {"beyond": 3}, {"beyond": 1 << 32}):
+        with pytest.raises(ValueError, match="arrays do not fit"):
+            module.sample(data, grid, out, interface.sample_fields(**how | change))

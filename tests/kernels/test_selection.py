@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import selection, set_threads
+from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context
 from deconv_ir.ops.gather_scatter.sorting import Extreme, Order, TopK11
@@ -81,7 +82,7 @@ def test_random_axes(seed: int, isa: str | None, monkeypatch: pytest.MonkeyPatch
 def test_it_is_the_same_on_any_number_of_threads(shape: tuple[int, ...]) -> None:
     data = np.random.default_rng(0).integers(0, 40, shape).astype(F32)
     settings = {"smallest": False, "by_index": False, "index_type": np.dtype("i8")}
-    expected = selection._select_indices(data, 1, 7, smallest=False, by_index=False)
+    expected = np.argsort(-data, axis=1, kind="stable")[:, :7]
     try:
         for threads in (1, 2, 5):
             set_threads(threads)
@@ -96,15 +97,19 @@ def test_c_refuses_what_does_not_fit() -> None:
         pytest.skip("the compiled kernel was not built here")
     data, out = np.zeros((2, 40, 1), F32), np.zeros((2, 5, 1), F32)
     index = np.zeros((2, 5, 1), np.int32)
-    module.select(0, data, out, index, False, False, 1)
+    fields = interface.select_fields(isa=0, smallest=False, by_index=False, threads=1)
+    module.select(data, out, index, fields)
     for bad in (
-        (9, data, out, index), (0, data[0], out, index), (0, data.astype("f8"), out, index),
-        (0, data, out[:1], index), (0, data, out, index[:, :4].copy()),
-        (0, data, out, index.astype("i2")), (0, data[:, :4].copy(), out, index),
-        (0, data, np.zeros((2, 33, 1), F32), np.zeros((2, 33, 1), np.int32)),
+        (data[0], out, index), (data.astype("f8"), out, index),
+        (data, out[:1], index), (data, out, index[:, :4].copy()),
+        (data, out, index.astype("i2")), (data[:, :4].copy(), out, index),
+        (data, np.zeros((2, 33, 1), F32), np.zeros((2, 33, 1), np.int32)),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="arrays do not fit"):
-            module.select(*bad, False, False, 1)
+            module.select(*bad, fields)
+    other = interface.select_fields(isa=9, smallest=False, by_index=False, threads=1)
+    with pytest.raises(ValueError, match="arrays do not fit"):
+        module.select(data, out, index, other)
 
 
 @pytest.mark.parametrize("index_type", ["u1", "i2", "u8", "f4", "i4", "i8"])

@@ -3,6 +3,8 @@
 
 #include "products/products.h"
 
+#include <string.h>
+
 /* The state of a thread that computes without the interpreter lock. */
 static _Thread_local PyThreadState *unlocked;
 
@@ -23,6 +25,29 @@ void end_unlocked(void) {
     unlocked = NULL;
 }
 
+int take_fields(PyObject *packed, void *fields, size_t bytes) {
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(packed, &buffer, PyBUF_SIMPLE)) return -1;
+    const int fits = buffer.len == (Py_ssize_t)bytes;
+    if (fits) memcpy(fields, buffer.buf, bytes);
+    else
+        PyErr_Format(PyExc_ValueError, "%zd bytes of fields where %zu are needed", buffer.len,
+                     bytes);
+    PyBuffer_Release(&buffer);
+    return fits ? 0 : -1;
+}
+
+int take_call(PyObject *arguments, int count, PyObject **given, void *fields, size_t bytes) {
+    if (PyTuple_Size(arguments) != count + 1) {
+        PyErr_Format(PyExc_TypeError, "expected %d arrays and their fields", count);
+        return -1;
+    }
+    for (int i = 0; i < count; i++) given[i] = PyTuple_GetItem(arguments, i);
+    return take_fields(PyTuple_GetItem(arguments, count), fields, bytes);
+}
+
+int64_t threads_within(int64_t threads) { return most(1, least(threads, MOST_THREADS)); }
+
 int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *buffers) {
     int good = 1;
     for (int i = 0; good && i < count; i++)
@@ -34,8 +59,8 @@ int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *
 int run_unlocked(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes) {
     begin_unlocked();
-    const int failed = parallel_run(function, context, count,
-                                    most(1, least(threads, MOST_THREADS)), scratch_bytes);
+    const int failed =
+        parallel_run(function, context, count, threads_within(threads), scratch_bytes);
     end_unlocked();
     if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     return failed;
@@ -86,9 +111,10 @@ static PyObject *module_processor(PyObject *module, PyObject *unused) {
     (void)unused;
     struct processor p;
     processor_ask(&p);
-    return Py_BuildValue("(siiLLOO)", p.vendor, p.family, p.model, (long long)p.level2,
-                         (long long)p.level3, p.lowered ? Py_True : Py_False,
-                         p.is_virtual ? Py_True : Py_False);
+    return Py_BuildValue("{s:s,s:i,s:i,s:L,s:L,s:O,s:O}", "vendor", p.vendor, "family", p.family,
+                         "model", p.model, "level2_bytes", (long long)p.level2, "level3_bytes",
+                         (long long)p.level3, "lowered", p.lowered ? Py_True : Py_False,
+                         "is_virtual", p.is_virtual ? Py_True : Py_False);
 }
 
 /* Each addition needs the result of the one before it. */
@@ -113,45 +139,33 @@ static PyObject *module_keep(PyObject *module, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+/* interface.h lists the arguments. */
 static PyMethodDef module_methods[] = {
-    {"resample", module_resample, METH_VARARGS,
-     "resample(isa, data, out, rows, columns, threads): interpolate the last of three axes"},
-    {"recur", module_recur, METH_VARARGS,
-     "recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards, "
-     "threads): an LSTM or a GRU over time"},
-    {"pack_columns", module_pack_columns, METH_VARARGS, "pack_columns(isa, b, out): for multiply"},
-    {"multiply", module_multiply, METH_VARARGS,
-     "multiply(isa, a, b, bias, out, is_packed, epilogue, threads): stacks of matrices"},
-    {"attend", module_attend, METH_VARARGS,
-     "attend(isa, query, key, value, mask, out, scale, threads): attention"},
-    {"copy_matrices", module_copy_matrices, METH_VARARGS, "copy_matrices(isa, data, out, threads)"},
-    {"pool", module_pool, METH_VARARGS,
-     "pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads)"},
-    {"sample", module_sample, METH_VARARGS,
-     "sample(isa, data, grid, out, mode, beyond, align, threads): GridSample"},
-    {"select", module_select, METH_VARARGS,
-     "select(isa, data, values, indices, smallest, by_index, threads): TopK along the second of "
-     "three axes"},
-    {"standardize", module_standardize, METH_VARARGS,
-     "standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads)"},
-    {"sum_rows", module_sum_rows, METH_VARARGS, "sum_rows(isa, data, out, mean, threads)"},
-    {"softmax", module_softmax, METH_VARARGS,
-     "softmax(isa, data, out, logarithm, threads): along the second of three axes"},
+    {"resample", module_resample, METH_VARARGS, "Interpolate the last two of three axes."},
+    {"recur", module_recur, METH_VARARGS, "Compute an LSTM or a GRU over time."},
+    {"pack_columns", module_pack_columns, METH_VARARGS, "Pack a matrix for multiply()."},
+    {"multiply", module_multiply, METH_VARARGS, "Multiply stacks of matrices."},
+    {"attend", module_attend, METH_VARARGS, "Compute attention."},
+    {"copy_matrices", module_copy_matrices, METH_VARARGS, "Make matrices contiguous."},
+    {"pool", module_pool, METH_VARARGS, "Pool the last three of four axes."},
+    {"sample", module_sample, METH_VARARGS, "Sample images at positions: GridSample."},
+    {"select", module_select, METH_VARARGS, "Select elements along an axis: TopK."},
+    {"standardize", module_standardize, METH_VARARGS, "Standardise rows."},
+    {"sum_rows", module_sum_rows, METH_VARARGS, "Sum rows, or average them."},
+    {"softmax", module_softmax, METH_VARARGS, "Compute SoftMax or LogSoftmax along an axis."},
     {"keep", module_keep, METH_VARARGS,
      "keep(most_kept, most_in_all): how much memory of results is used again, and the bytes of all "
      "results beyond which none is kept"},
-    {"processor", module_processor, METH_NOARGS,
-     "processor() -> (vendor, family, model, bytes of its second- and third-level caches, whether "
-     "AVX-512 is lowered, whether a hypervisor runs the system)"},
+    {"processor", module_processor, METH_NOARGS, "processor() -> dict: what CPUID tells"},
     {"add_in_turn", module_add_in_turn, METH_O,
      "add_in_turn(count): dependent additions, one cycle each: the clock, for tools/fit_costs.py"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };
 
-/* Version of the interface; to be raised, here and in extension.py, when a call from Python
- * changes. */
-enum { INTERFACE = 35 };
+#ifndef INTERFACE
+#error "setup.py defines INTERFACE: the hash of interface.h"
+#endif
 
 /* INTERFACE, and the constants from which products.py computes the scratch of products. */
 static int add_constants(PyObject *module) {
@@ -186,11 +200,9 @@ static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
 
 static int module_exec(PyObject *module) {
     if (add_constants(module)) return -1;
-    const int failed = add_object(module, "OPERATIONS", pointwise_operations()) ||
-                       add_object(module, "LAYER_FIELDS", layer_fields_table()) ||
-                       add_object(module, "RUN_FIELDS", run_fields_table()) ||
-                       add_object(module, "COST_CONSTANTS", cost_constants_table());
-    if (failed || add_type(module, &kernel_spec, "Kernel") ||
+    if (add_object(module, "OPERATIONS", pointwise_operations()) ||
+        add_object(module, "COST_CONSTANTS", cost_constants_table()) ||
+        add_type(module, &kernel_spec, "Kernel") ||
         add_type(module, &packer_spec, "Packer") ||
         add_type(module, &block_spec, "Block") || add_type(module, &pointwise_spec, "Program"))
         return -1;

@@ -8,6 +8,13 @@
 
 #include "native.h"
 
+/* Read a call: `count` objects, which the caller does not own, then packed fields of this size.
+ * Returns 0, or -1 with an exception. */
+int take_call(PyObject *arguments, int count, PyObject **given, void *fields, size_t bytes);
+/* Copy packed fields, or records of them, of this size.  Returns 0, or -1 with an exception. */
+int take_fields(PyObject *packed, void *fields, size_t bytes);
+/* A number of threads that runs can have. */
+int64_t threads_within(int64_t threads);
 /* Get contiguous buffers; the bit set `written` has those that are written to.  The caller zeroes
  * all before and releases them afterwards.  Returns whether all were obtained. */
 int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *buffers);
@@ -18,9 +25,6 @@ int run_unlocked(job_function function, void *context, int64_t count, int64_t th
  * arrays do not fit. */
 PyObject *release_all(int failed, Py_buffer *buffers, int count);
 
-/* The fields of a layer and of a run, as ((name, "q" or "d", count), ...); see layer/layer.h. */
-PyObject *layer_fields_table(void);
-PyObject *run_fields_table(void);
 /* The constants of the cost model, as ((name, value), ...). */
 PyObject *cost_constants_table(void);
 

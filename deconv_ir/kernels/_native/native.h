@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AXES 3      /* spatial axes; fewer are preceded by axes of extent 1 */
+#include "interface.h"
+
 #define MAX_ROWS 8  /* output channels of the largest micro-kernel */
 #define MAX_COLUMNS 12 /* vectors of positions of the largest micro-kernel */
 #define OUT_VECTORS 4   /* vectors of output channels that are summed together */
@@ -28,16 +29,8 @@ enum { OUT_OF_MEMORY = -1, INTERRUPTED = -2 };
 
 /* ------------------------------------------------------------ numbers -- */
 
-/* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits. */
-enum element { F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS };
-
 /* Types in which elements are multiplied and summed. */
 enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACCUMULATORS };
-
-enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
-
-/* The activation of a sum and its bias before they are stored: NaN stays NaN. */
-enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP, ACT_FUNCTION, ACTIVATIONS };
 
 /* An operation of elementwise programs: compute `count` elements, in whole vectors, from up to
  * three operands, which may include `out`. */
@@ -239,9 +232,6 @@ static inline int element_size(enum element element) {
 
 /* ---------------------------------------------------------- geometries -- */
 
-/* Use of Winograd F(m, r) instead of direct sums: never, if it is faster, if it is possible. */
-enum winograd_use { WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS };
-
 /* The figures of a processor that the cost models use, in addition to its instructions; see
  * cpu.py. */
 struct machine {
@@ -277,10 +267,6 @@ struct layer {
     int64_t channel_block; /* see struct packing; 0: chosen by packing_make() */
     struct machine machine;
 };
-
-/* Whether a run may choose Winograd; JUDGED: as if no transformed weights were kept, so that what is
- * judged does not depend on earlier runs. */
-enum winograd_choice { WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED };
 
 struct run {
     int64_t batch;

@@ -11,6 +11,7 @@ from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+"""In the order of enum isa."""
 
 
 _SMALLEST_CACHE = 256 << 10
@@ -130,7 +131,7 @@ def _detected() -> Machine:
     if module is None:
         return machine_of(Processor(), "baseline")
     # Cached: on a virtual machine CPUID takes microseconds.
-    processor = Processor(*module.processor())
+    processor = Processor(**module.processor())
     threads = threads_of_a_core(is_virtual=processor.is_virtual)
     return machine_of(processor, module.isas()[-1]).shared(threads)
 
@@ -175,9 +176,18 @@ def current_machine() -> Machine:
 
 def instruction_set() -> str:
     """Return the instruction set in use: the machine's, or the one named by DECONV_IR_ISA."""
+    return _choose_isa(_available(), os.environ.get("DECONV_IR_ISA", ""), current_machine())
+
+
+@functools.cache
+def _available() -> tuple[str, ...]:
     module = compiled_module()
-    available = tuple(module.isas()) if module else ()
-    return _choose_isa(available, os.environ.get("DECONV_IR_ISA", ""), current_machine())
+    return () if module is None else tuple(module.isas())
+
+
+def isa_number() -> int:
+    """Return the number of the instruction set in use, for the compiled kernels."""
+    return INSTRUCTION_SETS.index(instruction_set())
 
 
 @functools.lru_cache(maxsize=16)

@@ -6,8 +6,7 @@ import functools
 import importlib
 from types import ModuleType
 
-_INTERFACE = 35
-"""Version of the calls into C; to be raised, here and in module.c, when a call changes."""
+from deconv_ir.kernels.runtime import interface
 
 
 @functools.cache
@@ -32,6 +31,8 @@ def _load() -> tuple[ModuleType | None, str]:
         return None, f"the compiled kernel cannot be loaded ({error})"
     # An editable install keeps an extension that was built from older sources.
     found = getattr(module, "INTERFACE", None)
-    if found == _INTERFACE:
+    if found == interface.INTERFACE:
         return module, ""
-    return None, f"the compiled kernel has interface {found}, the sources have {_INTERFACE}"
+    return None, (
+        f"the compiled kernel has interface {found}, the sources have {interface.INTERFACE}"
+    )

@@ -192,14 +192,15 @@ def compiled_resampler(
     """Return a function that interpolates the last two axes; None if others change, or none do."""
     from deconv_ir.kernels import get_threads
     from deconv_ir.kernels.copies import contiguous
-    from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+    from deconv_ir.kernels.runtime import interface
+    from deconv_ir.kernels.runtime.cpu import isa_number
     from deconv_ir.kernels.runtime.extension import compiled_module
 
     module, rank = compiled_module(), len(data)
     if module is None or not axes or rank < 2 or lead < rank - 2 or data[-1] >= 1 << 31:
         return None
     taps_of = {axis + lead - 1: taps for axis, taps in axes}
-    pairs = []
+    taps: list[Array | None] = []
     for axis in (rank - 2, rank - 1):
         index, *weights = taps_of.get(axis, (np.arange(data[axis]),))
         if how.mode is Mode.NEAREST:
@@ -208,15 +209,15 @@ def compiled_resampler(
             weight = np.ascontiguousarray(weights[0].T, np.float32)
         else:
             weight = np.ones(data[axis], np.float32)
-        pairs.append((np.ascontiguousarray(index.T, np.int64), weight))
+        taps += [np.ascontiguousarray(index.T, np.int64), weight]
     shapes = (-1, *data[-2:]), (-1, *output[-2:])
-    resample, threads = module.resample, get_threads()
-    isa = INSTRUCTION_SETS.index(instruction_set())
+    resample = module.resample
+    fields = interface.resample_fields(isa=isa_number(), threads=get_threads())
 
     def run(array: Array, out: Array) -> None:
         bits = f"u{out.itemsize}"
         flat = contiguous(array).view(bits).reshape(shapes[0])
-        resample(isa, flat, out.view(bits).reshape(shapes[1]), *pairs, threads)
+        resample(flat, out.view(bits).reshape(shapes[1]), *taps, fields)
 
     return run
 

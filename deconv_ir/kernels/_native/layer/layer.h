@@ -8,27 +8,6 @@
 #include "module.h"
 #include "winograd/winograd.h"
 
-/* What Python packs into a buffer: the fields of a struct by name, in this order, each of one or
- * more 64-bit integers (I) or doubles (D).  fields_table() tells Python the names. */
-#define LAYER_FIELDS(I, D)                                                                   \
-    I(forward, 1) I(element, 1) I(isa, 1) I(groups, 1) I(channels_in, 1) I(channels_out, 1)  \
-    I(folded, 1) I(guarded, 1) I(winograd, 1) I(channel_block, 1)                            \
-    I(kernel, AXES) I(strides, AXES) I(dilations, AXES)                                      \
-    I(activation, 1) D(low, 1) D(high, 1) D(slope, 1) I(function, 1) D(scale, 1) D(offset, 1) \
-    I(level2_bytes, 1) I(level3_bytes, 1) D(multiply_adds, 1)
-#define RUN_FIELDS(I, D)                                                                     \
-    I(pads_begin, AXES) I(output, AXES) I(threads, 1) I(scratch_bytes, 1) I(thread_bytes, 1) \
-    I(winograd, 1) I(extent, 1) I(crop, 1)                                                   \
-    I(data_of_whole, AXES) I(pads_begin_of_whole, AXES) I(output_of_whole, AXES)
-#define INTEGER_FIELD(name, count) int64_t name[count];
-#define DOUBLE_FIELD(name, count) double name[count];
-struct layer_fields {
-    LAYER_FIELDS(INTEGER_FIELD, DOUBLE_FIELD)
-};
-struct run_fields {
-    RUN_FIELDS(INTEGER_FIELD, DOUBLE_FIELD)
-};
-
 /* Weights transformed for Winograd, shared by plans. */
 struct form {
     struct wino_packing packing;
@@ -72,7 +51,8 @@ typedef struct {
 Kernel *kernel_of(PyObject *object);
 /* Read the fields of a run with contiguous data of this shape, [batch, Z, Y, X]; the buffer is
  * released.  Returns 0, or -1 with an exception set. */
-int run_of_shape(const Kernel *self, const long long *shape, Py_buffer *packed, struct run *run);
+int run_of_shape(const Kernel *self, PyObject *shape, const struct run_fields *fields,
+                 struct run *run);
 /* The method `predict`: layer/prediction.c. */
 PyObject *kernel_predict(PyObject *object, PyObject *arguments);
 /* Whether its weights are neither packed nor being packed. */

@@ -29,45 +29,6 @@ Kernel *kernel_of(PyObject *object) {
     return NULL;
 }
 
-struct field {
-    const char *name, *type;
-    int count;
-};
-
-static PyObject *fields_table(const struct field *fields, Py_ssize_t count) {
-    PyObject *table = PyTuple_New(count);
-    for (Py_ssize_t i = 0; table && i < count; i++) {
-        PyObject *entry =
-            Py_BuildValue("(ssi)", fields[i].name, fields[i].type, fields[i].count);
-        if (!entry || PyTuple_SetItem(table, i, entry)) Py_CLEAR(table);
-    }
-    return table;
-}
-
-#define INTEGER_ENTRY(name, count) {#name, "q", count},
-#define DOUBLE_ENTRY(name, count) {#name, "d", count},
-
-PyObject *layer_fields_table(void) {
-    static const struct field fields[] = {LAYER_FIELDS(INTEGER_ENTRY, DOUBLE_ENTRY)};
-    return fields_table(fields, sizeof fields / sizeof *fields);
-}
-
-PyObject *run_fields_table(void) {
-    static const struct field fields[] = {RUN_FIELDS(INTEGER_ENTRY, DOUBLE_ENTRY)};
-    return fields_table(fields, sizeof fields / sizeof *fields);
-}
-
-/* Copy the fields that Python packed; the buffer is released. */
-static int take_fields(Py_buffer *packed, void *fields, size_t bytes) {
-    const int fits = packed->len == (Py_ssize_t)bytes;
-    if (fits) memcpy(fields, packed->buf, bytes);
-    else
-        PyErr_Format(PyExc_ValueError, "%zd bytes of fields where %zu are needed", packed->len,
-                     bytes);
-    PyBuffer_Release(packed);
-    return fits ? 0 : -1;
-}
-
 static int layer_is_sane(const struct layer *layer) {
     if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
     if (!isa_available(layer->isa)) return 0;
@@ -245,17 +206,17 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
 
 static struct layer layer_of(const struct layer_fields *f) {
     struct layer l = {
-        .forward = *f->forward,
-        .element = *f->element,
-        .isa = *f->isa,
-        .groups = *f->groups,
-        .channels_in = *f->channels_in,
-        .channels_out = *f->channels_out,
-        .folded = *f->folded,
-        .guarded = *f->guarded,
-        .winograd = *f->winograd,
-        .channel_block = *f->channel_block,
-        .machine = {*f->level2_bytes, *f->level3_bytes, *f->multiply_adds},
+        .forward = f->forward,
+        .element = f->element,
+        .isa = f->isa,
+        .groups = f->groups,
+        .channels_in = f->channels_in,
+        .channels_out = f->channels_out,
+        .folded = f->folded,
+        .guarded = f->guarded,
+        .winograd = f->winograd,
+        .channel_block = f->channel_block,
+        .machine = {f->level2_bytes, f->level3_bytes, f->multiply_adds},
     };
     memcpy(l.kernel, f->kernel, sizeof l.kernel);
     memcpy(l.strides, f->strides, sizeof l.strides);
@@ -263,32 +224,28 @@ static struct layer layer_of(const struct layer_fields *f) {
     return l;
 }
 
-/* Kernel(fields, bias): the filter is packed by fill() */
+/* Kernel(bias, fields): the filter is packed by fill(). */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer_fields f;
-    Py_buffer packed, bias;
+    PyObject *given;
+    Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "y*z*", &packed, &bias)) return NULL;
+    if (take_call(arguments, 1, &given, &f, sizeof f)) return NULL;
+    if (given != Py_None && PyObject_GetBuffer(given, &bias, PyBUF_CONTIG_RO)) return NULL;
     Kernel *self = NULL;
-    if (!take_fields(&packed, &f, sizeof f)) {
-        const struct layer l = layer_of(&f);
-        struct epilogue epilogue = {.low = *f.low,
-                                    .high = *f.high,
-                                    .slope = *f.slope,
-                                    .scale = (float)*f.scale,
-                                    .offset = (float)*f.offset};
-        if (!layer_is_sane(&l) || !epilogue_take(&epilogue, (enum isa)l.isa, l.element == F32,
-                                                 *f.activation, *f.function)) {
-            PyErr_SetString(PyExc_ValueError, "no such layer");
-        } else {
-            self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-        }
-        if (self) {
-            self->k.layer = l;
-            self->k.epilogue = epilogue;
-            if (kernel_prepare(self, &bias)) Py_CLEAR(self);
-        }
+    const struct layer l = layer_of(&f);
+    struct epilogue epilogue = EPILOGUE_OF(f);
+    if (!layer_is_sane(&l) ||
+        !epilogue_take(&epilogue, l.isa, l.element == F32, f.activation, f.function)) {
+        PyErr_SetString(PyExc_ValueError, "no such layer");
+    } else {
+        self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    }
+    if (self) {
+        self->k.layer = l;
+        self->k.epilogue = epilogue;
+        if (kernel_prepare(self, &bias)) Py_CLEAR(self);
     }
     if (bias.obj) PyBuffer_Release(&bias);
     return (PyObject *)self;
@@ -304,7 +261,7 @@ static int axis_is_sane(int64_t data, int64_t pad, int64_t output) {
  * output. */
 static int run_is_sane(const Kernel *self, struct run *run) {
     const int64_t folded = self->k.layer.folded;
-    run->threads = most(1, least(run->threads, MOST_THREADS));
+    run->threads = threads_within(run->threads);
     run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
     run->winograd = most(WINOGRAD_REFUSED, least(run->winograd, WINOGRAD_JUDGED));
@@ -323,12 +280,12 @@ static void run_of_fields(const struct run_fields *f, struct run *run) {
     memcpy(run->whole.data, f->data_of_whole, sizeof run->whole.data);
     memcpy(run->whole.pads_begin, f->pads_begin_of_whole, sizeof run->whole.pads_begin);
     memcpy(run->whole.output, f->output_of_whole, sizeof run->whole.output);
-    run->threads = *f->threads;
-    run->scratch_bytes = *f->scratch_bytes;
-    run->thread_bytes = *f->thread_bytes;
-    run->winograd = *f->winograd;
-    run->extent = *f->extent;
-    run->crop = *f->crop;
+    run->threads = f->threads;
+    run->scratch_bytes = f->scratch_bytes;
+    run->thread_bytes = f->thread_bytes;
+    run->winograd = f->winograd;
+    run->extent = f->extent;
+    run->crop = f->crop;
 }
 
 /* Read (data, out, addend or None, fields). */
@@ -336,16 +293,15 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
                             Py_buffer *in, Py_buffer *result, Py_buffer *added) {
     const int64_t size = element_size((enum element)self->k.layer.element);
     const int64_t channels_in = self->k.layer.groups * self->k.layer.channels_in;
-    PyObject *data, *out, *addend;
-    Py_buffer packed;
+    PyObject *given[3], *addend;
     struct run_fields fields;
     memset(run, 0, sizeof *run);
     memset(added, 0, sizeof *added);
-    if (!PyArg_ParseTuple(arguments, "OOOy*", &data, &out, &addend, &packed)) return -1;
-    if (take_fields(&packed, &fields, sizeof fields)) return -1;
+    if (take_call(arguments, 3, given, &fields, sizeof fields)) return -1;
     run_of_fields(&fields, run);
-    if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
-    if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
+    addend = given[2];
+    if (PyObject_GetBuffer(given[0], in, PyBUF_STRIDED_RO)) return -1;
+    if (PyObject_GetBuffer(given[1], result, PyBUF_CONTIG)) {
         PyBuffer_Release(in);
         return -1;
     }
@@ -434,13 +390,13 @@ static void set_steps(const Kernel *self, struct run *run) {
         run->image_step = 0;
 }
 
-int run_of_shape(const Kernel *self, const long long *shape, Py_buffer *packed, struct run *run) {
-    struct run_fields fields;
+int run_of_shape(const Kernel *self, PyObject *shape, const struct run_fields *fields,
+                 struct run *run) {
     memset(run, 0, sizeof *run);
-    if (take_fields(packed, &fields, sizeof fields)) return -1;
-    run->batch = shape[0];
-    for (int a = 0; a < AXES; a++) run->data[a] = shape[1 + a];
-    run_of_fields(&fields, run);
+    if (!PyArg_ParseTuple(shape, "LLLL", &run->batch, &run->data[0], &run->data[1],
+                          &run->data[2]))
+        return -1;
+    run_of_fields(fields, run);
     if (run->batch < 0 || !run_is_sane(self, run)) {
         PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
         return -1;
@@ -454,12 +410,10 @@ int run_of_shape(const Kernel *self, const long long *shape, Py_buffer *packed, 
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
-    Py_buffer packed;
-    long long shape[1 + AXES];
-    if (!PyArg_ParseTuple(arguments, "(LLLL)y*", &shape[0], &shape[1], &shape[2], &shape[3],
-                          &packed))
-        return NULL;
-    if (run_of_shape(self, shape, &packed, &run)) return NULL;
+    struct run_fields fields;
+    PyObject *shape;
+    if (take_call(arguments, 1, &shape, &fields, sizeof fields)) return NULL;
+    if (run_of_shape(self, shape, &fields, &run)) return NULL;
     if (run.winograd && !is_filled(self) && !self->pending && weights_are_asked(self))
         Py_RETURN_NONE;
     struct shared_plan *shared = plan_acquire(self, &run, 0);
@@ -569,7 +523,7 @@ static PyMethodDef kernel_methods[] = {
      "describe(shape, fields) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},
     {"predict", kernel_predict, METH_VARARGS,
-     "predict(shape, fields, level2, level3, multiply_adds, costs) -> cycles of the plan by the "
+     "predict(shape, run's fields, costs, fields) -> cycles of the plan by the "
      "cost model with this machine and these constants"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
     {NULL, NULL, 0, NULL},

@@ -3,8 +3,6 @@
 
 #include "cost_model.h"
 
-#include <string.h>
-
 PyObject *cost_constants_table(void) {
     PyObject *table = PyTuple_New(COST_CONSTANTS);
     for (int i = 0; table && i < COST_CONSTANTS; i++) {
@@ -29,22 +27,21 @@ static double plan_cycles(const struct kernel *k, const struct shared_plan *shar
 PyObject *kernel_predict(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
-    Py_buffer packed, given;
-    long long shape[1 + AXES], level2, level3;
-    double multiply_adds, costs[COST_CONSTANTS];
-    if (!PyArg_ParseTuple(arguments, "(LLLL)y*LLdy*", &shape[0], &shape[1], &shape[2], &shape[3],
-                          &packed, &level2, &level3, &multiply_adds, &given))
+    PyObject *given[3];
+    struct predict_fields f;
+    struct run_fields fields;
+    double costs[COST_CONSTANTS];
+    if (take_call(arguments, 3, given, &f, sizeof f) ||
+        take_fields(given[1], &fields, sizeof fields) ||
+        take_fields(given[2], costs, sizeof costs))
         return NULL;
-    int good = given.len == (Py_ssize_t)sizeof costs;
-    if (good) memcpy(costs, given.buf, sizeof costs);
-    PyBuffer_Release(&given);
+    int good = f.level2_bytes > 0 && f.level3_bytes > 0 && f.multiply_adds > 0;
     for (int i = 0; good && i < COST_CONSTANTS; i++) good = costs[i] > 0;
-    if (!good || level2 < 1 || level3 < 1 || !(multiply_adds > 0)) {
-        PyBuffer_Release(&packed);
+    if (!good) {
         PyErr_SetString(PyExc_ValueError, "no such machine or constants");
         return NULL;
     }
-    if (run_of_shape(self, shape, &packed, &run)) return NULL;
+    if (run_of_shape(self, given[0], &fields, &run)) return NULL;
     if (run.winograd && !self->pending && self->filled < kernel_rows(self) &&
         weights_are_asked(self)) {
         PyErr_SetString(PyExc_ValueError, "the filter is not packed");
@@ -53,7 +50,7 @@ PyObject *kernel_predict(PyObject *object, PyObject *arguments) {
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
     struct kernel k = self->k;
-    k.layer.machine = (struct machine){level2, level3, multiply_adds};
+    k.layer.machine = (struct machine){f.level2_bytes, f.level3_bytes, f.multiply_adds};
     exchange_cost_constants(costs);
     const double cycles = plan_cycles(&k, shared);
     exchange_cost_constants(costs);

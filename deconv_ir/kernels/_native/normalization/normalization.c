@@ -57,7 +57,7 @@ const struct row_functions *row_functions_of(int isa) {
     return BY_ISA(isa, &functions_rows);
 }
 
-static int run(struct rows *r, job_function function, long long threads) {
+static int run(struct rows *r, job_function function, int64_t threads) {
     const int64_t all = r->rows * r->count;
     r->at_once = most(1, LEAST_SHARED / most(1, r->count));
     const int64_t shared = most(1, all / LEAST_SHARED);
@@ -65,61 +65,55 @@ static int run(struct rows *r, job_function function, long long threads) {
 }
 
 /* Get buffers of f32; the second is written to. */
-static int take_buffers(PyObject *const *given, int count, int isa, Py_buffer *buffers) {
+static int take_buffers(PyObject *const *given, int count, int64_t isa, Py_buffer *buffers) {
     int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(isa);
     for (int i = 0; i < count; i++) good = good && buffers[i].itemsize == 4;
     return good;
 }
 
-/* standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads): rows of
- * `row` elements; scale and bias, or None, change after every `inner` elements. */
 PyObject *module_standardize(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, failed = -1;
-    long long count, inner, threads;
+    int failed = -1;
     PyObject *given[4];
-    struct rows r = {0};
-    if (!PyArg_ParseTuple(arguments, "iOOOOLLfppL", &isa, &given[0], &given[1], &given[2],
-                          &given[3], &count, &inner, &r.eps, &r.inside, &r.divides, &threads))
-        return NULL;
+    struct standardize_fields f;
+    if (take_call(arguments, 4, given, &f, sizeof f)) return NULL;
+    struct rows r = {.eps = (float)f.eps, .inside = f.inside != 0, .divides = f.divides != 0};
     Py_buffer buffers[4] = {0};
     const int scales = given[2] != Py_None;
-    int good = take_buffers(given, scales ? 4 : 2, isa, buffers);
-    good = good && count > 0 && inner > 0 && count % inner == 0 &&
-           buffers[0].len == buffers[1].len && buffers[0].len / 4 % count == 0;
+    int good = take_buffers(given, scales ? 4 : 2, f.isa, buffers);
+    good = good && f.row > 0 && f.inner > 0 && f.row % f.inner == 0 &&
+           buffers[0].len == buffers[1].len && buffers[0].len / 4 % f.row == 0;
     good = good && (!scales || (buffers[2].len == buffers[3].len && buffers[2].len > 0));
     if (good) {
-        r.functions = row_functions_of(isa);
-        r.count = count, r.inner = inner, r.rows = buffers[0].len / 4 / count;
+        r.functions = row_functions_of(f.isa);
+        r.count = f.row, r.inner = f.inner, r.rows = buffers[0].len / 4 / f.row;
         r.data = buffers[0].buf, r.out = buffers[1].buf;
         if (scales) {
             r.scale = buffers[2].buf, r.bias = buffers[3].buf;
             r.channels = buffers[2].len / 4;
         }
-        failed = run(&r, do_standardize, threads);
+        failed = run(&r, do_standardize, f.threads);
     }
     return release_all(failed, buffers, 4);
 }
 
-/* sum_rows(isa, data, out, mean, threads): a sum, or mean, for each element of out. */
 PyObject *module_sum_rows(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, mean, failed = -1;
-    long long threads;
+    int failed = -1;
     PyObject *given[2];
-    if (!PyArg_ParseTuple(arguments, "iOOpL", &isa, &given[0], &given[1], &mean, &threads))
-        return NULL;
+    struct sum_rows_fields f;
+    if (take_call(arguments, 2, given, &f, sizeof f)) return NULL;
     Py_buffer buffers[2] = {0};
-    int good = take_buffers(given, 2, isa, buffers);
+    int good = take_buffers(given, 2, f.isa, buffers);
     good = good && buffers[1].len > 0 && buffers[0].len % buffers[1].len == 0;
     if (good) {
-        struct rows r = {.functions = row_functions_of(isa),
+        struct rows r = {.functions = row_functions_of(f.isa),
                          .count = buffers[0].len / buffers[1].len,
                          .rows = buffers[1].len / 4,
                          .data = buffers[0].buf,
                          .out = buffers[1].buf,
-                         .mean = mean};
-        failed = run(&r, do_sum, threads);
+                         .mean = f.mean != 0};
+        failed = run(&r, do_sum, f.threads);
     }
     return release_all(failed, buffers, 2);
 }

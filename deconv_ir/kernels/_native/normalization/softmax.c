@@ -34,20 +34,18 @@ static void do_columns(void *context, int64_t job, void *scratch) {
                                   s->out + first);
 }
 
-/* softmax(isa, data, out, logarithm, threads): along the second of three axes. */
 PyObject *module_softmax(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, failed = -1;
-    long long threads;
+    int failed = -1;
     PyObject *given[2];
-    struct softmax s = {0};
-    if (!PyArg_ParseTuple(arguments, "iOOpL", &isa, &given[0], &given[1], &s.logarithm, &threads))
-        return NULL;
+    struct softmax_fields f;
+    if (take_call(arguments, 2, given, &f, sizeof f)) return NULL;
+    struct softmax s = {.logarithm = f.logarithm != 0};
     Py_buffer buffers[2] = {0};
     const Py_buffer *data = &buffers[0], *out = &buffers[1];
-    if (take_arrays(given, 2, 1 << 1, buffers) && isa_available(isa) && data->ndim == 3 &&
+    if (take_arrays(given, 2, 1 << 1, buffers) && isa_available(f.isa) && data->ndim == 3 &&
         data->itemsize == 4 && out->itemsize == 4 && out->len == data->len && data->len > 0) {
-        s.functions = row_functions_of(isa);
+        s.functions = row_functions_of(f.isa);
         s.data = data->buf, s.out = out->buf;
         s.outer = data->shape[0], s.count = data->shape[1], s.inner = data->shape[2];
         const int rows = s.inner == 1;
@@ -55,7 +53,7 @@ PyObject *module_softmax(PyObject *module, PyObject *arguments) {
         s.at_once = round_up(lists, rows ? SOFTMAX_ROWS : s.functions->lanes);
         s.jobs = divide_up(rows ? s.outer : s.inner, s.at_once);
         failed = run_unlocked(rows ? do_rows : do_columns, &s, rows ? s.jobs : s.jobs * s.outer,
-                              least(threads, data->len / 4 / JOB_ELEMENTS), 0);
+                              least(f.threads, data->len / 4 / JOB_ELEMENTS), 0);
     }
     return release_all(failed, buffers, 2);
 }

@@ -27,8 +27,8 @@ static const struct pointwise_functions *functions_for(enum isa isa) {
     return BY_ISA(isa, &functions_pointwise);
 }
 
-int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activation,
-                  int operation) {
+int epilogue_take(struct epilogue *epilogue, int64_t isa, int is_f32, int64_t activation,
+                  int64_t operation) {
     if (activation < 0 || activation >= ACTIVATIONS) return 0;
     epilogue->activation = (enum activation)activation;
     epilogue->scales = epilogue->scale != 1 || epilogue->offset != 0;
@@ -37,7 +37,7 @@ int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activ
     if (activation != ACT_FUNCTION) return 1;
     if (operation < 0 || operation >= PW_OPERATIONS || operations[operation].operands != 1)
         return 0;
-    epilogue->function = functions_for(isa)->table[operation];
+    epilogue->function = functions_for((enum isa)isa)->table[operation];
     return is_f32;
 }
 
@@ -46,78 +46,84 @@ static int refuse(const char *message) {
     return -1;
 }
 
-static int take_inputs(Program *self, PyObject *inputs) {
+/* Copy up to `most` records of a size.  Returns their number, or -1 with an exception. */
+static int take_records(PyObject *packed, void *records, size_t bytes, int most, const char *many) {
+    const Py_ssize_t length = PyObject_Size(packed);
+    const Py_ssize_t count = length < 0 ? -1 : length / (Py_ssize_t)bytes;
+    if (count < 0 || count > most) return refuse(many);
+    return take_fields(packed, records, (size_t)count * bytes) ? -1 : (int)count;
+}
+
+static int take_inputs(Program *self, PyObject *packed) {
     struct pointwise_program *p = &self->program;
-    const Py_ssize_t count = PyTuple_Size(inputs);
-    if (count < 0 || count > MOST_INPUTS) return refuse("too many inputs");
-    p->inputs = (int)count;
+    struct input_fields inputs[MOST_INPUTS];
+    p->inputs = take_records(packed, inputs, sizeof *inputs, MOST_INPUTS, "too many inputs");
     for (int i = 0; i < p->inputs; i++) {
-        int element, trailing;
-        if (!PyArg_ParseTuple(PyTuple_GetItem(inputs, i), "ii", &element, &trailing)) return -1;
-        if (element < 0 || element >= PW_ELEMENTS || trailing < 0 || trailing > MOST_DIMS)
+        const struct input_fields *f = &inputs[i];
+        if (f->element < 0 || f->element >= PW_ELEMENTS || f->trailing < 0 ||
+            f->trailing > MOST_DIMS)
             return refuse("invalid input");
-        p->input_elements[i] = (enum pointwise_element)element;
-        self->trailing[i] = trailing;
+        p->input_elements[i] = (enum pointwise_element)f->element;
+        self->trailing[i] = (int)f->trailing;
     }
-    return 0;
+    return p->inputs;
 }
 
-static int take_constants(struct pointwise_program *p, PyObject *constants) {
-    const Py_ssize_t count = PyTuple_Size(constants);
-    if (count < 0 || count > MOST_CONSTANTS) return refuse("too many constants");
-    p->constants = (int)count;
-    for (int i = 0; i < p->constants; i++)
-        p->constant_values[i] = (float)PyFloat_AsDouble(PyTuple_GetItem(constants, i));
-    return PyErr_Occurred() ? -1 : 0;
+static int take_constants(struct pointwise_program *p, PyObject *packed) {
+    double values[MOST_CONSTANTS];
+    p->constants =
+        take_records(packed, values, sizeof *values, MOST_CONSTANTS, "too many constants");
+    for (int i = 0; i < p->constants; i++) p->constant_values[i] = (float)values[i];
+    return p->constants;
 }
 
-/* Each instruction: operation, register of the result, three operands, two immediate values. */
-static int take_code(struct pointwise_program *p, PyObject *code) {
-    const Py_ssize_t count = PyTuple_Size(code);
+/* Returns the number of instructions, or -1. */
+static int take_code(struct pointwise_program *p, PyObject *packed) {
+    struct instruction_fields code[MOST_INSTRUCTIONS];
     const int given = p->inputs + p->constants;
-    if (count < 1 || count > MOST_INSTRUCTIONS) return refuse("too many instructions");
-    p->instructions = (int)count;
+    p->instructions =
+        take_records(packed, code, sizeof *code, MOST_INSTRUCTIONS, "too many instructions");
+    if (p->instructions < 1) return refuse("no instructions");
     p->registers = given;
     for (int i = 0; i < p->instructions; i++) {
+        const struct instruction_fields *f = &code[i];
+        const int64_t operands[MOST_OPERANDS] = {f->operand, f->second, f->third};
         struct pointwise_instruction *in = &p->code[i];
-        if (!PyArg_ParseTuple(PyTuple_GetItem(code, i), "iiiiiff", &in->operation, &in->out,
-                              &in->operands[0], &in->operands[1], &in->operands[2],
-                              &in->immediates[0], &in->immediates[1]))
-            return -1;
-        int good = in->operation >= 0 && in->operation < PW_OPERATIONS;
+        int good = f->operation >= 0 && f->operation < PW_OPERATIONS;
         /* The registers of inputs and constants keep their values from block to block. */
-        good &= in->out >= given && in->out < MOST_REGISTERS;
+        good &= f->out >= given && f->out < MOST_REGISTERS;
         for (int k = 0; k < MOST_OPERANDS; k++)
-            good &= in->operands[k] >= 0 && in->operands[k] < p->registers;
+            good &= operands[k] >= 0 && operands[k] < p->registers;
         if (!good) return refuse("invalid instruction");
+        in->operation = (int)f->operation, in->out = (int)f->out;
+        for (int k = 0; k < MOST_OPERANDS; k++) in->operands[k] = (int)operands[k];
+        in->immediates[0] = (float)f->immediate;
+        in->immediates[1] = (float)f->second_immediate;
         if (in->out >= p->registers) p->registers = in->out + 1;
     }
-    return 0;
+    return p->instructions;
 }
 
-/* Program(isa, inputs, constants, output, instructions) */
+/* Program(inputs, constants, instructions, fields) */
 static PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
-    int isa, output;
-    PyObject *inputs, *constants, *code;
-    if (!PyArg_ParseTuple(arguments, "iO!O!iO!", &isa, &PyTuple_Type, &inputs, &PyTuple_Type,
-                          &constants, &output, &PyTuple_Type, &code))
-        return NULL;
+    PyObject *given[3];
+    struct program_fields f;
+    if (take_call(arguments, 3, given, &f, sizeof f)) return NULL;
     Program *self = (Program *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) return NULL;
     struct pointwise_program *p = &self->program;
     int failed = 0;
-    if (!isa_available(isa) || output < 0 ||
-        output >= PW_ELEMENTS)
+    if (!isa_available(f.isa) || f.output < 0 || f.output >= PW_ELEMENTS)
         failed = refuse("invalid program");
-    if (failed || take_inputs(self, inputs) || take_constants(p, constants) ||
-        take_code(p, code)) {
+    if (failed || take_inputs(self, given[0]) < 0 || take_constants(p, given[1]) < 0 ||
+        take_code(p, given[2]) < 0) {
         Py_DECREF(self);
         return NULL;
     }
-    p->output_element = (enum pointwise_element)output;
-    p->functions = functions_for((enum isa)isa);
-    p->kernels = microkernels_for((enum isa)isa, ACC_F32);
+    p->output_element = (enum pointwise_element)f.output;
+    p->functions = functions_for((enum isa)f.isa);
+    p->kernels = microkernels_for((enum isa)f.isa, ACC_F32);
     return (PyObject *)self;
 }
 
@@ -222,7 +228,7 @@ static PyObject *program_run(PyObject *object, PyObject *arguments) {
         arrays.out = out.buf;
         arrays.count = out.len / out.itemsize;
         begin_unlocked();
-        failed = pointwise_execute(p, &arrays, most(1, least(threads, MOST_THREADS)));
+        failed = pointwise_execute(p, &arrays, threads_within(threads));
         end_unlocked();
         if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     }

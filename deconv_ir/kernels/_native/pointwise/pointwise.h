@@ -43,9 +43,6 @@ enum pointwise_operation {
     PW_OPERATIONS
 };
 
-/* Storage types: those of enum element that are computed in f32, and booleans. */
-enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
-
 struct pointwise_functions {
     int lanes;
     void (*broadcast)(float value, int64_t count, float *out);
@@ -58,10 +55,13 @@ extern const struct pointwise_functions functions_pointwise_avx2;
 extern const struct pointwise_functions functions_pointwise_avx512;
 #endif
 
-/* Set the activation of f32 or another type, and the operation of its function, if any.  Bounds,
- * slope, scale and offset are already set.  Returns whether they exist. */
-int epilogue_take(struct epilogue *epilogue, enum isa isa, int is_f32, int activation,
-                  int operation);
+/* Set an epilogue from the fields of a struct that has EPILOGUE_FIELDS, for f32 or another type.
+ * Returns 0 if there is no such activation or function. */
+int epilogue_take(struct epilogue *epilogue, int64_t isa, int is_f32, int64_t activation,
+                  int64_t operation);
+#define EPILOGUE_OF(f)                                                                        \
+    {.low = (f).low, .high = (f).high, .slope = (f).slope, .scale = (float)(f).scale,         \
+     .offset = (float)(f).offset}
 
 struct pointwise_instruction {
     int operation, out;

@@ -92,29 +92,23 @@ static int take_axes(struct pooling *p, const Py_buffer *data, const Py_buffer *
     return 1;
 }
 
-/* pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads): the last
- * three of four axes; divisors: None, or a list in f32 for each axis. */
+/* divisors: by output, in f32 */
 PyObject *module_pool(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, kind, failed = -1;
-    long long threads;
-    PyObject *given[5] = {NULL};
+    int failed = -1;
+    PyObject *given[5];
+    struct pool_fields f;
+    if (take_call(arguments, 5, given, &f, sizeof f)) return NULL;
     struct pooling p = {.neutral = 0};
     struct window_axis *a = p.axes;
-    if (!PyArg_ParseTuple(arguments, "iiOO((LLLL)(LLLL)(LLLL))OL", &isa, &kind, &given[0],
-                          &given[1], &a[0].kernel, &a[0].stride, &a[0].dilation, &a[0].pad,
-                          &a[1].kernel, &a[1].stride, &a[1].dilation, &a[1].pad, &a[2].kernel,
-                          &a[2].stride, &a[2].dilation, &a[2].pad, &given[2], &threads))
-        return NULL;
-    int count = 2;
-    if (given[2] != Py_None) {
-        if (!PyArg_ParseTuple(given[2], "OOO", &given[2], &given[3], &given[4])) return NULL;
-        count = 5;
-    }
+    for (int i = 0; i < AXES; i++)
+        a[i] = (struct window_axis){.kernel = f.kernel[i], .stride = f.strides[i],
+                                    .dilation = f.dilations[i], .pad = f.pads_begin[i]};
+    const int count = given[2] == Py_None ? 2 : 5;
     Py_buffer buffers[5] = {0};
-    int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(isa) && kind >= 0 &&
-               kind < POOLINGS;
-    if (good) p.functions = BY_ISA(isa, functions_pooling) + kind;
+    int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(f.isa) &&
+               f.kind >= 0 && f.kind < POOLINGS;
+    if (good) p.functions = BY_ISA(f.isa, functions_pooling) + f.kind;
     good = good && take_axes(&p, &buffers[0], &buffers[1]);
     for (int i = 2; i < count; i++) {
         good = good && buffers[i].len == 4 * buffers[1].shape[i - 1];
@@ -122,13 +116,13 @@ PyObject *module_pool(PyObject *module, PyObject *arguments) {
     }
     if (good) {
         p.data = buffers[0].buf, p.out = buffers[1].buf;
-        if (kind == POOLED_MAX) p.neutral = -__builtin_inff();
+        if (f.kind == POOLED_MAX) p.neutral = -__builtin_inff();
         const int64_t planes = buffers[0].shape[0], elements = buffers[0].len / 4;
         const int64_t rows = a[0].output * a[1].output;
         p.rows_of_job = most(1, least(rows, rows * JOB_ELEMENTS / most(1, elements / planes)));
         p.jobs_of_plane = divide_up(rows, p.rows_of_job);
         failed = run_unlocked(do_job, &p, planes * p.jobs_of_plane,
-                              least(threads, elements / LEAST_SHARED),
+                              least(f.threads, elements / LEAST_SHARED),
                               p.line * (int64_t)sizeof(float));
     }
     return release_all(failed, buffers, 5);

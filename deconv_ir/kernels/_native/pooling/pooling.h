@@ -4,8 +4,6 @@
 
 #include "native.h"
 
-enum pooled { POOLED_MAX, POOLED_SUM, POOLINGS };
-
 struct pooling_functions {
     int lanes;
     /* Combine a row with `sums`; `first`: copy it to `sums`. */

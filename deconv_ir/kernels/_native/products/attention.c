@@ -80,7 +80,7 @@ static int run(struct attention *t, int64_t threads) {
 }
 
 /* Set the operands of both products: query, key, value and the result. */
-static int take(struct attention *t, const Py_buffer *buffers, int isa) {
+static int take(struct attention *t, const Py_buffer *buffers, int64_t isa) {
     struct product *scores = &t->scores, *mixed = &t->mixed;
     const Py_buffer *query = buffers, *key = buffers + 1, *value = buffers + 2, *out = buffers + 3;
     const int axes = query->ndim, stacked = axes - 2;
@@ -117,31 +117,29 @@ static int take_mask(struct attention *t, const Py_buffer *mask) {
     return good && mask->shape[stacked] == t->queries && mask->shape[stacked + 1] == t->scores.m;
 }
 
-/* attend(isa, query, key, value, mask, out, scale, threads): stacks with equal numbers of axes,
- * broadcast by strides; mask: or None. */
+/* Stacks have equal numbers of axes, and are broadcast by strides. */
 PyObject *module_attend(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, held = 0, failed = -1;
-    long long threads;
-    float scale;
-    PyObject *given[4], *mask;
-    if (!PyArg_ParseTuple(arguments, "iOOOOOfL", &isa, &given[0], &given[1], &given[2], &mask,
-                          &given[3], &scale, &threads))
-        return NULL;
+    int held = 0, failed = -1;
+    PyObject *given[5];
+    struct attend_fields f;
+    if (take_call(arguments, 5, given, &f, sizeof f)) return NULL;
+    PyObject *const mask = given[3];
+    PyObject *const matrices[] = {given[0], given[1], given[2], given[4]};
     Py_buffer buffers[5];
     struct attention t = {0};
-    while (held < 4 && !PyObject_GetBuffer(given[held], &buffers[held],
+    while (held < 4 && !PyObject_GetBuffer(matrices[held], &buffers[held],
                                            held < 3 ? PyBUF_STRIDED_RO : PyBUF_CONTIG | PyBUF_ND))
         held++;
-    int good = held == 4 && isa_available(isa) && take(&t, buffers, isa);
+    int good = held == 4 && isa_available(f.isa) && take(&t, buffers, f.isa);
     if (good && mask != Py_None) {
         good = PyObject_GetBuffer(mask, &buffers[4], PyBUF_STRIDED_RO) == 0;
         held += good;
         good = good && take_mask(&t, &buffers[4]);
     }
     if (good) {
-        t.scores.scale = scale;
-        failed = run(&t, most(1, threads));
+        t.scores.scale = (float)f.scale;
+        failed = run(&t, threads_within(f.threads));
     }
     return release_all(failed, buffers, held);
 }

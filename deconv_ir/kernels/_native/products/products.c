@@ -267,7 +267,7 @@ void set_columns(struct product *p, int64_t n) {
     p->panels = divide_up(p->vectors, p->kernels->columns[p->kernels->rows]);
 }
 
-int take_kernels(struct product *p, int isa) {
+int take_kernels(struct product *p, int64_t isa) {
     if (!isa_available(isa)) return 0;
     p->kernels = microkernels_for((enum isa)isa, ACC_F32);
     p->scale = 1;
@@ -279,19 +279,20 @@ int take_kernels(struct product *p, int isa) {
     return 1;
 }
 
-/* pack_columns(isa, b, out): pack a matrix for multiply(): at least K rows of whole vectors. */
+/* out: at least K rows of whole vectors */
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, held = 0, failed = -1;
-    PyObject *given, *result;
-    if (!PyArg_ParseTuple(arguments, "iOO", &isa, &given, &result)) return NULL;
+    int held = 0, failed = -1;
+    PyObject *given[2];
+    struct pack_columns_fields f;
+    if (take_call(arguments, 2, given, &f, sizeof f)) return NULL;
     Py_buffer buffers[2];
     struct product p = {0};
-    if (PyObject_GetBuffer(given, &buffers[0], PyBUF_STRIDED_RO) == 0) held++;
-    if (held == 1 && PyObject_GetBuffer(result, &buffers[1], PyBUF_CONTIG) == 0) held++;
+    if (PyObject_GetBuffer(given[0], &buffers[0], PyBUF_STRIDED_RO) == 0) held++;
+    if (held == 1 && PyObject_GetBuffer(given[1], &buffers[1], PyBUF_CONTIG) == 0) held++;
     if (held == 2 && take_matrices(&buffers[0], &p.b) && buffers[0].ndim == 2) {
         p.k = buffers[0].shape[0], p.n = buffers[0].shape[1];
-        if (take_kernels(&p, isa) &&
+        if (take_kernels(&p, f.isa) &&
             buffers[1].len >= p.k * p.vectors * p.kernels->lanes * (int64_t)sizeof(float)) {
             float gathered[MOST_DEPTH * CACHE_LINE / sizeof(float)];
             for (int64_t panel = 0; panel < p.panels; panel++) {
@@ -308,18 +309,17 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     return release_all(failed, buffers, held);
 }
 
-/* copy_matrices(isa, data, out, threads): make a stack of matrices contiguous, faster than NumPy if
- * the elements of columns are neighbours. */
+/* Faster than NumPy if the elements of columns are neighbours. */
 PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, held = 0, failed = -1;
-    long long threads;
-    PyObject *given, *result;
-    if (!PyArg_ParseTuple(arguments, "iOOL", &isa, &given, &result, &threads)) return NULL;
+    int held = 0, failed = -1;
+    PyObject *given[2];
+    struct copy_matrices_fields f;
+    if (take_call(arguments, 2, given, &f, sizeof f)) return NULL;
     Py_buffer buffers[2];
     struct product p = {0};
-    if (PyObject_GetBuffer(given, &buffers[0], PyBUF_STRIDED_RO) == 0) held++;
-    if (held == 1 && PyObject_GetBuffer(result, &buffers[1], PyBUF_CONTIG) == 0) held++;
+    if (PyObject_GetBuffer(given[0], &buffers[0], PyBUF_STRIDED_RO) == 0) held++;
+    if (held == 1 && PyObject_GetBuffer(given[1], &buffers[1], PyBUF_CONTIG) == 0) held++;
     if (held == 2 && buffers[0].len == buffers[1].len && take_matrices(&buffers[0], &p.a)) {
         int64_t matrices = 1;
         p.stacked = buffers[0].ndim - 2;
@@ -327,34 +327,31 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
         p.m = buffers[0].shape[p.stacked], p.n = buffers[0].shape[p.stacked + 1];
         p.out = buffers[1].buf;
         p.row_jobs = divide_up(p.m, MOST_DEPTH);
-        if (take_kernels(&p, isa)) {
+        if (take_kernels(&p, f.isa)) {
             p.pieces = matrices * p.row_jobs;
             p.pieces_at_once = divide_up(COPIED_AT_ONCE, least(p.m, MOST_DEPTH) * p.n);
             failed = run_unlocked(copy_pieces, &p, divide_up(p.pieces, p.pieces_at_once),
-                                  least(threads, buffers[0].len / LEAST_COPIED),
+                                  least(f.threads, buffers[0].len / LEAST_COPIED),
                                   least(p.m, MOST_DEPTH) * CACHE_LINE);
         }
     }
     return release_all(failed, buffers, held);
 }
 
-/* multiply(isa, a, b, bias, out, is_packed, (activation, low, high, slope, function, scale,
- * offset), threads): stacks with equal numbers of axes, broadcast by strides; a packed b is a
- * single matrix, and the bias is a single row. */
+/* Stacks have equal numbers of axes, and are broadcast by strides. */
 PyObject *module_multiply(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, is_packed, activation, function, held = 0, failed = -1;
-    long long threads;
-    struct epilogue finish = {0};
-    PyObject *given[3], *bias;
-    if (!PyArg_ParseTuple(arguments, "iOOOOp(idddiff)L", &isa, &given[0], &given[1], &bias,
-                          &given[2], &is_packed, &activation, &finish.low, &finish.high,
-                          &finish.slope, &function, &finish.scale, &finish.offset, &threads))
-        return NULL;
+    int held = 0, failed = -1;
+    PyObject *given[4];
+    struct multiply_fields f;
+    if (take_call(arguments, 4, given, &f, sizeof f)) return NULL;
+    struct epilogue finish = EPILOGUE_OF(f);
+    PyObject *const bias = given[2];
+    PyObject *const matrices[] = {given[0], given[1], given[3]};
     Py_buffer buffers[4];
-    const int flags[] = {PyBUF_STRIDED_RO, is_packed ? PyBUF_CONTIG_RO : PyBUF_STRIDED_RO,
+    const int flags[] = {PyBUF_STRIDED_RO, f.is_packed ? PyBUF_CONTIG_RO : PyBUF_STRIDED_RO,
                          PyBUF_CONTIG | PyBUF_ND};
-    while (held < 3 && PyObject_GetBuffer(given[held], &buffers[held], flags[held]) == 0) held++;
+    while (held < 3 && PyObject_GetBuffer(matrices[held], &buffers[held], flags[held]) == 0) held++;
     struct product p = {0};
     if (held == 3 && take_matrices(&buffers[0], &p.a) && buffers[2].ndim == buffers[0].ndim &&
         buffers[2].itemsize == sizeof(float)) {
@@ -363,14 +360,14 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
         p.stacked = axes - 2;
         p.m = a[axes - 2], p.k = a[axes - 1], p.n = out[axes - 1];
         p.out = buffers[2].buf;
-        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, isa) &&
-                   epilogue_take(&finish, (enum isa)isa, 1, activation, function);
-        p.finish = activation ? &finish : NULL;
+        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, f.isa) &&
+                   epilogue_take(&finish, f.isa, 1, f.activation, f.function);
+        p.finish = f.activation ? &finish : NULL;
         for (int d = 0; d < p.stacked; d++) {
             p.stack[d] = out[d];
             good = good && a[d] == out[d];
         }
-        if (good && is_packed) {
+        if (good && f.is_packed) {
             p.packed = buffers[1].buf;
             good = buffers[1].len >=
                    p.k * p.vectors * p.kernels->lanes * (int64_t)sizeof(float);
@@ -385,7 +382,7 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
             good = good && buffers[3].len == p.n * (int64_t)sizeof(float);
             p.bias = buffers[3].buf;
         }
-        if (good) failed = run(&p, most(1, threads));
+        if (good) failed = run(&p, threads_within(f.threads));
     }
     return release_all(failed, buffers, held);
 }

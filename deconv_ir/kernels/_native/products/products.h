@@ -44,7 +44,7 @@ struct pack_places {
 };
 
 /* Set the fields that depend on the instruction set and on n.  Returns whether it can be used. */
-int take_kernels(struct product *p, int isa);
+int take_kernels(struct product *p, int64_t isa);
 
 /* Change the number of columns, for the same kernels. */
 void set_columns(struct product *p, int64_t n);

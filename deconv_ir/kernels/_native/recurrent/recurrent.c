@@ -178,30 +178,25 @@ static int fill_in(struct recurrence *r, const Py_buffer *b, int is_gru) {
            r->units <= pitch && d <= 2 && r->at_once > 0;
 }
 
-/* recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards,
- * threads, vectors of multiply-adds a cycle): the arrays of struct recurrence, in f32 and
- * contiguous. */
+/* The arrays of struct recurrence are in f32 and contiguous. */
 PyObject *module_recur(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, is_gru, failed = -1;
-    long long backwards, threads;
-    double vectors;
+    int failed = -1;
     PyObject *given[ARRAYS];
-    if (!PyArg_ParseTuple(arguments, "ipOOOOOOOOLLd", &isa, &is_gru, &given[X], &given[W],
-                          &given[R], &given[BIAS], &given[EXTRA], &given[HIDDEN], &given[STEPS],
-                          &given[PROJECTED], &backwards, &threads, &vectors))
-        return NULL;
+    struct recur_fields f;
+    if (take_call(arguments, ARRAYS, given, &f, sizeof f)) return NULL;
+    const int is_gru = f.is_gru != 0;
     Py_buffer buffers[ARRAYS] = {0};
-    struct recurrence r = {.backwards = backwards};
+    struct recurrence r = {.backwards = f.backwards};
     const unsigned written = 1 << HIDDEN | 1 << STEPS | 1 << PROJECTED | !is_gru << EXTRA;
-    int good = take_arrays(given, ARRAYS, written, buffers) && isa_available(isa);
+    int good = take_arrays(given, ARRAYS, written, buffers) && isa_available(f.isa);
     if (good) {
-        r.functions = BY_ISA(isa, functions_recurrent) + is_gru;
-        r.multiply_adds = vectors * microkernels_for((enum isa)isa, ACC_F32)->lanes;
+        r.functions = BY_ISA(f.isa, functions_recurrent) + is_gru;
+        r.multiply_adds = f.multiply_adds * microkernels_for((enum isa)f.isa, ACC_F32)->lanes;
     }
     if (good && fill_in(&r, buffers, is_gru)) {
         begin_unlocked();
-        failed = run(&r, most(1, least(threads, MOST_THREADS)));
+        failed = run(&r, threads_within(f.threads));
         end_unlocked();
         if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     }

@@ -94,12 +94,11 @@ static int gather_vectors(struct vector_taps *v, const struct taps *c, int64_t l
     return 1;
 }
 
-/* Parse (index, weight) of an axis; `held` gets the buffers. */
-static int take_taps(PyObject *pair, struct taps *taps, int64_t inputs, int64_t outputs,
+/* Take index and weight of an axis; `held` gets the buffers. */
+static int take_taps(PyObject *const *pair, struct taps *taps, int64_t inputs, int64_t outputs,
                      Py_buffer held[2]) {
-    PyObject *index, *weight;
-    if (!PyArg_ParseTuple(pair, "OO", &index, &weight)) return -1;
-    if (PyObject_GetBuffer(index, &held[0], PyBUF_CONTIG_RO)) return -1;
+    PyObject *const weight = pair[1];
+    if (PyObject_GetBuffer(pair[0], &held[0], PyBUF_CONTIG_RO)) return -1;
     if (weight != Py_None && PyObject_GetBuffer(weight, &held[1], PyBUF_CONTIG_RO)) return -1;
     const int64_t count = outputs > 0 ? held[0].len / 8 / outputs : 0;
     *taps = (struct taps){inputs, outputs, count, held[0].buf, held[1].buf};
@@ -111,31 +110,28 @@ static int take_taps(PyObject *pair, struct taps *taps, int64_t inputs, int64_t 
     return good ? 0 : -1;
 }
 
-/* resample(isa, data, out, rows, columns, threads): the last two axes of contiguous arrays; rows
- * and columns are (index, weight); either both have weights, in f32, or neither has. */
+/* Contiguous arrays; either both axes have weights, in f32, or neither has. */
 PyObject *module_resample(PyObject *module, PyObject *arguments) {
     (void)module;
-    PyObject *rows, *columns, *given[2];
-    long long threads;
-    int isa, failed = -1;
+    PyObject *given[6];
+    int failed = -1;
     struct resampling s = {0};
-    if (!PyArg_ParseTuple(arguments, "iOOOOL", &isa, &given[0], &given[1], &rows, &columns,
-                          &threads))
-        return NULL;
+    struct resample_fields f;
+    if (take_call(arguments, 6, given, &f, sizeof f)) return NULL;
     Py_buffer buffers[6] = {0};
     const Py_buffer *data = &buffers[0], *out = &buffers[1];
     if (!take_arrays(given, 2, 1 << 1, buffers) || data->ndim != 3 || out->ndim != 3 ||
         data->itemsize != out->itemsize || data->shape[0] != out->shape[0] || out->len == 0 ||
         data->len == 0 || (out->itemsize & (out->itemsize - 1)) || out->itemsize > 8 ||
-        !isa_available(isa) || data->shape[2] > INT32_MAX ||
-        take_taps(rows, &s.rows, data->shape[1], out->shape[1], buffers + 2) ||
-        take_taps(columns, &s.columns, data->shape[2], out->shape[2], buffers + 4))
+        !isa_available(f.isa) || data->shape[2] > INT32_MAX ||
+        take_taps(given + 2, &s.rows, data->shape[1], out->shape[1], buffers + 2) ||
+        take_taps(given + 4, &s.columns, data->shape[2], out->shape[2], buffers + 4))
         goto end;
     if (!s.rows.weight != !s.columns.weight || (s.rows.weight && out->itemsize != 4)) {
         PyErr_SetString(PyExc_ValueError, "invalid weights");
         goto end;
     }
-    s.functions = BY_ISA(isa, &functions_resample);
+    s.functions = BY_ISA(f.isa, &functions_resample);
     s.size = out->itemsize;
     const int64_t lanes = s.functions->lanes, inputs = data->shape[2], outputs = out->shape[2];
     const int grows = s.size == 4 && inputs >= lanes && outputs >= inputs;
@@ -148,7 +144,7 @@ PyObject *module_resample(PyObject *module, PyObject *arguments) {
     s.rows_of_job = most(1, JOB_OUTPUTS / s.columns.outputs);
     s.jobs_of_plane = divide_up(s.rows.outputs, s.rows_of_job);
     failed = run_unlocked(do_job, &s, out->shape[0] * s.jobs_of_plane,
-                          least(threads, out->len / s.size / LEAST_SHARED),
+                          least(f.threads, out->len / s.size / LEAST_SHARED),
                           s.rows.weight ? round_up(inputs, lanes) * (int64_t)sizeof(float) : 0);
 end:
     free(s.vectors.first);

@@ -11,12 +11,11 @@
 #define MOST_AXIS_TAPS 4
 #define MOST_SAMPLED_EXTENT (1 << 24) /* whose indices f32 represents */
 
-enum mode { NEAREST, BILINEAR, BICUBIC, MODES };
-enum beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 
 struct sampling {
     sampling_function sample;
-    int mode, beyond, align;
+    int64_t mode, beyond;
+    int align;
     int64_t channels, height, width, positions, blocks;
     const float *data, *grid;
     float *out;
@@ -170,21 +169,19 @@ static int take(struct sampling *s, const Py_buffer *buffers) {
            s->beyond >= 0 && s->beyond < BEYONDS;
 }
 
-/* sample(isa, data, grid, out, mode, beyond, align, threads): GridSample, all in f32. */
+/* all in f32 */
 PyObject *module_sample(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, failed = -1;
-    long long threads;
+    int failed = -1;
     PyObject *given[3];
-    struct sampling s = {0};
-    if (!PyArg_ParseTuple(arguments, "iOOOiipL", &isa, &given[0], &given[1], &given[2], &s.mode,
-                          &s.beyond, &s.align, &threads))
-        return NULL;
+    struct sample_fields f;
+    if (take_call(arguments, 3, given, &f, sizeof f)) return NULL;
+    struct sampling s = {.mode = f.mode, .beyond = f.beyond, .align = f.align != 0};
     Py_buffer buffers[3] = {0};
-    if (take_arrays(given, 3, 1 << 2, buffers) && isa_available(isa) && take(&s, buffers)) {
-        s.sample = BY_ISA(isa, function_sampling);
+    if (take_arrays(given, 3, 1 << 2, buffers) && isa_available(f.isa) && take(&s, buffers)) {
+        s.sample = BY_ISA(f.isa, function_sampling);
         failed = run_unlocked(do_job, &s, buffers[0].shape[0] * s.blocks,
-                              least(threads, buffers[2].len / 4 / LEAST_SHARED),
+                              least(f.threads, buffers[2].len / 4 / LEAST_SHARED),
                               (int64_t)sizeof(struct scratch));
     }
     return release_all(failed, buffers, 3);

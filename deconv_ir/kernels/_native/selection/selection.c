@@ -74,28 +74,25 @@ static int take(struct selecting *s, const Py_buffer *buffers) {
            s->selection.count <= s->selection.extent && s->selection.extent <= INT32_MAX;
 }
 
-/* select(isa, data, values, indices, smallest, by_index, threads): along the second of three axes;
- * data and values in f32, indices in i32 or i64. */
+/* data and values in f32, indices in i32 or i64 */
 PyObject *module_select(PyObject *module, PyObject *arguments) {
     (void)module;
-    int isa, smallest, by_index, failed = -1;
-    long long threads;
+    int failed = -1;
     PyObject *given[3];
-    if (!PyArg_ParseTuple(arguments, "iOOOppL", &isa, &given[0], &given[1], &given[2], &smallest,
-                          &by_index, &threads))
-        return NULL;
-    struct selecting s = {.selection = {.flip = smallest ? -1 : 0, .by_index = by_index}};
+    struct select_fields f;
+    if (take_call(arguments, 3, given, &f, sizeof f)) return NULL;
+    struct selecting s = {.selection = {.flip = f.smallest ? -1 : 0, .by_index = f.by_index != 0}};
     Py_buffer buffers[3] = {0};
-    if (take_arrays(given, 3, 1 << 1 | 1 << 2, buffers) && isa_available(isa) &&
+    if (take_arrays(given, 3, 1 << 1 | 1 << 2, buffers) && isa_available(f.isa) &&
         take(&s, buffers)) {
-        s.functions = BY_ISA(isa, &functions_selection);
+        s.functions = BY_ISA(f.isa, &functions_selection);
         const int64_t elements = buffers[0].len / 4;
         const int64_t lanes = s.selection.inner == 1 ? 1 : s.functions->lanes;
         s.groups_of_plane = divide_up(s.selection.inner, lanes);
         s.groups = buffers[0].shape[0] * s.groups_of_plane;
         s.groups_of_job = most(1, JOB_ELEMENTS / lanes / s.selection.extent);
         failed = run_unlocked(do_job, &s, divide_up(s.groups, s.groups_of_job),
-                              least(threads, elements / LEAST_SHARED),
+                              least(f.threads, elements / LEAST_SHARED),
                               MOST_SELECTED * MOST_SELECTION_LANES * (int64_t)sizeof(int32_t));
     }
     return release_all(failed, buffers, 3);

@@ -1,0 +1,137 @@
+/* All that Python and C have to agree on.
+ *
+ * tools/regen_kernel_interface.py writes kernels/runtime/interface.py from this file: a function
+ * that packs each table, and the enumerators.  A build has the hash of this file, so that Python
+ * refuses one from other sources.  Comments count: if the arrays of a call change, so must this.
+ *
+ * A call takes arrays, as its comment lists them, then its fields in one buffer: integers (I),
+ * doubles (D), and vectors (V) of an integer for each spatial axis.
+ */
+#ifndef DECONV_INTERFACE_H
+#define DECONV_INTERFACE_H
+
+#include <stdint.h>
+
+#define AXES 3 /* spatial axes; fewer are preceded by axes of extent 1 */
+
+/* ------------------------------------------------------- enumerations -- */
+
+/* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits. */
+enum element { F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS };
+
+/* Those of elementwise programs: computed in f32, and booleans. */
+enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
+
+enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
+
+/* The activation of a sum and its bias before they are stored: NaN stays NaN. */
+enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP, ACT_FUNCTION, ACTIVATIONS };
+
+/* Use of Winograd F(m, r) instead of direct sums: never, if it is faster, if it is possible. */
+enum winograd_use { WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS };
+
+/* Whether a run may choose Winograd; JUDGED: as if no transformed weights were kept, so that what
+ * is judged does not depend on earlier runs. */
+enum winograd_choice { WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED };
+
+enum pooled { POOLED_MAX, POOLED_SUM, POOLINGS };
+
+/* GridSample: how positions are interpolated, and what lies beyond the data. */
+enum sampling_mode { NEAREST, BILINEAR, BICUBIC, MODES };
+enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
+
+/* ------------------------------------------------------------- fields -- */
+
+/* Of complete sums; low and high are the immediate values of a function, too. */
+#define EPILOGUE_FIELDS(I, D, V) \
+    I(activation) D(low) D(high) D(slope) I(function) D(scale) D(offset)
+
+/* Kernel(bias or None, fields) */
+#define LAYER_FIELDS(I, D, V)                                                          \
+    I(forward) I(element) I(isa) I(groups) I(channels_in) I(channels_out) I(folded)    \
+    I(guarded) I(winograd) I(channel_block) V(kernel) V(strides) V(dilations)          \
+    EPILOGUE_FIELDS(I, D, V) I(level2_bytes) I(level3_bytes) D(multiply_adds)
+
+/* Kernel.run(data, out, addend or None, fields), Kernel.describe(shape, fields) */
+#define RUN_FIELDS(I, D, V)                                                            \
+    V(pads_begin) V(output) I(threads) I(scratch_bytes) I(thread_bytes) I(winograd)    \
+    I(extent) I(crop) V(data_of_whole) V(pads_begin_of_whole) V(output_of_whole)
+
+/* Kernel.predict(shape, fields of a run, costs, fields): with a double for each cost constant */
+#define PREDICT_FIELDS(I, D, V) I(level2_bytes) I(level3_bytes) D(multiply_adds)
+
+/* Program(inputs, constants, instructions, fields): records of INPUT_FIELDS, doubles, and records
+ * of INSTRUCTION_FIELDS; `operand` to `third` and `out` are registers. */
+#define PROGRAM_FIELDS(I, D, V) I(isa) I(output)
+#define INPUT_FIELDS(I, D, V) I(element) I(trailing)
+#define INSTRUCTION_FIELDS(I, D, V) \
+    I(operation) I(out) I(operand) I(second) I(third) D(immediate) D(second_immediate)
+
+/* pool(data, out, divisors of the first, second and third axis, fields): four axes; no division if
+ * the first is None */
+#define POOL_FIELDS(I, D, V) \
+    I(isa) I(kind) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
+
+/* resample(data, out, rows, row_weights, columns, column_weights, fields): the last two axes of
+ * three; both weights may be None */
+#define RESAMPLE_FIELDS(I, D, V) I(isa) I(threads)
+
+/* sample(data, grid, out, fields) */
+#define SAMPLE_FIELDS(I, D, V) I(isa) I(mode) I(beyond) I(align) I(threads)
+
+/* select(data, values, indices, fields): TopK along the second of three axes */
+#define SELECT_FIELDS(I, D, V) I(isa) I(smallest) I(by_index) I(threads)
+
+/* standardize(data, out, scale or None, bias or None, fields): rows of `row` elements; scale and
+ * bias change after every `inner` elements */
+#define STANDARDIZE_FIELDS(I, D, V) \
+    I(isa) I(row) I(inner) D(eps) I(inside) I(divides) I(threads)
+
+/* sum_rows(data, out, fields): a sum, or mean, for each element of out */
+#define SUM_ROWS_FIELDS(I, D, V) I(isa) I(mean) I(threads)
+
+/* softmax(data, out, fields): along the second of three axes */
+#define SOFTMAX_FIELDS(I, D, V) I(isa) I(logarithm) I(threads)
+
+/* pack_columns(b, out, fields): for multiply() */
+#define PACK_COLUMNS_FIELDS(I, D, V) I(isa)
+
+/* multiply(a, b, bias or None, out, fields): stacks of matrices; a packed b is a single matrix, the
+ * bias a single row */
+#define MULTIPLY_FIELDS(I, D, V) I(isa) I(is_packed) EPILOGUE_FIELDS(I, D, V) I(threads)
+
+/* attend(query, key, value, mask or None, out, fields): stacks of matrices */
+#define ATTEND_FIELDS(I, D, V) I(isa) D(scale) I(threads)
+
+/* copy_matrices(data, out, fields): makes a stack of matrices contiguous */
+#define COPY_MATRICES_FIELDS(I, D, V) I(isa) I(threads)
+
+/* recur(x, w, r, bias, extra, hidden, steps, projected, fields): the arrays of struct recurrence;
+ * `extra` is the state of cells, or a GRU's inner bias; a bit of `backwards` for each direction */
+#define RECUR_FIELDS(I, D, V) I(isa) I(is_gru) I(backwards) I(threads) D(multiply_adds)
+
+/* Calls without fields: Kernel.fill(buffer, first, swapped, threads), Kernel.read(descriptor,
+ * offset, threads), Kernel.release(), Kernel.unpack(buffer), Packer(threads), Packer.add(kernel,
+ * descriptor, offset), Packer.finish(), Program.run(inputs, out, threads), Block(bytes),
+ * keep(most_kept, most_in_all), isas(), processor() -> dict, add_in_turn(count). */
+
+#define TABLES(T)                                                                       \
+    T(layer, LAYER_FIELDS) T(run, RUN_FIELDS) T(predict, PREDICT_FIELDS)                \
+    T(program, PROGRAM_FIELDS) T(input, INPUT_FIELDS)                                   \
+    T(instruction, INSTRUCTION_FIELDS) T(pool, POOL_FIELDS)                             \
+    T(resample, RESAMPLE_FIELDS) T(sample, SAMPLE_FIELDS) T(select, SELECT_FIELDS)      \
+    T(standardize, STANDARDIZE_FIELDS) T(sum_rows, SUM_ROWS_FIELDS)                     \
+    T(softmax, SOFTMAX_FIELDS) T(pack_columns, PACK_COLUMNS_FIELDS)                     \
+    T(multiply, MULTIPLY_FIELDS) T(attend, ATTEND_FIELDS)                               \
+    T(copy_matrices, COPY_MATRICES_FIELDS) T(recur, RECUR_FIELDS)
+
+#define INTEGER_FIELD(name) int64_t name;
+#define DOUBLE_FIELD(name) double name;
+#define VECTOR_FIELD(name) int64_t name[AXES];
+#define FIELDS_STRUCT(table, FIELDS)                       \
+    struct table##_fields {                                \
+        FIELDS(INTEGER_FIELD, DOUBLE_FIELD, VECTOR_FIELD)  \
+    };
+TABLES(FIELDS_STRUCT)
+
+#endif

@@ -1,0 +1,311 @@
+"""What Python and C have to agree on.
+
+Generated from _native/interface.h by tools/regen_kernel_interface.py; do not edit.
+"""
+
+# ruff: noqa: D103
+
+from __future__ import annotations
+
+from struct import Struct
+
+INTERFACE = 0x46EC61B
+"""The hash of the header."""
+
+AXES = 3
+
+F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS = range(9)
+
+PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS = range(5)
+
+ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS = range(4)
+
+ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP, ACT_FUNCTION, ACTIVATIONS = range(6)
+
+WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS = range(3)
+
+WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED = range(3)
+
+POOLED_MAX, POOLED_SUM, POOLINGS = range(3)
+
+NEAREST, BILINEAR, BICUBIC, MODES = range(4)
+
+ZEROS, BORDER, REFLECTION, BEYONDS = range(4)
+
+
+_layer = Struct("=qqqqqqqqqqqqqqqqqqqqdddqddqqd").pack
+
+
+def layer_fields(
+    *,
+    forward: int,
+    element: int,
+    isa: int,
+    groups: int,
+    channels_in: int,
+    channels_out: int,
+    folded: int,
+    guarded: int,
+    winograd: int,
+    channel_block: int,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    activation: int,
+    low: float,
+    high: float,
+    slope: float,
+    function: int,
+    scale: float,
+    offset: float,
+    level2_bytes: int,
+    level3_bytes: int,
+    multiply_adds: float,
+) -> bytes:
+    kernel_0, kernel_1, kernel_2 = kernel
+    strides_0, strides_1, strides_2 = strides
+    dilations_0, dilations_1, dilations_2 = dilations
+    return _layer(
+        forward,
+        element,
+        isa,
+        groups,
+        channels_in,
+        channels_out,
+        folded,
+        guarded,
+        winograd,
+        channel_block,
+        kernel_0,
+        kernel_1,
+        kernel_2,
+        strides_0,
+        strides_1,
+        strides_2,
+        dilations_0,
+        dilations_1,
+        dilations_2,
+        activation,
+        low,
+        high,
+        slope,
+        function,
+        scale,
+        offset,
+        level2_bytes,
+        level3_bytes,
+        multiply_adds,
+    )
+
+
+_run = Struct("=qqqqqqqqqqqqqqqqqqqqq").pack
+
+
+def run_fields(
+    *,
+    pads_begin: tuple[int, ...],
+    output: tuple[int, ...],
+    threads: int,
+    scratch_bytes: int,
+    thread_bytes: int,
+    winograd: int,
+    extent: int,
+    crop: int,
+    data_of_whole: tuple[int, ...],
+    pads_begin_of_whole: tuple[int, ...],
+    output_of_whole: tuple[int, ...],
+) -> bytes:
+    pads_begin_0, pads_begin_1, pads_begin_2 = pads_begin
+    output_0, output_1, output_2 = output
+    data_of_whole_0, data_of_whole_1, data_of_whole_2 = data_of_whole
+    pads_begin_of_whole_0, pads_begin_of_whole_1, pads_begin_of_whole_2 = pads_begin_of_whole
+    output_of_whole_0, output_of_whole_1, output_of_whole_2 = output_of_whole
+    return _run(
+        pads_begin_0,
+        pads_begin_1,
+        pads_begin_2,
+        output_0,
+        output_1,
+        output_2,
+        threads,
+        scratch_bytes,
+        thread_bytes,
+        winograd,
+        extent,
+        crop,
+        data_of_whole_0,
+        data_of_whole_1,
+        data_of_whole_2,
+        pads_begin_of_whole_0,
+        pads_begin_of_whole_1,
+        pads_begin_of_whole_2,
+        output_of_whole_0,
+        output_of_whole_1,
+        output_of_whole_2,
+    )
+
+
+_predict = Struct("=qqd").pack
+
+
+def predict_fields(*, level2_bytes: int, level3_bytes: int, multiply_adds: float) -> bytes:
+    return _predict(level2_bytes, level3_bytes, multiply_adds)
+
+
+_program = Struct("=qq").pack
+
+
+def program_fields(*, isa: int, output: int) -> bytes:
+    return _program(isa, output)
+
+
+_input = Struct("=qq").pack
+
+
+def input_fields(*, element: int, trailing: int) -> bytes:
+    return _input(element, trailing)
+
+
+_instruction = Struct("=qqqqqdd").pack
+
+
+def instruction_fields(
+    *,
+    operation: int,
+    out: int,
+    operand: int,
+    second: int,
+    third: int,
+    immediate: float,
+    second_immediate: float,
+) -> bytes:
+    return _instruction(operation, out, operand, second, third, immediate, second_immediate)
+
+
+_pool = Struct("=qqqqqqqqqqqqqqq").pack
+
+
+def pool_fields(
+    *,
+    isa: int,
+    kind: int,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...],
+    threads: int,
+) -> bytes:
+    kernel_0, kernel_1, kernel_2 = kernel
+    strides_0, strides_1, strides_2 = strides
+    dilations_0, dilations_1, dilations_2 = dilations
+    pads_begin_0, pads_begin_1, pads_begin_2 = pads_begin
+    return _pool(
+        isa,
+        kind,
+        kernel_0,
+        kernel_1,
+        kernel_2,
+        strides_0,
+        strides_1,
+        strides_2,
+        dilations_0,
+        dilations_1,
+        dilations_2,
+        pads_begin_0,
+        pads_begin_1,
+        pads_begin_2,
+        threads,
+    )
+
+
+_resample = Struct("=qq").pack
+
+
+def resample_fields(*, isa: int, threads: int) -> bytes:
+    return _resample(isa, threads)
+
+
+_sample = Struct("=qqqqq").pack
+
+
+def sample_fields(*, isa: int, mode: int, beyond: int, align: int, threads: int) -> bytes:
+    return _sample(isa, mode, beyond, align, threads)
+
+
+_select = Struct("=qqqq").pack
+
+
+def select_fields(*, isa: int, smallest: int, by_index: int, threads: int) -> bytes:
+    return _select(isa, smallest, by_index, threads)
+
+
+_standardize = Struct("=qqqdqqq").pack
+
+
+def standardize_fields(
+    *, isa: int, row: int, inner: int, eps: float, inside: int, divides: int, threads: int
+) -> bytes:
+    return _standardize(isa, row, inner, eps, inside, divides, threads)
+
+
+_sum_rows = Struct("=qqq").pack
+
+
+def sum_rows_fields(*, isa: int, mean: int, threads: int) -> bytes:
+    return _sum_rows(isa, mean, threads)
+
+
+_softmax = Struct("=qqq").pack
+
+
+def softmax_fields(*, isa: int, logarithm: int, threads: int) -> bytes:
+    return _softmax(isa, logarithm, threads)
+
+
+_pack_columns = Struct("=q").pack
+
+
+def pack_columns_fields(*, isa: int) -> bytes:
+    return _pack_columns(isa)
+
+
+_multiply = Struct("=qqqdddqddq").pack
+
+
+def multiply_fields(
+    *,
+    isa: int,
+    is_packed: int,
+    activation: int,
+    low: float,
+    high: float,
+    slope: float,
+    function: int,
+    scale: float,
+    offset: float,
+    threads: int,
+) -> bytes:
+    return _multiply(isa, is_packed, activation, low, high, slope, function, scale, offset, threads)
+
+
+_attend = Struct("=qdq").pack
+
+
+def attend_fields(*, isa: int, scale: float, threads: int) -> bytes:
+    return _attend(isa, scale, threads)
+
+
+_copy_matrices = Struct("=qq").pack
+
+
+def copy_matrices_fields(*, isa: int, threads: int) -> bytes:
+    return _copy_matrices(isa, threads)
+
+
+_recur = Struct("=qqqqd").pack
+
+
+def recur_fields(
+    *, isa: int, is_gru: int, backwards: int, threads: int, multiply_adds: float
+) -> bytes:
+    return _recur(isa, is_gru, backwards, threads, multiply_adds)
