@@ -172,6 +172,7 @@ class CompiledKernel:
         self.is_depthwise = problem.groups > 1 and problem.channels_in == 1
         self._bias, self.activation, self._adds = bias, activation, adds
         self.scratch_bytes = scratch_bytes
+        self.forced = winograd is WinogradUse.ALWAYS
         # The original filter, kept for runs without folding: it is small, since layers are folded
         # only if they have few output channels.
         self._weights: Array | None = None

@@ -68,10 +68,12 @@ class CompiledPlan(ConvolutionPlan):
         for winograd in (True, False):
             budget = self._given._replace(winograd=winograd, whole=None)
             tiling = self._describe(1, self._fields_for(budget, _JUDGED_THREADS))
-            found.insert(0, _candidate(tiling))
+            candidate = _candidate(tiling)
             if "winograd" not in tiling:
-                break
-        return tuple(found)
+                return (candidate, *found)
+            # Winograd on request is chosen whatever it costs.
+            found.append(candidate._replace(cycles=0.0) if self._kernel.forced else candidate)
+        raise AssertionError("the second one is direct")
 
     @property
     def whole(self) -> Whole | None:

@@ -8,35 +8,13 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Convolution, Deconvolution, naive_convolution
-from deconv_ir.kernels.native import choose_fold, fold_filter
+from deconv_ir.kernels.native import fold_filter
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 needs_compiled = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
 )
-
-
-@pytest.mark.parametrize(
-    ("kernel", "stride", "dilation", "channels_in", "channels_out", "expected"),
-    [
-        (9, 4, 1, 56, 1, 4),  # 9 of 12 products are useful
-        (8, 4, 1, 16, 2, 4),
-        (16, 8, 1, 16, 1, 8),
-        (4, 2, 1, 16, 2, 2),
-        (4, 2, 1, 16, 1, 2),  # two rows, all useful
-        (3, 2, 1, 16, 1, 1),  # two rows, three of four useful
-        (5, 4, 1, 16, 1, 1),  # 5 of 8
-        (8, 4, 2, 16, 1, 1),  # dilated
-        (3, 1, 1, 16, 1, 1),  # one sub-convolution
-        (4, 2, 1, 1, 1, 1),  # depthwise
-        (4, 2, 1, 64, 3, 1),  # enough rows
-        (14, 7, 1, 16, 2, 1),  # 14 rows make no equal blocks
-    ],
-)
-def test_choice(kernel, stride, dilation, channels_in, channels_out, expected):
-    problem = Problem(1, channels_in, channels_out, (3, kernel), (1, stride), (1, dilation))
-    assert choose_fold(problem) == expected
 
 
 def test_folded_filter():

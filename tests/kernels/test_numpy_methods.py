@@ -7,7 +7,6 @@ import pytest
 
 from deconv_ir import kernels
 from deconv_ir.kernels import Convolution, Deconvolution, naive
-from deconv_ir.kernels.numpy.method import choose_method
 from deconv_ir.kernels.numpy.subconvolution import spans, sub_convolutions
 from deconv_ir.kernels.numpy.tiled import choose_tiles
 from deconv_ir.kernels.problem import Problem
@@ -19,30 +18,6 @@ def problem(kernel, stride, channels_in, channels_out, groups=1, dilation=1, axe
     return Problem(
         groups, channels_in, channels_out, (kernel,) * axes, (stride,) * axes, (dilation,) * axes
     )
-
-
-@pytest.mark.parametrize(
-    ("layer", "dtype", "forward", "expected"),
-    [
-        # one tap in each sub-convolution: col2im adds nothing
-        (problem(2, 2, 256, 128), "float32", False, "gemm_col2im"),
-        # few output channels: col2im adds little, and taps enlarge the GEMM
-        (problem(9, 4, 56, 1), "float32", False, "gemm_col2im"),
-        (problem(4, 2, 128, 3), "float16", False, "gemm_col2im"),
-        # many input channels: im2col's zeros around the data cost more than additions
-        (problem(4, 2, 1024, 512), "float32", False, "gemm_col2im"),
-        (problem(4, 2, 64, 32, axes=3), "float32", False, "im2col"),
-        # few input channels: im2col copies little
-        (problem(3, 1, 16, 64), "float32", False, "im2col"),
-        (problem(4, 2, 1, 1, groups=256), "float32", False, "im2col"),
-        # taps at the same distance feed sub-convolutions that are not neighbours
-        (problem(2, 2, 256, 1, dilation=3), "float32", False, "im2col"),
-        (problem(2, 2, 256, 128), "int8", False, "im2col"),
-        (problem(2, 2, 256, 128), "float32", True, "im2col"),
-    ],
-)
-def test_choice_of_method(layer, dtype, forward, expected):
-    assert choose_method(layer._replace(forward=forward), np.dtype(dtype)).name == expected
 
 
 def test_sub_convolutions_of_kernel_3_stride_2():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,11 +12,9 @@ from tiling.exactness import in_tiles, is_exact, whole
 from tiling.random_networks import Network
 
 import deconv_ir
-from deconv_ir.execute import scratchpad
-from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import whole_box
 from deconv_ir.kernels import kernel_info
-from deconv_ir.operations import AlgorithmCandidate, Whole
+from deconv_ir.operations import Whole
 
 pytestmark = pytest.mark.skipif(
     not kernel_info().available, reason="Winograd is part of the compiled kernel"
@@ -26,14 +24,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Choose Winograd wherever possible, whatever its cost."""
-
-    def grant_all(
-        candidates: Mapping[int, Sequence[AlgorithmCandidate]], budget_bytes: int
-    ) -> list[Grant]:
-        return [Grant(layer, other) for layer, row in candidates.items() for other in row[1:]]
-
     monkeypatch.setenv("DECONV_IR_KERNEL", "winograd")
-    monkeypatch.setattr(scratchpad, "choose_winograd", grant_all)
 
 
 def winograd_runs(run: deconv_ir.TiledRun) -> list[Whole]:
