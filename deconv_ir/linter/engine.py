@@ -387,10 +387,22 @@ def _layer_at(context: LintContext, offset: int) -> str | None:
 
 
 def _passed_over(context: LintContext) -> tuple[tuple[str, int], ...]:
-    """Count the layers without a shape rule, by type."""
-    layers = context.graph.layers
-    counts = {
-        kind: sum(1 for i in indices if not layers[i].operation.implemented)
-        for kind, indices in context.by_type.items()
-    }
-    return tuple(sorted((kind, count) for kind, count in counts.items() if count))
+    """Count the layers without a shape rule, by type; those with wrong attributes have findings."""
+    if "ir-version" in context.library_findings:
+        return ()
+    counts: dict[str, int] = {}
+    for layer in context.graph.layers:
+        if not layer.operation.implemented and not _has_rule(context, layer):
+            counts[layer.type] = counts.get(layer.type, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def _has_rule(context: LintContext, layer: Layer) -> bool:
+    """Whether the type and version of a layer are implemented."""
+    if context.onednn:
+        from deconv_ir.formats.onednn_json.kinds import KINDS
+
+        return layer.type in KINDS
+    from deconv_ir.ops import find_operation
+
+    return find_operation(layer.type, layer.version) is not None

@@ -148,13 +148,22 @@ def _along(scales: Shape, roles: Roles) -> frozenset[str]:
 
 
 def _parameters(operation: Any, shape: Shape) -> Shape:
-    """Return the shape of the scales of a oneDNN operation, which broadcasts to its input."""
-    if shape is None or not all(isinstance(dim, int) for dim in shape):
+    """Return the shape of the scales of a oneDNN operation, which broadcasts to its input.
+
+    Scales of the output channels of all groups do not vary along the input channels of a group.
+    """
+    known = shape is not None and all(isinstance(dim, int) for dim in shape)
+    if not known or not operation.implemented:
         return None
     try:
-        return tuple(operation.parameter_shape(shape))
+        found = tuple(operation.parameter_shape(shape))
     except DeconvError:
         return None
+    grouped = getattr(operation, "grouped", None)
+    if grouped is None:
+        return found
+    at = grouped.axis % len(found)
+    return tuple(1 if axis == at else dim for axis, dim in enumerate(found))
 
 
 def _extent(shape: Shape) -> float:

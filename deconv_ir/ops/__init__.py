@@ -63,9 +63,9 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
         from deconv_ir.ops.opsets import OF_OPSET_2
 
         version = "opset2" if kind in OF_OPSET_2 else version
-    wanted = _opset_number(version)
-    older = [v for v in versions if 0 <= _opset_number(v) <= wanted]
-    return versions[max(older, key=_opset_number)] if older else None
+    wanted = opset_number(version)
+    older = [v for v in versions if 0 <= opset_number(v) <= wanted]
+    return versions[max(older, key=opset_number)] if older else None
 
 
 def standard_type(kind: str, version: str | None = None) -> str:
@@ -90,9 +90,11 @@ def _types_by_lower_case() -> dict[str, str]:
     return {kind.lower(): kind for kind in MODULES if kind not in _EXACT}
 
 
-def _opset_number(version: str) -> int:
+def opset_number(version: str) -> int:
+    """Return the number of an opset as OpenVINO writes it; -1: not the name of one, as opset01."""
     digits = version.removeprefix("opset")
-    return int(digits) if digits != version and digits.isdecimal() else -1
+    written = digits != version and digits.isascii() and digits.isdecimal()
+    return int(digits) if written and not digits.startswith("0") else -1
 
 
 def all_operations() -> tuple[type[Operation], ...]:

@@ -196,6 +196,13 @@ def test_kinds_without_a_rule_are_counted() -> None:
     assert result.passed_over == (("Wildcard", 1),)
 
 
+def test_kinds_with_wrong_attributes_have_a_rule() -> None:
+    data = as_bytes(op(0, "SoftMax", [tensor(0, [2])], [tensor(1, [2])], axis="first"))
+    result = check(data)
+    assert [finding.code for finding in result.findings] == ["IR306"]
+    assert result.passed_over == ()
+
+
 def test_rules_about_transposed_convolutions_hold_here_too() -> None:
     """The rule reports pads that auto_pad ignores."""
     one = deconvolution(

@@ -7,6 +7,7 @@ specifications); oneDNN: the letters of `weights_format` (oneDNN Graph, ConvTran
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -112,8 +113,11 @@ def test_factors_of_real_weights_are_no_scales(tmp_path: Path) -> None:
         assert is_found("Convolution", (1, 4, 1, 1), tmp_path, form, np.float32) is wrong
 
 
-def graph(kind: str, weights_format: str, axis: int, groups: int) -> bytes:
-    """Return a file with Dequantize of the weights along an axis: 4 inputs, 6 outputs a group."""
+def graph(kind: str, weights_format: str, axis: int, groups: int, times: int = 1) -> bytes:
+    """Return a file with Dequantize of the weights along an axis: 4 inputs, 6 outputs a group.
+
+    There are `times` as many scales as the axis is long.
+    """
     letters = {"I": 4, "O": 6}
     if kind == "ConvTranspose":
         letters["I"] *= groups
@@ -122,7 +126,7 @@ def graph(kind: str, weights_format: str, axis: int, groups: int) -> bytes:
     shape = [n for c in weights_format for n in ([letters[c]] if c != "X" else [3, 3])]
     extent = 10 if kind == "ConvTranspose" else 6
     padding = {"output_padding": ZEROS} if kind == "ConvTranspose" else {}
-    count = shape[axis]
+    count = shape[axis] * times
     dequantize = op(
         0,
         "Dequantize",
@@ -162,3 +166,21 @@ def test_onednn(kind: str, weights_format: str, groups: int) -> None:
             found = check_bytes(data, "g.json", choose()).findings
             wanted = {"IR803"} if letter == "I" else set()
             assert {f.code for f in found} == wanted, (letter, number)
+
+
+@pytest.mark.parametrize(("weights_format", "axis"), [("IOX", 1), ("XOI", 2), ("IOX", -3)])
+@pytest.mark.parametrize("groups", [2, 3])
+def test_scales_of_the_output_channels_of_all_groups(
+    weights_format: str, axis: int, groups: int
+) -> None:
+    """oneDNN runs int8_convtranspose_post_ops_add_fusion, which has 16 scales for 16 groups."""
+    data = graph("ConvTranspose", weights_format, axis, groups, times=groups)
+    assert check_bytes(data, "g.json", choose()).findings == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("qtype", "per_row"), ("scales", "a")])
+def test_wrong_attributes_are_reported_alone(name: str, value: object) -> None:
+    data = json.loads(graph("ConvTranspose", "IOX", 0, 1))
+    data["graph"][0]["attrs"][name]["value"] = value
+    found = check_bytes(json.dumps(data).encode(), "g.json", choose()).findings
+    assert found and all(repr(name) in f.message for f in found)

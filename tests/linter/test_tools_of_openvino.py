@@ -165,8 +165,10 @@ OLD = """<net batch="1" name="n" version="{version}">
 @pytest.mark.parametrize("severity", ["warning", "info"])
 def test_another_version_ends_the_check(version: int, severity: str) -> None:
     text = OLD.format(version=version)
-    (found,) = check_bytes(text.encode(), "m.xml", choose(severity=severity)).findings
+    result = check_bytes(text.encode(), "m.xml", choose(severity=severity))
+    (found,) = result.findings
     assert (found.code, found.actual, found.line) == ("IR104", version, 1)
+    assert result.passed_over == ()
     read = found.hint is not None and "OpenVINO 2020.4 is the last release" in found.hint
     assert read is (version < 8)
 

@@ -13,7 +13,7 @@ from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape
 from deconv_ir.linter.context import SINKS, LintContext
 from deconv_ir.linter.edits import dims_fix, type_fix
 from deconv_ir.linter.rule import ERROR, WARNING, rule
-from deconv_ir.ops import find_operation
+from deconv_ir.ops import find_operation, opset_number
 
 if TYPE_CHECKING:
     from deconv_ir.linter.rule import Check
@@ -330,8 +330,7 @@ def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | N
         return "type", f"no opset has an operation {kind!r}", nearest_operation(kind, version)
     if version in EXTENSIONS or (newest is not None and version in newest.versions):
         return None
-    number = version.removeprefix("opset")
-    if number == version or not number.isdecimal() or not 1 <= int(number) <= LAST_OPSET:
+    if not 1 <= opset_number(version) <= LAST_OPSET:
         return "version", f"there is no {version!r}: opset1 to opset{LAST_OPSET} are known", None
     if newest is not None and find_operation(kind, version) is None:
         return "version", f"{kind} is not in {version}; it came with {newest.versions[0]}", None
