@@ -83,6 +83,19 @@ def merged_type(inputs: Infos, names: Sequence[str], family: str = "any") -> Ele
     return found
 
 
+def leading_type(
+    inputs: Infos, names: Sequence[str], family: str, same: int = 1
+) -> ElementType | None:
+    """Return the element type that the first `same` inputs share; None if it is not determined.
+
+    The others may be of any type of the family, as in files of which Model Optimizer compressed
+    some constants to f16; OpenVINO reads these.
+    """
+    for info, name in zip(inputs[same:], names[same:], strict=False):
+        check_type(info, name, family)
+    return merged_type(inputs[:same], names, family)
+
+
 def check_rank(info: TensorInfo, name: str, *ranks: int) -> None:
     """Require an input to have one of these ranks."""
     if info.shape is not None and len(info.shape) not in ranks:

@@ -8,7 +8,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.base import attribute, boolean, integer, operation
-from deconv_ir.ops.checks import check_shape, merged_type, misfit, product
+from deconv_ir.ops.checks import check_shape, leading_type, misfit, product
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.windows import Windowed, static_geometry, window_axes, window_extent
 
@@ -31,7 +31,7 @@ class DeformableConvolution1(Windowed):
     bilinear_interpolation_pad: bool = False
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        element_type = merged_type(inputs, self.inputs, "float")
+        element_type = leading_type(inputs, self.inputs, "float", same=3)
         data = check_shape(inputs[0], "data", _ANY) or _ANY
         filter_ = check_shape(inputs[2], "filter", _ANY) or _ANY
         if intersect_dims(data[1], product(filter_[1], self.group)) is None:

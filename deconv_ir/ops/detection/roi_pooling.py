@@ -12,7 +12,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.base import attribute, choice, integer, integers, number, operation
-from deconv_ir.ops.checks import check_shape, merged_type, misfit
+from deconv_ir.ops.checks import check_shape, leading_type, misfit
 from deconv_ir.ops.detection.boxes import as_real
 from deconv_ir.ops.numeric import narrow, np, widen
 
@@ -28,6 +28,9 @@ class _Pooled(Operation, abc.ABC):
     """
 
     formula = "rois {shape[rois]}, {self.formula_of_bins}"
+
+    same_types: ClassVar[int] = 1
+    """Number of inputs that OpenVINO requires to be of one type."""
 
     spatial_scale: float = attribute(number(minimum=0))
 
@@ -46,7 +49,7 @@ class _Pooled(Operation, abc.ABC):
         return found
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        element_type = merged_type(inputs, self.inputs, "float")
+        element_type = leading_type(inputs, self.inputs, "float", self.same_types)
         data = check_shape(inputs[0], "data", (UNKNOWN,) * 4) or (UNKNOWN,) * 4
         rois = check_shape(inputs[1], "rois", (UNKNOWN, 5)) or (UNKNOWN,)
         return (TensorInfo((rois[0], self.channels(data[1]), *self.bins), element_type),)
@@ -95,6 +98,8 @@ class ROIPooling(_Pooled):
     Caffe.  For `bilinear`, corners are shares of the feature map, whose corners are those of the
     grid; places outside give 0.  OpenVINO writes the numbers of bins under three names.
     """
+
+    same_types = 2
 
     pooled_h: int | None = attribute(integer(1), None, required=True)
     pooled_w: int | None = attribute(integer(1), None, required=True)

@@ -23,6 +23,7 @@ from deconv_ir.ops.checks import (
     check_shape,
     check_type,
     known_integers,
+    leading_type,
     merged_type,
     normalize_axes,
 )
@@ -185,7 +186,7 @@ class GroupNormalization(_Standardizing):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
-        element_type = merged_type(inputs, self.inputs, "float")
+        element_type = leading_type(inputs, self.inputs, "float")
         check_least_rank(data, "data", 2)
         channels: Dim = UNKNOWN if data.shape is None else data.shape[1]
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
@@ -226,7 +227,8 @@ class GroupNormalization(_Standardizing):
         compiled = dtype == np.float32 and compiled_module() is not None and math.prod(shape) > 0
 
         def run(arrays: Arrays, out: Array | None) -> Array:
-            data, scale, bias = arrays
+            data, *parameters = arrays
+            scale, bias = (values.astype(dtype, copy=False) for values in parameters)
             if compiled:
                 from deconv_ir.kernels.normalization import standardize
 

@@ -7,7 +7,7 @@ from deconv_ir.ir.expression import Expression
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, static
 from deconv_ir.ops.base import attribute, integer, operation
-from deconv_ir.ops.checks import merged_type, misfit
+from deconv_ir.ops.checks import leading_type, misfit
 from deconv_ir.ops.elementwise.broadcasting import WithBroadcast, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import elementwise_tile
@@ -25,7 +25,7 @@ class FakeQuantize(WithBroadcast):
     levels: int = attribute(integer(1))
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        element_type = merged_type(inputs, self.inputs, "float")
+        element_type = leading_type(inputs, self.inputs, "float")
         if self.levels < 2:
             raise misfit("levels", "levels", "be 2 or greater", self.levels, ">= 2", "levels")
         shape = inputs[0].shape
