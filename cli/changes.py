@@ -62,10 +62,9 @@ def preprocessed(
 
 
 def _numbers(text: str) -> list[float]:
+    words = text.strip().removeprefix("[").removesuffix("]").split(",")
     try:
-        return [
-            float(number) for number in text.strip().removeprefix("[").removesuffix("]").split(",")
-        ]
+        return [float(word.replace("_", "?")) for word in words]  # Python reads 1_0 as 10
     except ValueError:
         raise ValueError(
             f"expected a number, or one for each channel as in 123.7,116.3,103.5, found {text!r}"

@@ -11,7 +11,17 @@ import click
 from deconv_ir.errors import one_line
 
 from .common import EXIT_OK, Mistake, run_model_command
-from .options import CONTEXT, FILE, Options, argument, completer, flag, option, version_option
+from .options import (
+    CONTEXT,
+    FILE,
+    IntegerRange,
+    Options,
+    argument,
+    completer,
+    flag,
+    option,
+    version_option,
+)
 
 _LISTED = 5
 """Maximum number of named constants that were kept."""
@@ -58,7 +68,7 @@ class CutRequest(Options):
         "kept, and named."
     )
     seed: int = option(
-        None, "Seed of the noise.", type=click.IntRange(0), default=0, show_default=True
+        None, "Seed of the noise.", type=IntegerRange(0), default=0, show_default=True
     )
     force: bool = flag("Overwrite the files.")
 

@@ -16,6 +16,7 @@ from .options import (
     CONTEXT,
     FILE,
     SEMANTICS,
+    IntegerRange,
     Options,
     argument,
     flag,
@@ -119,7 +120,7 @@ class DiffRequest(Options):
         "N",
         "Quantised tensors (outputs of FakeQuantize, Quantize and DynamicQuantize) may differ by N "
         "levels; the layers after them are compared for the same values.",
-        type=click.IntRange(0),
+        type=IntegerRange(0),
         default=0,
         show_default=True,
     )

@@ -12,6 +12,7 @@ from .options import (
     OF_AN_IR,
     SEMANTICS,
     SEVERITIES,
+    IntegerRange,
     Options,
     argument,
     completer,
@@ -85,7 +86,7 @@ class LintRequest(Options):
     jobs: int | None = option(
         "N",
         "Number of processes. Default: all cores where that is faster.",
-        type=click.IntRange(1),
+        type=IntegerRange(1),
     )
     limits: Limits = given(limit_options(OF_AN_IR))
     no_cache: bool = flag("Check files even if their results are cached.")

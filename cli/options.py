@@ -197,7 +197,28 @@ def input_arrays(text: str) -> Any:
     return option("[NAME=]FILE", text, "--input", multiple=True)
 
 
-class _Seed(click.IntRange):
+class _Written:
+    """The check of a number as people write it: not NaN, and not 1_0, which Python reads as 10."""
+
+    name: str
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        found = super().convert(value, param, ctx)  # type: ignore[misc]
+        if found != found or (isinstance(value, str) and "_" in value):
+            raise click.BadParameter(f"{value!r} is not a valid {self.name}.", ctx, param)
+        return found
+
+
+class IntegerRange(_Written, click.IntRange):
+    """An integer in a range."""
+
+
+class NumberRange(_Written, click.FloatRange):
+    """A number in a range; infinity is one."""
+
+
+class _Seed(IntegerRange):
     """A seed; the message for another word shows where the seed goes."""
 
     name = "seed"
@@ -262,7 +283,7 @@ def reverse_channels() -> Any:
 
 def tolerance(default: float, text: str | None = None) -> Any:
     """Declare --rtol or --atol."""
-    return option(None, text, type=click.FloatRange(0), default=default, show_default=True)
+    return option(None, text, type=NumberRange(0), default=default, show_default=True)
 
 
 def listing_option(

@@ -13,6 +13,8 @@ from .options import (
     FILE,
     OF_AN_IR,
     Command,
+    IntegerRange,
+    NumberRange,
     Options,
     argument,
     completer,
@@ -201,19 +203,19 @@ class Request(Options):
         "N",
         "Run N times; print the 50th, 90th and 99th percentile, mean and range of the latency, "
         "and the throughput. With many files: each N times.",
-        type=click.IntRange(1),
+        type=IntegerRange(1),
     )
     seconds: float | None = option(
         "S",
         "Like --repeat, for S seconds; with both, until one of them is reached.",
-        type=click.FloatRange(0, min_open=True),
+        type=NumberRange(0, min_open=True),
     )
     warmup: int | None = option(
         "M",
         "With --repeat or --seconds: M warm-up runs that are not counted. Default: 1.",
-        type=click.IntRange(0),
+        type=IntegerRange(0),
     )
-    threads: int | None = option(None, "Default: all cores.", type=click.IntRange(1))
+    threads: int | None = option(None, "Default: all cores.", type=IntegerRange(1))
     memory_limit: int | None = option(
         "SIZE",
         "Memory limit, for example 2GiB or 500MB; larger runs are refused. On a cluster: of each "
@@ -233,7 +235,7 @@ class Request(Options):
     workers: int | None = option(
         "N",
         "With --tile or many files: run on N processes of this machine (extra 'cluster').",
-        type=click.IntRange(1),
+        type=IntegerRange(1),
     )
     scheduler: str | None = option(
         "ADDRESS",

@@ -13,7 +13,7 @@ from deconv_ir.compare.diff import RTOL, ModelDifference
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.extract_part import extract_part, output_names
 from deconv_ir.compare.network import Comparable, Network, open_stored
-from deconv_ir.compare.tensors import TensorDifference, compare_tensors
+from deconv_ir.compare.tensors import TensorDifference, compare_tensors, require_tolerances
 from deconv_ir.errors import DeconvError, InputError
 from deconv_ir.execute.effort import require_modest_run
 from deconv_ir.ir.dtypes import Array
@@ -95,6 +95,7 @@ def bisect(
     >>> deconv_ir.bisect("samples/block/block.xml", tool, x).culprit.tensor.layer
     "'up/relu' (ReLU, id 7)"
     """
+    require_tolerances(rtol=rtol, atol=atol)
     network = open_stored(model)
     arrays = network.inputs.bind(inputs, cast=False)
     search = _Search(network, run, arrays, (rtol, atol), progress)

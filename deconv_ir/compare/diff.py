@@ -16,7 +16,7 @@ from deconv_ir.compare.matching import match
 from deconv_ir.compare.network import Comparable, Network, open_network
 from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSide, Side
 from deconv_ir.compare.structure import Aspect, Difference, compare_structure
-from deconv_ir.compare.tensors import TensorDifference, compare_tensors
+from deconv_ir.compare.tensors import TensorDifference, compare_tensors, require_tolerances
 from deconv_ir.errors import DeconvError, InputError, SettingError
 from deconv_ir.execute.effort import require_modest_run
 from deconv_ir.execute.places import tensor_bytes
@@ -164,6 +164,7 @@ def diff(
     ...     print(difference)
     'up' (ConvolutionBackpropData, id 3): strides: 2,2 in A, 2,1 in B
     """
+    require_tolerances(weights_tolerance=weights_tolerance, rtol=rtol, atol=atol)
     if b is None and against is None:
         raise SettingError("diff requires a second model, or against")
     if b is not None and isinstance(against, Mapping):

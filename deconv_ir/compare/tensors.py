@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
 
@@ -68,6 +69,19 @@ class TensorDifference(NamedTuple):
     elements: int = 0
     first: tuple[int, ...] | None = None
     note: str = ""
+
+
+def require_tolerances(**tolerances: float) -> None:
+    """Require each tolerance to be 0 or greater.
+
+    Raises
+    ------
+    SettingError
+        A tolerance is negative or NaN, with which no difference would count.
+    """
+    for name, tolerance in tolerances.items():
+        if not tolerance >= 0:
+            raise SettingError(f"{name} must be a number from 0, found {tolerance!r}")
 
 
 def compare_tensors(

@@ -120,7 +120,9 @@ def _blocks(flat: Array) -> Any:
     import numpy as np
 
     for start in range(0, flat.size, _BLOCK):
-        yield flat[start : start + _BLOCK].astype(np.float64)
+        with np.errstate(all="ignore"):  # of signalling NaNs
+            block = flat[start : start + _BLOCK].astype(np.float64)
+        yield block
 
 
 def _value(value: Any) -> int | float | str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import deconv_ir
+from deconv_ir.errors import SettingError
 from tests.support import IR, invoke, invoke_script
 
 BLOCK = Path(__file__).parents[2] / "samples" / "block" / "block.xml"
@@ -286,3 +287,38 @@ def test_dump(here: Path) -> None:
     assert invoke(BLOCK, "--random-inputs", "0", *options).exit_code == 0
     stored = {path.stem for path in Path("more").glob("*.npy")}
     assert len(stored) == len(names) + 4, "two constants, each as stored and as converted"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run --expect y.npy --rtol nan",
+        "run --expect y.npy --atol NaN",
+        "run --expect y.npy --rtol 1_0",
+        "run --seconds nan",
+        "run --repeat 1_0",
+        "run --threads 1_0",
+        "run --random-inputs 1_0",
+        "run --mean 1_0",
+        "run --scale 1,2_0",
+        "diff --rtol nan",
+        "diff --atol nan",
+        "diff --weights-tolerance nan",
+        "diff --levels 1_0",
+    ],
+)
+def test_numbers_are_written_as_numbers(words: str) -> None:
+    """NaN would let any difference agree; Python's 1_0 is 10."""
+    command, *options = words.split()
+    np.save("y.npy", np.zeros((1, 4, 32, 32), np.float32))
+    second = [str(BLOCK)] if command == "diff" else []
+    result = invoke_script(command, str(BLOCK), *second, "--random-inputs", "0", *options)
+    assert result.exit_code == 2
+    assert f"'{options[-1]}'" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["rtol", "atol", "weights_tolerance"])
+@pytest.mark.parametrize("value", [float("nan"), -1.0])
+def test_tolerances_of_the_library(name: str, value: float) -> None:
+    with pytest.raises(SettingError, match=f"{name} must be a number from 0, found {value}"):
+        deconv_ir.diff(BLOCK, BLOCK, **{name: value})

@@ -129,3 +129,8 @@ def test_a_string_constant_is_shown(runs: bool, tmp_path: Path) -> None:
     assert '"values":["a","b"]' in page.read_text()
     assert ('"pictures":{"' in page.read_text()) == runs
     assert deconv_ir.diff(path, path).equal
+
+
+def test_signalling_nans_give_no_warning() -> None:
+    found = figures(np.array([0x7FA00000, 0x3F800000] * 100, np.uint32).view(np.float32))
+    assert (found["odd"], found["min"], found["max"]) == (100, 1, 1)
