@@ -210,6 +210,7 @@ class CompiledKernel:
             dilations=self.fill(problem.dilations, 1),
             **fused.fields(),
             level2_bytes=self._machine.level2_bytes,
+            sure_level2_bytes=self._machine.sure_level2_bytes,
             level3_bytes=self._machine.level3_bytes,
             multiply_adds=self._machine.multiply_adds(isa),
         )

@@ -130,6 +130,7 @@ class CompiledPlan(ConvolutionPlan):
         values = np.asarray(costs, np.float64)
         fields = interface.predict_fields(
             level2_bytes=machine.level2_bytes,
+            sure_level2_bytes=machine.sure_level2_bytes,
             level3_bytes=machine.level3_bytes,
             multiply_adds=machine.multiply_adds(instruction_set()),
         )

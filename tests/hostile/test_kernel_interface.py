@@ -30,7 +30,12 @@ class Packed:
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "channels_in": 2}
         self.layer |= {"channels_out": 2, "folded": 1, "guarded": 0, "winograd": winograd}
         self.layer |= {"channel_block": 0}
-        self.machine = {"level2_bytes": 1 << 19, "level3_bytes": 1 << 25, "multiply_adds": 2.0}
+        self.machine = {
+            "level2_bytes": 1 << 19,
+            "sure_level2_bytes": 1 << 18,
+            "level3_bytes": 1 << 25,
+            "multiply_adds": 2.0,
+        }
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
         self.bias: Array | None = np.ones(4, np.float32)
@@ -101,7 +106,8 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
         *(("folded", n) for n in (-1, 0, 3)),
         *(("winograd", n) for n in (-1, 3, 2**40)),
         *(("channel_block", n) for n in (-FAR, -1)),
-        *(("level2_bytes", n) for n in (-FAR, 0)),
+        *(("level2_bytes", n) for n in (-FAR, 0, (1 << 18) - 1)),
+        *(("sure_level2_bytes", n) for n in (-FAR, 0, (1 << 19) + 1)),
         *(("level3_bytes", n) for n in (-FAR, 0)),
         *(("multiply_adds", n) for n in (-1.0, 0.0, float("nan"))),
         *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
@@ -253,7 +259,7 @@ COSTS = len(getattr(compiled_module(), "COST_CONSTANTS", ()))
 @pytest.mark.parametrize(
     "changed",
     [
-        *({name: n} for name in ("level2_bytes", "level3_bytes") for n in (-FAR, 0)),
+        *({f"{name}_bytes": n} for name in ("level2", "sure_level2", "level3") for n in (-FAR, 0)),
         *({"multiply_adds": n} for n in (-1.0, 0.0, float("nan"))),
         *({"costs": [n] + [1.0] * (COSTS - 1)} for n in (-1.0, 0.0, float("nan"))),
         *({"costs": [1.0] * n} for n in (0, COSTS - 1, COSTS + 1)),

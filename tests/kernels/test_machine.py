@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from deconv_ir.errors import SettingError
+from deconv_ir.ir.scratchpad import UNLIMITED
 from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.native import CompiledKernel, WinogradUse
+from deconv_ir.kernels.plan import RunShapes
+from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.cpu import (
     MACHINES,
     Machine,
@@ -18,6 +23,7 @@ from deconv_ir.kernels.runtime.cpu import (
     current_machine,
     instruction_set,
     machine_of,
+    may_hide_threads,
     threads_of_a_core,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -147,48 +153,76 @@ def test_tiles_follow_the_second_level_cache(monkeypatch: pytest.MonkeyPatch) ->
     assert small["bytes"] < large["bytes"]
 
 
-# The list, the threads of a core that this process may use, and those that are assumed in a virtual
-# machine, which may hide them.
+# The list, the threads of a core that this process may use, and whether a virtual machine may hide
+# threads.
 SIBLINGS = [
-    ("0\n", 1, 2),
-    ("0,1\n", 2, 2),
-    ("0-1\n", 2, 2),
-    ("0-3\n", 2, 2),
-    ("0,64\n", 1, 1),
-    ("x\n", 1, 2),
-    (None, 1, 2),
+    ("0\n", 1, True),
+    ("0,1\n", 2, False),
+    ("0-1\n", 2, False),
+    ("0-3\n", 2, False),
+    ("0,64\n", 1, False),
+    ("x\n", 1, True),
+    (None, 1, True),
 ]
 
 
-@pytest.mark.parametrize(
-    ("is_virtual", "processors", "text", "expected"),
-    [
-        *((False, 4, text, expected) for text, expected, _ in SIBLINGS),
-        *((True, 4, text, expected) for text, _, expected in SIBLINGS),
-        (True, 1, "0\n", 1),
-    ],
-)
+@pytest.mark.parametrize(("text", "threads", "hides"), SIBLINGS)
 def test_threads_of_one_core_share_its_cache(
-    is_virtual: bool,
-    processors: int,
     text: str | None,
-    expected: int,
+    threads: int,
+    hides: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The format of a list of processors: Linux, Documentation/admin-guide/cputopology.rst."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
     folder = tmp_path / "cpu0/topology"
     folder.mkdir(parents=True)
     if text is not None:
         (folder / "thread_siblings_list").write_text(text)
-    assert threads_of_a_core(str(tmp_path), is_virtual=is_virtual) == expected
+    virtual = Processor(is_virtual=True)
+    assert threads_of_a_core(str(tmp_path)) == threads
+    assert may_hide_threads(virtual, str(tmp_path)) is hides
+    assert not may_hide_threads(Processor(), str(tmp_path))
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert not may_hide_threads(virtual, str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("name", "alone"), [("zen1-shared", "zen1"), ("zen3-shared", "zen3"), ("zen5-shared", "zen5")]
-)
-def test_a_core_with_two_threads_has_half_the_cache_for_each(name: str, alone: str) -> None:
-    expected = MACHINES[alone]._replace(level2_bytes=MACHINES[alone].level2_bytes // 2)
-    assert MACHINES[name] == expected
+@pytest.mark.parametrize("name", ["zen3", "zen5"])
+def test_cores_with_two_threads(name: str) -> None:
+    """Half of the cache is there for each, or may be."""
+    machine = MACHINES[name]
+    shared, hidden = machine.shared(2), machine._replace(hides_threads=True)
+    half = machine.level2_bytes // 2
+    assert (machine.level2_bytes, machine.sure_level2_bytes) == (2 * half, 2 * half)
+    assert (shared.level2_bytes, shared.sure_level2_bytes) == (half, half)
+    assert (hidden.level2_bytes, hidden.sure_level2_bytes) == (2 * half, half)
+
+
+@needs_extension
+@pytest.mark.parametrize("name", ["zen3", "zen5"])
+def test_hidden_threads_change_the_tiles_of_direct_sums_alone(name: str) -> None:
+    """Direct sums have the tiles of half a cache, Winograd those of all of it."""
+    machine = MACHINES[name]
+    hidden = machine._replace(hides_threads=True)
+    for use, same in ((WinogradUse.NEVER, machine.shared(2)), (WinogradUse.ALWAYS, machine)):
+        expected, actual = (
+            {key: value for key, value in tiled(each, use).items() if key not in DIRECT_TILES}
+            for each in (same, hidden)
+        )
+        assert actual == expected
+    assert tiled(machine, WinogradUse.NEVER) != tiled(hidden, WinogradUse.NEVER)
+
+
+# A plan for Winograd describes the tiles that direct sums would have as well.
+DIRECT_TILES = ("channels", "blocks", "compact", "output_vectors")
+
+
+def tiled(machine: Machine, use: WinogradUse) -> dict[str, object]:
+    """Return the plan of a layer with tiles that fill any second-level cache."""
+    weights = np.ones((56, 48, 3, 3), np.float32)
+    problem = Problem.of_filter(weights.shape, (1, 1), (1, 1), 1, forward=False)
+    kernel = CompiledKernel(problem, weights, None, Activation(), winograd=use, machine=machine)
+    shapes = RunShapes((1, 56, 200, 300), (1, 1), (1, 48, 200, 300))
+    return dict(kernel.plan(shapes, UNLIMITED).details)

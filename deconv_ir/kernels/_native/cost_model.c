@@ -50,12 +50,13 @@ static double kernel_tap_cycles(const struct machine *machine, int rows, int col
 }
 
 /* Bytes of weights read per cycle. */
-static double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
+static double weight_bytes_per_cycle(const struct machine *machine, int64_t level2,
+                                     double all_weights) {
     /* Other cores use the cache as well: half of it may still hold weights of the last run. */
     const double kept = (double)machine->level3 / 2;
     return all_weights > kept                          ? FROM_MEMORY
            : all_weights > kept / 2                    ? FROM_MEMORY_AND_THIRD_LEVEL
-           : all_weights > (double)machine->level2 / 2 ? FROM_THIRD_LEVEL
+           : all_weights > (double)level2 / 2           ? FROM_THIRD_LEVEL
                                                        : FROM_SECOND_LEVEL;
 }
 
@@ -196,8 +197,9 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
     sums *= goes * (double)t->blocks * all_subs;
     if (t->outputs) sums = all_subs * outputs_cycles(k, t, depth, goes);
     sums += blocks * depth * all_subs * k->kernels->size /
-            weight_bytes_per_cycle(machine, (double)k->layer.groups *
-                                                (double)k->packing.group_size * k->kernels->size);
+            weight_bytes_per_cycle(machine, machine->sure_level2,
+                                    (double)k->layer.groups * (double)k->packing.group_size *
+                                        k->kernels->size);
     if (share < 1) sums += blocks * depth * TAKEN_WEIGHT;
     /* Rows without zeros between them are copied together. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
@@ -251,12 +253,13 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
 }
 
 double one_position_cycles(const struct kernel *k) {
+    const struct machine *machine = &k->layer.machine;
     double taps = 1;
     for (int a = 0; a < AXES; a++) taps *= (double)k->layer.kernel[a];
     const double values = taps * k->packing.rows * (double)k->layer.channels_in;
     const double all = (double)(k->layer.groups * k->packing.group_size * k->kernels->size);
     return CALL_CYCLES + values / k->kernels->lanes +
-           values * k->kernels->size / weight_bytes_per_cycle(&k->layer.machine, all) +
+           values * k->kernels->size / weight_bytes_per_cycle(machine, machine->sure_level2, all) +
            taps * k->packing.rows * PANEL_RESULT;
 }
 
@@ -292,7 +295,7 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
     return products + weights * sizeof(float) /
-                          weight_bytes_per_cycle(&k->layer.machine,
+                          weight_bytes_per_cycle(&k->layer.machine, k->layer.machine.level2,
                                                  (double)wino_weight_bytes(k, p));
 }
 

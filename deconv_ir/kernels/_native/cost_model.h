@@ -30,9 +30,11 @@ const char *cost_constant(int index, double *value);
  * exchange them again. */
 void exchange_cost_constants(double *values);
 
-/* Bytes of the second-level cache for the data of a tile: weights and sums are streamed through the
- * rest. */
-static inline int64_t data_cache(const struct machine *machine) { return machine->level2 * 5 / 8; }
+/* Bytes of the second-level cache for the data of a tile of direct sums: weights and sums are
+ * streamed through the rest. */
+static inline int64_t data_cache(const struct machine *machine) {
+    return machine->sure_level2 * 5 / 8;
+}
 
 /* Predicted cycles of a run with direct sums, and with Winograd; the two can be compared. */
 double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,

@@ -50,7 +50,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 #define LAYER_FIELDS(I, D, V)                                                          \
     I(forward) I(element) I(isa) I(groups) I(channels_in) I(channels_out) I(folded)    \
     I(guarded) I(winograd) I(channel_block) V(kernel) V(strides) V(dilations)          \
-    EPILOGUE_FIELDS(I, D, V) I(level2_bytes) I(level3_bytes) D(multiply_adds)
+    EPILOGUE_FIELDS(I, D, V)                                                           \
+    I(level2_bytes) I(sure_level2_bytes) I(level3_bytes) D(multiply_adds)
 
 /* Kernel.run(data, out, addend or None, fields), Kernel.describe(shape, fields) */
 #define RUN_FIELDS(I, D, V)                                                            \
@@ -58,7 +59,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     I(extent) I(crop) V(data_of_whole) V(pads_begin_of_whole) V(output_of_whole)
 
 /* Kernel.predict(shape, fields of a run, costs, fields): with a double for each cost constant */
-#define PREDICT_FIELDS(I, D, V) I(level2_bytes) I(level3_bytes) D(multiply_adds)
+#define PREDICT_FIELDS(I, D, V) \
+    I(level2_bytes) I(sure_level2_bytes) I(level3_bytes) D(multiply_adds)
 
 /* Program(inputs, constants, instructions, fields): records of INPUT_FIELDS, doubles, and records
  * of INSTRUCTION_FIELDS; `operand` to `third` and `out` are registers. */

@@ -236,6 +236,7 @@ static inline int element_size(enum element element) {
  * cpu.py. */
 struct machine {
     int64_t level2;       /* bytes of a core's second-level cache */
+    int64_t sure_level2;  /* of it, bytes that no hidden thread shares: direct sums are planned so */
     int64_t level3;       /* of the third-level cache that it shares */
     double multiply_adds; /* vector multiply-adds that a core issues per cycle */
 };

@@ -29,6 +29,17 @@ class Machine(NamedTuple):
     """Whether a multiply-add of the longest vectors uses two units of half that length."""
     level3_bytes: int = 32 << 20
     """The third-level cache that a core shares, up to the amount that helps a single program."""
+    hides_threads: bool = False
+    """Whether a core may run two threads that the system shows as two cores."""
+
+    @property
+    def sure_level2_bytes(self) -> int:
+        """The second-level cache for which direct sums are planned.
+
+        They lose more than Winograd if tiles exceed it, and less if tiles are too small:
+        docs/performance-notes.md, Threads of one core.
+        """
+        return self.level2_bytes // (2 if self.hides_threads else 1)
 
     def multiply_adds(self, instruction_set: str) -> float:
         """Return the number of vector multiply-adds that a core issues per cycle.
@@ -61,8 +72,9 @@ MACHINES = {
     "sapphire-rapids": Machine("avx512", 2 << 20),
     "small": Machine("avx2", 256 << 10),
 }
-# With two threads of each core.
-MACHINES |= {f"{name}-shared": MACHINES[name].shared(2) for name in ("zen1", "zen3", "zen5")}
+# Two threads of each core, which the system shows or hides.
+MACHINES["zen5-shared"] = MACHINES["zen5"].shared(2)
+MACHINES["zen3-hidden"] = MACHINES["zen3"]._replace(hides_threads=True)
 """Processors by name, for DECONV_IR_MACHINE and for tests."""
 
 
@@ -113,8 +125,8 @@ def machine_of(processor: Processor, instruction_set: str) -> Machine:
     --------
     >>> machine_of(Processor("AuthenticAMD", 0x1A, 0x44, 1 << 20), "avx512") == MACHINES["zen5"]
     True
-    >>> machine_of(Processor(), "baseline")
-    Machine(instruction_set='baseline', level2_bytes=262144, halved=False, level3_bytes=33554432)
+    >>> machine_of(Processor(), "baseline") == Machine("baseline", 256 << 10)
+    True
     """
     level2, level3 = processor.level2_bytes, processor.level3_bytes
     machine = Machine(
@@ -132,34 +144,52 @@ def _detected() -> Machine:
         return machine_of(Processor(), "baseline")
     # Cached: on a virtual machine CPUID takes microseconds.
     processor = Processor(**module.processor())
-    threads = threads_of_a_core(is_virtual=processor.is_virtual)
-    return machine_of(processor, module.isas()[-1]).shared(threads)
+    machine = machine_of(processor, module.isas()[-1]).shared(threads_of_a_core())
+    return machine._replace(hides_threads=may_hide_threads(processor))
 
 
-def threads_of_a_core(folder: str = "/sys/devices/system/cpu", *, is_virtual: bool = False) -> int:
+_TOPOLOGY = "/sys/devices/system/cpu"
+
+
+def threads_of_a_core(folder: str = _TOPOLOGY) -> int:
     """Return how many of the processors that this process may use are threads of one core.
 
-    They share its caches.  Many virtual machines show each thread as a core.  Two are assumed there
-    unless the system shows otherwise: docs/performance-notes.md has the cost of a wrong guess.
+    They share its caches.  1 where the system does not say so, as virtual machines often do not.
 
     Examples
     --------
     >>> threads_of_a_core("/no/such/folder")
     1
     """
-    if not hasattr(os, "sched_getaffinity"):
-        return 1
-    allowed = os.sched_getaffinity(0)
+    return max(1, len(_siblings(folder) & _allowed()))
+
+
+def may_hide_threads(processor: Processor, folder: str = _TOPOLOGY) -> bool:
+    """Whether threads of one core may be shown as cores, as in many virtual machines.
+
+    It does not depend on the processors that this process may use, since results depend on the
+    algorithm, and that on caches.
+
+    Examples
+    --------
+    >>> may_hide_threads(Processor(is_virtual=False))
+    False
+    """
+    return processor.is_virtual and (os.cpu_count() or 1) > 1 and len(_siblings(folder)) < 2
+
+
+def _allowed() -> set[int]:
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
+
+
+def _siblings(folder: str) -> set[int]:
+    """Return the threads of the core of a processor that this process may use; empty: unknown."""
     try:
-        path = Path(folder, f"cpu{min(allowed)}/topology/thread_siblings_list")
+        path = Path(folder, f"cpu{min(_allowed())}/topology/thread_siblings_list")
         parts = [part.split("-") for part in path.read_text("ascii").strip().split(",")]
-        siblings = {n for ends in parts for n in range(int(ends[0]), int(ends[-1]) + 1)}
+        return {n for ends in parts for n in range(int(ends[0]), int(ends[-1]) + 1)}
     except (OSError, ValueError):
-        siblings = set()
-    # Whatever this process may use: results depend on the algorithm, and that on the cache.
-    if is_virtual and len(siblings) < 2 and (os.cpu_count() or 1) > 1:
-        return 2
-    return max(1, len(siblings & allowed))
+        return set()
 
 
 def current_machine() -> Machine:

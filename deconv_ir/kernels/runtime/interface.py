@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x46EC61B
+INTERFACE = 0xD5E679E
 """The hash of the header."""
 
 AXES = 3
@@ -33,7 +33,7 @@ NEAREST, BILINEAR, BICUBIC, MODES = range(4)
 ZEROS, BORDER, REFLECTION, BEYONDS = range(4)
 
 
-_layer = Struct("=qqqqqqqqqqqqqqqqqqqqdddqddqqd").pack
+_layer = Struct("=qqqqqqqqqqqqqqqqqqqqdddqddqqqd").pack
 
 
 def layer_fields(
@@ -59,6 +59,7 @@ def layer_fields(
     scale: float,
     offset: float,
     level2_bytes: int,
+    sure_level2_bytes: int,
     level3_bytes: int,
     multiply_adds: float,
 ) -> bytes:
@@ -93,6 +94,7 @@ def layer_fields(
         scale,
         offset,
         level2_bytes,
+        sure_level2_bytes,
         level3_bytes,
         multiply_adds,
     )
@@ -145,11 +147,13 @@ def run_fields(
     )
 
 
-_predict = Struct("=qqd").pack
+_predict = Struct("=qqqd").pack
 
 
-def predict_fields(*, level2_bytes: int, level3_bytes: int, multiply_adds: float) -> bytes:
-    return _predict(level2_bytes, level3_bytes, multiply_adds)
+def predict_fields(
+    *, level2_bytes: int, sure_level2_bytes: int, level3_bytes: int, multiply_adds: float
+) -> bytes:
+    return _predict(level2_bytes, sure_level2_bytes, level3_bytes, multiply_adds)
 
 
 _program = Struct("=qq").pack

@@ -31,7 +31,7 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
     const int whole = t->blocks % OUT_BLOCKS == 0 && k->packing.blocks % OUT_BLOCKS == 0 &&
                       k->layer.channels_out == k->packing.blocks * k->kernels->rows;
     return k->kernels->sum_outputs && !t->compact && whole && k->layer.folded == 1 &&
-           (weights <= k->layer.machine.level2 || t->images > 1) && plan->depth <= NEAR_TAPS &&
+           (weights <= k->layer.machine.sure_level2 || t->images > 1) && plan->depth <= NEAR_TAPS &&
            k->layer.element == F32 && !is_streamed(k, run) && !plan->leaves_out;
 }
 

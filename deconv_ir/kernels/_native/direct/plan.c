@@ -142,7 +142,7 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     const int64_t positions = t->compact ? t->panel : t->images * t->shape[0] * t->line;
     const int64_t block_bytes =
         (t->compact ? 1 : lines_of_subs) * k->packing.rows * positions * size;
-    t->together = least(t->blocks, most(k->layer.machine.level2 / block_bytes, 1));
+    t->together = least(t->blocks, most(k->layer.machine.sure_level2 / block_bytes, 1));
     /* Idle threads steal pieces of the last tiles. */
     if (t->threads > 1) t->together = least(t->together, divide_up(t->blocks, FEWEST_PIECES));
     if (k->layer.folded > 1) t->together = t->blocks;

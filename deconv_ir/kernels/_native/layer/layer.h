@@ -49,6 +49,8 @@ typedef struct {
 
 /* The layer of a Python object, or NULL with an exception set. */
 Kernel *kernel_of(PyObject *object);
+/* Whether all figures of a machine are possible. */
+int machine_is_sane(const struct machine *machine);
 /* Read the fields of a run with contiguous data of this shape, [batch, Z, Y, X]; the buffer is
  * released.  Returns 0, or -1 with an exception set. */
 int run_of_shape(const Kernel *self, PyObject *shape, const struct run_fields *fields,

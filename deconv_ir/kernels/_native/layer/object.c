@@ -29,6 +29,11 @@ Kernel *kernel_of(PyObject *object) {
     return NULL;
 }
 
+int machine_is_sane(const struct machine *machine) {
+    return machine->sure_level2 > 0 && machine->level2 >= machine->sure_level2 &&
+           machine->level3 > 0 && machine->multiply_adds > 0;
+}
+
 static int layer_is_sane(const struct layer *layer) {
     if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
     if (!isa_available(layer->isa)) return 0;
@@ -36,8 +41,7 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
     if (layer->winograd < WINOGRAD_NEVER || layer->winograd > WINOGRAD_ALWAYS) return 0;
     if (layer->channel_block < 0) return 0;
-    const struct machine *machine = &layer->machine;
-    if (machine->level2 < 1 || machine->level3 < 1 || !(machine->multiply_adds > 0)) return 0;
+    if (!machine_is_sane(&layer->machine)) return 0;
     for (int a = 0; a < AXES; a++)
         if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
     return 1;
@@ -216,7 +220,7 @@ static struct layer layer_of(const struct layer_fields *f) {
         .guarded = f->guarded,
         .winograd = f->winograd,
         .channel_block = f->channel_block,
-        .machine = {f->level2_bytes, f->level3_bytes, f->multiply_adds},
+        .machine = {f->level2_bytes, f->sure_level2_bytes, f->level3_bytes, f->multiply_adds},
     };
     memcpy(l.kernel, f->kernel, sizeof l.kernel);
     memcpy(l.strides, f->strides, sizeof l.strides);

@@ -35,7 +35,9 @@ PyObject *kernel_predict(PyObject *object, PyObject *arguments) {
         take_fields(given[1], &fields, sizeof fields) ||
         take_fields(given[2], costs, sizeof costs))
         return NULL;
-    int good = f.level2_bytes > 0 && f.level3_bytes > 0 && f.multiply_adds > 0;
+    const struct machine machine = {f.level2_bytes, f.sure_level2_bytes, f.level3_bytes,
+                                    f.multiply_adds};
+    int good = machine_is_sane(&machine);
     for (int i = 0; good && i < COST_CONSTANTS; i++) good = costs[i] > 0;
     if (!good) {
         PyErr_SetString(PyExc_ValueError, "no such machine or constants");
@@ -50,7 +52,7 @@ PyObject *kernel_predict(PyObject *object, PyObject *arguments) {
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
     struct kernel k = self->k;
-    k.layer.machine = (struct machine){f.level2_bytes, f.level3_bytes, f.multiply_adds};
+    k.layer.machine = machine;
     exchange_cost_constants(costs);
     const double cycles = plan_cycles(&k, shared);
     exchange_cost_constants(costs);
