@@ -127,7 +127,7 @@ def send_model(client: Any, model: Model, request: Request) -> Any:
         if plain:
             options = {
                 "semantics": request.semantics,
-                "accuracy": request.accuracy,
+                "accuracy": request.arithmetic,
                 "limits": request.limits,
                 "memory_limit": request.memory_limit,
             }

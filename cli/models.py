@@ -31,7 +31,7 @@ def open_model(request: Request) -> Model:
             warn=False,
             limits=request.limits,
             memory_limit=request.memory_limit,
-            accuracy=request.accuracy,
+            accuracy=request.arithmetic,
             overrides=request.overrides(),
         )
     except DeconvError as error:

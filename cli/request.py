@@ -128,10 +128,14 @@ class Request(Options):
     semantics: str = semantics()
     accuracy: str = option(
         None,
-        "direct: sum convolutions directly, without Winograd (docs/numerics.md).",
-        type=click.Choice(["fast", "direct"]),
+        "direct: sum convolutions directly, without Winograd; float64: compute all layers in f64 "
+        "(docs/numerics.md).",
+        type=click.Choice(["fast", "direct", "float64"]),
         default="fast",
         show_default=True,
+    )
+    rounded: bool = flag(
+        "With --accuracy float64: round the outputs once, to their element types.", "--round"
     )
     layer: str | None = option(
         "NAME_OR_ID", "Run this layer alone.", shell_complete=completer("complete_layers")
@@ -292,6 +296,15 @@ class Request(Options):
     as_json: bool = flag("Print the summary as JSON.", "--json")
     verbose: bool = flag("Print more; with --info, the layers.", "-v", "--verbose")
     quiet: bool = flag("Print only warnings and errors.", "-q", "--quiet")
+
+    @property
+    def arithmetic(self) -> str:
+        """The `accuracy` with which the model is loaded."""
+        if not self.rounded:
+            return self.accuracy
+        if self.accuracy != "float64":
+            raise Mistake("--round needs --accuracy float64")
+        return "float64-rounded"
 
     @property
     def wanted(self) -> list[str] | None:

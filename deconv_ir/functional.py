@@ -67,7 +67,8 @@ def conv_transpose(
     semantics : Semantics or str
         ``spec`` or ``openvino``; they differ only with `output_shape`.
     accuracy : Accuracy or str
-        ``fast``, or ``direct``: direct sums, without Winograd.
+        ``fast``, or ``direct``: direct sums, without Winograd.  ``float64``: computed in f64;
+        ``float64-rounded``: then rounded to the element type of `x`.
 
     Returns
     -------
@@ -126,6 +127,10 @@ def conv_transpose(
     context = Context(Semantics.of(semantics), accuracy=Accuracy.of(accuracy))
     (output,) = operation.infer(infos, context)
     _check_bias(offsets, output)
+    element_type = output.element_type
+    if context.accuracy.is_float64 and element_type is not None and element_type.is_float:
+        data, weights = data.astype(np.float64), weights.astype(np.float64)
+        offsets = None if offsets is None else offsets.astype(np.float64)
     needed = _bytes_needed(static(output.shape), data, weights)
     require_memory(needed, subject="conv_transpose", hint=None)
     try:
@@ -133,6 +138,8 @@ def conv_transpose(
         kept = (None, None, *requested)
         packed = PackedConvolution(operation, kernel, grouped_shape, kept, context)
         (result,) = packed([data, weights, *requested])
+        if context.accuracy is Accuracy.FLOAT64_ROUNDED and element_type is not None:
+            return result.astype(element_type.numpy(), copy=False)
         return result
     except MemoryError as error:
         raise out_of_memory(needed, error, subject="conv_transpose") from error

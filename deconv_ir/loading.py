@@ -17,7 +17,7 @@ from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.model import Model
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.ops.f16_arithmetic import compare_rounding
+from deconv_ir.ops.precision import compare_rounding
 
 if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.overrides import Overrides
@@ -61,7 +61,8 @@ def load(
         Bytes that a run may use; by default the memory available when it starts.
     accuracy : Accuracy or str
         ``fast``, or ``direct``: convolutions are summed directly, without
-        Winograd.  ``docs/numerics.md`` states the error bounds of both.
+        Winograd.  ``docs/numerics.md`` states the error bounds of both.  ``float64``: all layers
+        are computed in f64, and so are outputs; ``float64-rounded`` rounds these once.
     overrides : Overrides, optional
         Changes to a oneDNN Graph file: shapes, attributes, element types.
 
@@ -90,7 +91,7 @@ def load(
     >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
     """
     chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
-    graph, opened = with_weights(read_graph(path, limits, overrides), weights, chosen)
+    graph, opened = with_weights(read_graph(path, limits, overrides), weights, chosen, algorithms)
     model = Model(graph, opened, chosen, scratch_bytes, memory_limit, algorithms)
     if chosen is Semantics.SPEC and graph.ir_version is not None:
         whole = (version10.compare_types(graph), compare_rounding(graph))

@@ -18,7 +18,7 @@ from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.findings import Finding
 from deconv_ir.formats.openvino_xml import Weights
-from deconv_ir.formats.reading import with_semantics
+from deconv_ir.formats.reading import as_computed
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.graph import Graph, Port, Source, needed_layers
@@ -495,7 +495,8 @@ class Model(Changeable, Tileable):
             raise missing(self.graph, "layer", name, [layer.name for layer in self.graph.layers])
         stored = None if self.graph.stored is None else self.graph.stored.find(name)
         if stored is not None and self.graph.stored is not None:
-            alone = with_semantics(extract_layer(self.graph.stored, stored), self.semantics)
+            alone = extract_layer(self.graph.stored, stored)
+            alone = as_computed(alone, self.semantics, self.context.accuracy)
             return Model(alone, *self._settings)
         return Model(extract_layer(self.graph, found), *self._settings)
 

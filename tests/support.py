@@ -55,20 +55,24 @@ class IR:
         outputs: Sequence[str] = ("",),
         name: str | None = None,
         version: str = "opset1",
-        precision: str = "FP32",
+        precision: str | Sequence[str] = "FP32",
         names: str | None = None,
         bodies: str = "",
     ) -> Out:
-        """Add a layer; `outputs` are declared dims, as "1,3,?" (empty: none)."""
+        """Add a layer; `outputs` are declared dims, as "1,3,?" (empty: none).
+
+        `precision` is the type of all outputs, or of each.
+        """
         own = len(self.layers)
         data = "".join(f' {k}="{v}"' for k, v in (attributes or {}).items())
         ports_in = "".join(f'<port id="{i}" precision="FP32"/>\n' for i in range(len(inputs)))
         tensor = f' names="{names}"' if names else ""
+        types = [precision] * len(outputs) if isinstance(precision, str) else precision
         ports_out = "".join(
-            f'<port id="{len(inputs) + i}" precision="{precision}"{tensor}>\n'
+            f'<port id="{len(inputs) + i}" precision="{element_type}"{tensor}>\n'
             + "".join(f"<dim>{d}</dim>\n" for d in dims.split(",") if d)
             + "</port>\n"
-            for i, dims in enumerate(outputs)
+            for i, (dims, element_type) in enumerate(zip(outputs, types, strict=True))
         )
         self.layers.append(
             f'<layer id="{own}" name="{name or f"layer{own}"}" type="{kind}" version="{version}">\n'

@@ -93,7 +93,11 @@ def test_without_the_compiled_kernel_it_changes_nothing(
 
 @pytest.mark.parametrize("wrong", ["exact", "", "DIRECT", None, 1])
 def test_unknown_names_are_refused(wrong: str, here: Path) -> None:
-    with pytest.raises(deconv_ir.InputError, match="accuracy must be 'fast' or 'direct'"):
+    with pytest.raises(
+        deconv_ir.InputError, match="accuracy must be 'fast' or 'direct' or 'float64'"
+    ):
         deconv_ir.load("model.xml", accuracy=wrong)
-    with pytest.raises(deconv_ir.InputError, match="accuracy must be 'fast' or 'direct'"):
+    with pytest.raises(
+        deconv_ir.InputError, match="accuracy must be 'fast' or 'direct' or 'float64'"
+    ):
         deconv_ir.conv_transpose(DATA, FILTER, accuracy=wrong)

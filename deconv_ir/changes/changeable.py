@@ -211,12 +211,12 @@ class Changeable:
 
     def _changed_as_stored(self, change: Callable[[Self], Self]) -> Self:
         """Change the network that files hold, and compute it with the same semantics."""
-        from deconv_ir.formats.reading import with_semantics
+        from deconv_ir.formats.reading import as_computed
 
         stored = type(self)(self.graph.stored, *self._settings)  # type: ignore[call-arg]
         stored.findings += tuple(f for f in self.findings if f.location is None)
         changed = change(stored)
-        graph = with_semantics(changed.graph, self.context.semantics)
+        graph = as_computed(changed.graph, self.context.semantics, self.context.accuracy)
         model = type(self)(graph, *changed._settings)  # type: ignore[call-arg]
         model.findings += tuple(f for f in changed.findings if f.location is None)
         return model

@@ -316,7 +316,7 @@ class _Behaviour:
     def _accuracy_hint(self, index: int, output: int, expected: Array) -> str:
         """Return the option with which a convolution of the first model agrees; empty if none."""
         a, layer = self.a, self.a.layer(index)
-        if a.context.accuracy is Accuracy.DIRECT or not layer.type.startswith(_CONVOLUTIONS):
+        if a.context.accuracy.is_direct or not layer.type.startswith(_CONVOLUTIONS):
             return ""
         direct = Network(a.graph, a.context._replace(accuracy=Accuracy.DIRECT))
         again = Evaluator(direct, self.inputs, [index]).take(index)[output]

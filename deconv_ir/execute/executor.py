@@ -21,7 +21,6 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
-from deconv_ir.ir.options import Accuracy
 from deconv_ir.kernels.runtime.idle import Idle, clear_idle
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.ops.values import actual
@@ -154,7 +153,7 @@ class Executor:
 
     def judge_whole(self, infos: Sequence[Infos]) -> list[Grant]:
         """Return the layers that use Winograd in a run of the whole network."""
-        if self.context.accuracy is Accuracy.DIRECT:
+        if self.context.accuracy.is_direct:
             return []
         return grant_winograd(self.prepare(infos), infos)
 

@@ -14,7 +14,7 @@ from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.weights import weights_problem
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer, locating
-from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import Limits
 from deconv_ir.ops.constants.constant import Const
 
@@ -79,7 +79,10 @@ def _as_path(name: str, given: object) -> str:
 
 
 def with_weights(
-    graph: Graph, weights: Readable | None, semantics: Semantics = Semantics.SPEC
+    graph: Graph,
+    weights: Readable | None,
+    semantics: Semantics = Semantics.SPEC,
+    accuracy: Accuracy = Accuracy.FAST,
 ) -> tuple[Graph, Weights | None]:
     """Open the weights file of a graph; return both, as they are computed.
 
@@ -91,21 +94,25 @@ def with_weights(
         from deconv_ir.formats.openvino_xml import pre_process
 
         graph, opened = pre_process.apply(graph, opened)
-    return with_semantics(graph, semantics), opened
+    return as_computed(graph, semantics, accuracy), opened
 
 
-def with_semantics(graph: Graph, semantics: Semantics) -> Graph:
+def as_computed(graph: Graph, semantics: Semantics, accuracy: Accuracy) -> Graph:
     """Return a graph with the element types in which it is computed.
 
-    With the semantics of OpenVINO, Convert layers are added: what is written to files is `stored`.
+    Convert layers are added for them: what is written to files is `stored`.
     """
-    if semantics is not Semantics.OPENVINO or graph.ir_version is None:
-        return graph
-    from deconv_ir.formats.openvino_xml import version10
-    from deconv_ir.ops.f16_arithmetic import compare_rounding, in_f32
+    computed = graph
+    if semantics is Semantics.OPENVINO and graph.ir_version is not None:
+        from deconv_ir.formats.openvino_xml import version10
+        from deconv_ir.ops.precision import compare_rounding, in_f32
 
-    computed = version10.change_types(graph)
-    computed = computed if compare_rounding(computed) is None else in_f32(computed)
+        computed = version10.change_types(graph)
+        computed = computed if compare_rounding(computed) is None else in_f32(computed)
+    if accuracy.is_float64:
+        from deconv_ir.ops.precision import in_f64
+
+        computed = in_f64(computed, rounded=accuracy is Accuracy.FLOAT64_ROUNDED)
     return graph if computed is graph else computed.replace(stored=graph)
 
 

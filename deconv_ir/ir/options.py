@@ -46,10 +46,12 @@ class Semantics(Option):
 
 
 class Accuracy(Option):
-    """The algorithms from which a convolution may choose.
+    """The algorithms from which a convolution may choose, and the precision of all layers.
 
     FAST includes algorithms that transform the data first (Winograd), within the
-    error bounds of ``docs/numerics.md``.  DIRECT allows direct sums only.
+    error bounds of ``docs/numerics.md``.  DIRECT allows direct sums only.  FLOAT64 computes
+    every layer of f32, f16 or bf16 in f64: constants are as they are stored, inputs as they are
+    given, and outputs f64.  FLOAT64_ROUNDED rounds the outputs once, to their types.
 
     Examples
     --------
@@ -62,3 +64,15 @@ class Accuracy(Option):
 
     FAST = "fast"
     DIRECT = "direct"
+    FLOAT64 = "float64"
+    FLOAT64_ROUNDED = "float64-rounded"
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether convolutions are summed directly."""
+        return self is not Accuracy.FAST
+
+    @property
+    def is_float64(self) -> bool:
+        """Whether layers are computed in f64."""
+        return self in (Accuracy.FLOAT64, Accuracy.FLOAT64_ROUNDED)

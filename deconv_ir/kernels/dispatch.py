@@ -63,7 +63,7 @@ class _Prepared:
         self.algorithm = wanted or choose_algorithm(
             problem, weights.dtype, compiled=compiled_module() is not None
         )
-        if accuracy is Accuracy.DIRECT and self.algorithm in NATIVE:
+        if accuracy.is_direct and self.algorithm in NATIVE:
             self.algorithm = Algorithm.DIRECT
         self.packed: ConvolutionKernel
         if self.algorithm in NATIVE and supports(problem, weights.dtype):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from deconv_ir.ir.dtypes import ElementType
@@ -54,17 +55,19 @@ class Conversions:
             )
             self.layers[index] = layer._replace(outputs=outputs)
 
-    def convert_output(self, index: int, output: int, to: ElementType) -> None:
+    def convert_output(
+        self, index: int, output: int, to: ElementType, storing: Collection[str] = STORING
+    ) -> None:
         """Convert an output of a layer for the layers that compute with it.
 
-        Results and Assigns still read the output itself.
+        Layers of the types in `storing` still read the output itself.
         """
         layer = self.layers[index]
         port = layer.outputs[output]
         users = [
             number
             for number in self._from.get(layer.id, ())
-            if self._edges[number].from_port == port.id and not self._stores(number)
+            if self._edges[number].from_port == port.id and self._reader(number) not in storing
         ]
         if not users:
             return
@@ -72,10 +75,11 @@ class Conversions:
         for number in users:
             self._edges[number] = self._edges[number]._replace(from_layer=made, from_port=1)
 
-    def convert_input(self, index: int, to: ElementType) -> None:
-        """Convert the input of a layer; the names of the tensor move along to a Result."""
+    def convert_input(self, index: int, position: int, to: ElementType) -> None:
+        """Convert an input of a layer; the names of the tensor move along to a Result."""
         layer = self.layers[index]
-        (number,) = self._into[layer.id]
+        ports = {port.id: place for place, port in enumerate(layer.inputs)}
+        (number,) = (n for n in self._into[layer.id] if ports[self._edges[n].to_port] == position)
         edge = self._edges[number]
         at = self._indices[edge.from_layer]
         producer = self.layers[at]
@@ -88,9 +92,9 @@ class Conversions:
         made = self._convert(producer, port, to, names)
         self._edges[number] = edge._replace(from_layer=made, from_port=1)
 
-    def _stores(self, number: int) -> bool:
-        """Whether an edge leads to an output of the model or to a variable."""
-        return self.layers[self._indices[self._edges[number].to_layer]].type in STORING
+    def _reader(self, number: int) -> str:
+        """Return the type of the layer to which an edge leads."""
+        return self.layers[self._indices[self._edges[number].to_layer]].type
 
     def _convert(self, layer: Layer, port: Port, to: ElementType, names: tuple[str, ...]) -> int:
         """Add a layer that converts a tensor of `layer`, and return its id."""

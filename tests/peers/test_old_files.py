@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from formats.openvino_xml.test_pre_process import EXCHANGED, IN_BIN, MEANS, channels, save, section
-from ops.test_f16_arithmetic import H, compressed, half_network, looped, looped_in_version_10
+from ops.test_precision import H, compressed, half_network, looped, looped_in_version_10
 from support import IR
 
 import deconv_ir

@@ -69,7 +69,7 @@ def change_types(graph: Graph) -> Graph:
             changed.convert_output(index, 0, old)
     for index, _, old, new in _outputs(graph):
         if new is not None and new is not old:
-            changed.convert_input(index, new)
+            changed.convert_input(index, 0, new)
     return changed.graph()
 
 

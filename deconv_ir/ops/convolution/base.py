@@ -54,7 +54,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return False
 
     @abc.abstractmethod
-    def check_types(self, inputs: Infos) -> ElementType | None:
+    def check_types(self, inputs: Infos, context: Context) -> ElementType | None:
         """Return the element type of the output."""
 
     @abc.abstractmethod
@@ -129,7 +129,7 @@ class AnyConvolution(Windowed, abc.ABC):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Compute the shape of the output; see `geometry` for an axis's formula."""
-        element_type = self.check_types(inputs)
+        element_type = self.check_types(inputs, context)
         spatial = self.spatial_count(inputs)
         if spatial is None:
             return (TensorInfo(None, element_type),)

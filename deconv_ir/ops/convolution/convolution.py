@@ -22,7 +22,7 @@ class _Convolution(AnyConvolution):
     transposed: ClassVar[bool] = False
     takes_lazy = (1,)
 
-    def check_types(self, inputs: Infos) -> ElementType | None:
+    def check_types(self, inputs: Infos, context: Context) -> ElementType | None:
         return merged_type(inputs, self.inputs, "numeric")
 
     def check_kernel(self, filter_: FilterView) -> None:

@@ -146,10 +146,11 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
         """Lay out a filter for the kernel: [in, out/groups, spatial...]."""
         return np.moveaxis(whole(weights), (-1, -2), (0, 1)) if self.spatial_first else weights
 
-    def check_types(self, inputs: Infos) -> ElementType | None:
+    def check_types(self, inputs: Infos, context: Context) -> ElementType | None:
         checked = [i for i, name in zip(inputs, self.inputs, strict=False) if name != "dst_shape"]
         element_type = merged_type(checked, self.inputs)
-        if element_type is not None and element_type.name not in ("f32", "bf16", "f16"):
+        accepted = ("f32", "bf16", "f16", *["f64"] * context.accuracy.is_float64)
+        if element_type is not None and element_type.name not in accepted:
             wanted = "f32, bf16 or f16"
             raise misfit("element-type", self.inputs[0], f"be {wanted}", element_type, wanted)
         return element_type

@@ -37,7 +37,7 @@ class OpenVINODeconvolution(Deconvolution):
         """Compare the pads, which can differ only if `output_shape` is given."""
         return self.compare_pads(inputs, context) if len(inputs) > 2 else None
 
-    def check_types(self, inputs: Infos) -> ElementType | None:
+    def check_types(self, inputs: Infos, context: Context) -> ElementType | None:
         element_type = merged_type(inputs[:2], self.inputs)
         check_type(TensorInfo(None, element_type), self.inputs[0], "numeric")
         return element_type

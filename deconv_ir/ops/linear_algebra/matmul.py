@@ -22,7 +22,6 @@ from deconv_ir.ir.operation import (
     Operation,
     TensorInfo,
 )
-from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import (
@@ -153,7 +152,7 @@ class MatMul(Operation):
                 matrix = (inner, outer) if turned else (outer, inner)
                 found.append((*broadcast_box(tuple(spans), shape[:-2]), *matrix))
         # The order of BLAS's sums depends on the extents.
-        exact = context.accuracy is Accuracy.DIRECT
+        exact = context.accuracy.is_direct
         blocked = partial_axes(box, static(outputs[0].shape)) if exact else ()
         tile = self
         if column is not None and column != (0, static(outputs[0].shape)[-1]):

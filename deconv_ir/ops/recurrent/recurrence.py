@@ -15,7 +15,6 @@ from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.boxes import Boxes, LayerTile, Span, partial_axes
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, number, numbers
@@ -187,7 +186,7 @@ class Recurrent(Operation, abc.ABC):
         blocked = {axis for box, shape in wanted for axis in partial_axes(box, shape)} - {0}
         # The order of BLAS's sums depends on the extents.
         is_part = batch != (0, wanted[0][1][0])
-        if others or (is_part and context.accuracy is Accuracy.DIRECT):
+        if others or (is_part and context.accuracy.is_direct):
             blocked.add(0)
         found = tuple(
             tuple(
