@@ -11,7 +11,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.findings import IRWarning
 from deconv_ir.formats.openvino_xml import Weights, version10
 from deconv_ir.formats.openvino_xml.weights import ExtendedWeights
-from deconv_ir.formats.reading import Readable, is_onednn, read_graph, with_weights
+from deconv_ir.formats.reading import Readable, compare_size, is_onednn, read_graph, with_weights
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
@@ -91,11 +91,13 @@ def load(
     >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
     """
     chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
-    graph, opened = with_weights(read_graph(path, limits, overrides), weights, chosen, algorithms)
+    read = read_graph(path, limits, overrides)
+    graph, opened = with_weights(read, weights, chosen, algorithms)
     model = Model(graph, opened, chosen, scratch_bytes, memory_limit, algorithms)
+    whole = [compare_size(read, weights)]
     if chosen is Semantics.SPEC and graph.ir_version is not None:
-        whole = (version10.compare_types(graph), compare_rounding(graph))
-        model.add_findings(finding for finding in whole if finding is not None)
+        whole += [version10.compare_types(graph), compare_rounding(graph)]
+    model.add_findings(finding for finding in whole if finding is not None)
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):
             raise ShapeError(

@@ -210,3 +210,24 @@ def test_resume_sees_another_array(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert ("1 done" in done.stderr) == again
         np.testing.assert_array_equal(np.load("out/a.npy"), np.full((2, 1, 3), 2 * number))
     assert "a constant of --set has changed" in done.stderr
+
+
+@pytest.mark.parametrize(("more", "reported"), [(0, False), (60, False), (64, True), (4096, True)])
+@pytest.mark.parametrize("form", ["path", "bytes"])
+def test_weights_that_are_too_long_are_reported(
+    more: int, reported: bool, form: str, tmp_path: Path
+) -> None:
+    """Those of another model compute something else; padding after the constants is usual."""
+    ir = IR()
+    at = ir.layer("Add", [ir.parameter("x", "4"), ir.const(np.ones(4, np.float32))])
+    ir.result(at)
+    path = ir.save(tmp_path)
+    other = tmp_path / "other.bin"
+    other.write_bytes(path.with_suffix(".bin").read_bytes() + bytes(more))
+    weights = other if form == "path" else other.read_bytes()
+    for semantics in ("spec", "openvino"):
+        model = deconv_ir.load(path, weights, semantics=semantics, warn=False)
+        found = [str(f) for f in model.findings if f.rule == "weights-longer"]
+        name = "other.bin" if form == "path" else "the given weights"
+        message = f"the last constant ends at byte 16 of {name}, which has {16 + more}"
+        assert found == ([f"{path}: {message} (the weights of another model?)"] if reported else [])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
+from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats import read_document
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.formats.openvino_xml.entry import read_file
@@ -27,6 +28,10 @@ Readable = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 ONEDNN = "onednn_graph"
 """Tag of the extra element of graphs that were read from oneDNN Graph files."""
+
+
+_ALIGNMENT = 64
+"""Bytes after the last constant that may be padding."""
 
 
 def is_onednn(graph: Graph) -> bool:
@@ -166,6 +171,38 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
                 # As in OpenVINO's reader, even unused constants must be in the file.
                 opened.check(operation.offset, max(size, operation.size))
     return opened
+
+
+def compare_size(graph: Graph, weights: Readable | None) -> Finding | None:
+    """Report given weights that go on after the last constant, as those of another model may."""
+    if weights is None or graph.ir_version is None:
+        return None
+    if isinstance(weights, bytes | bytearray | memoryview):
+        size, name = memoryview(weights).nbytes, "the given weights"
+    else:
+        path = Path(_as_path("weights", weights))
+        size, name = path.stat().st_size, path.name
+    ends = [0]
+    for part in walk_graphs(graph):
+        for layer in part.layers:
+            operation = layer.operation
+            if isinstance(operation, Const):
+                ends.append(operation.offset + max(_bytes_of(layer, graph), operation.size))
+    if any(info.tag == "pre-process" for info in graph.extras):
+        from deconv_ir.formats.openvino_xml.pre_process import image_spans
+
+        ends += [end for _, end in image_spans(graph)]
+    if size < max(ends) + _ALIGNMENT:
+        return None
+    return Finding(
+        f"the last constant ends at byte {max(ends)} of {name}, which has {size}",
+        file=graph.file,
+        expected=str(max(ends)),
+        actual=str(size),
+        hint="the weights of another model?",
+        rule="weights-longer",
+        severity=Severity.WARNING,
+    )
 
 
 def _bytes_of(layer: Layer, graph: Graph) -> int:

@@ -11,7 +11,7 @@ START: Final = 64
 """Bytes of a file that `recognise` looks at."""
 
 _LFS: Final = b"version https://git-lfs.github.com/spec/"
-_CONVERT: Final = "ovc {name} writes an IR (pip install openvino)"
+_CONVERT: Final = "ovc {name} writes an IR; 'pip install openvino' installs ovc"
 
 
 class FileKind(NamedTuple):
