@@ -244,8 +244,9 @@ def main() -> None:
         planned, measured = recorded(options.measured, planned)
 
     def predict(costs: Sequence[float]) -> Array:
-        """Predict the cycles of all plans."""
-        return np.array([one.plan.predict(machine, costs) for one in planned])
+        """Predict the cycles of all plans with the whole cache: the clock shows what is there."""
+        whole = machine._replace(hides_threads=False)
+        return np.array([one.plan.predict(whole, costs) for one in planned])
 
     before = predict(old)
     samples = [
