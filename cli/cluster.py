@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from deconv_ir.errors import ResourceError
+from deconv_ir.hints import Hint
 from deconv_ir.tiling.remote import ModelFile, RemoteModel, import_dask, memory_of_worker
 
 from .common import STREAM, Mistake, note, raise_again
@@ -184,7 +185,7 @@ def _answer(function: Any, *arguments: Any) -> Any:
         return function(*arguments)
     except distributed.KilledWorker as error:
         message = "the workers died, probably out of memory"
-        raise ResourceError(message, hint="--memory-limit makes tiles smaller") from error
+        raise ResourceError(message, hint=Hint.SMALLER_TILES()) from error
     except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
         hint = "use --resume to continue"
         raise Mistake(f"lost the connection to the scheduler ({hint})") from error

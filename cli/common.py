@@ -33,33 +33,6 @@ _MAX_LINE = 4 * MAX_MESSAGE
 """Maximum length of an error's line; location, layer, message and hint are bounded separately."""
 
 
-_OPTIONS = {
-    "a baseline is written first": "--update-baseline writes one",
-    "another weights file can be named": "--weights FILE names another file",
-    "jobs=1 takes less": "--jobs 1 takes less",
-    "the channels look first: np.moveaxis(x, 1, -1) puts them last": "the channels look first: "
-    "--layout takes them so, as in --layout 'nhwc->nchw'",
-    "the channels look last: np.moveaxis(x, -1, 1) puts them first": "the channels look last: "
-    "--layout takes them so, as in --layout nhwc",
-    "the documentation lists all rules": "--list-rules shows all rules",
-    "cast=True converts it": "--cast converts it",
-    'cast="wrap" converts it all the same': "--cast=wrap converts it all the same",
-    "end names others": "--to TENSOR names others",
-    "modest=False runs it anyway": "--shape, which states the shapes of inputs, runs it anyway",
-    "memory_limit sets another limit": "--memory-limit SIZE sets another limit, --tile auto "
-    "computes from file to file within it",
-    "overrides=Overrides(in_shapes=...) reads it with other shapes": "--in-shapes ID:SHAPE reads "
-    "it with other shapes",
-    "run(outputs=...) runs what does not need them": "--until or --output-layer runs what does "
-    "not need them",
-    "semantics='spec' or 'onednn' chooses": "--semantics spec|onednn chooses",
-    "semantics='spec' or 'openvino' chooses": "--semantics spec|openvino chooses",
-    "statistics of the whole in a first pass allow it": "--two-pass allows it",
-    "weights names another file": "--weights FILE names another file",
-}
-"""A hint of the library -> the equivalent option of a command."""
-
-
 _BENCHMARK_APP = {
     "-m": "the model needs no option: did you mean MODEL?",
     "-i": "did you mean --input?",
@@ -163,18 +136,15 @@ def report_error(error: str | Exception) -> None:
     _report("error", "red", str(error))
 
 
-def option_for(hint: str | None) -> str | None:
-    """Return a hint in a command's form."""
-    return hint if hint is None else _OPTIONS.get(hint, hint)
-
-
 def as_line(found: DeconvError | Finding) -> str:
     """Return an error or a finding as one line, with the option that helps."""
-    if isinstance(found, DeconvError):
-        found.hint = option_for(found.hint)
-    else:
-        found = found._replace(hint=option_for(found.hint))
-    return str(found)
+    finding = found.finding if isinstance(found, DeconvError) else found
+    return finding.as_line(hint_of(finding))
+
+
+def hint_of(finding: Finding) -> str | None:
+    """Return the hint of a finding in a command's wording."""
+    return None if finding.hint is None else finding.hint.command
 
 
 def warn(message: str) -> None:

@@ -148,12 +148,12 @@ def _lint(request: LintRequest) -> int:
 
 
 def _serve(request: LintRequest) -> int:
-    from deconv_ir.errors import extra_hint
+    from deconv_ir.hints import Hint
 
     try:
         from .lint_server import serve
     except ModuleNotFoundError:
-        raise Mistake(f"the language server needs pygls ({extra_hint('editor')})") from None
+        raise Mistake(f"the language server needs pygls ({Hint.INSTALL_EXTRA('editor')})") from None
     return serve(request)
 
 

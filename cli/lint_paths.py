@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import one_line
 from deconv_ir.formats.files import similar_file
+from deconv_ir.hints import Hint
 
 from .common import STREAM, Mistake
 
@@ -66,7 +67,7 @@ def _matches(path: str) -> list[str]:
         return [path]
     if not _has_wild(path):
         there = [path + suffix for suffix in (".xml", ".json") if os.path.isfile(path + suffix)]
-        hint = f"did you mean {there[0]!r}?" if there else similar_file(path, (".xml", ".json"))
+        hint = Hint.DID_YOU_MEAN(there[0]) if there else similar_file(path, (".xml", ".json"))
         raise Mistake(f"{path}: no such file or folder{f' ({hint})' if hint else ''}")
     import glob
 

@@ -11,7 +11,7 @@ import click
 from deconv_ir.linter.catalogue import RULES, find_rule, load_rule, nearest_rule
 from deconv_ir.linter.rule import FAMILIES
 
-from .common import Mistake, option_for
+from .common import Mistake
 from .reporters import Run
 from .reporters.text import COLOURS
 
@@ -63,7 +63,7 @@ def explain_rule(word: str) -> str:
     """Explain one rule."""
     entry = find_rule(word)
     if entry is None:
-        raise Mistake(f"unknown rule {word!r} ({option_for(nearest_rule(word))})")
+        raise Mistake(f"unknown rule {word!r} ({nearest_rule(word).command})")
     rule = load_rule(entry.code)
     notes = [f"Severity: {rule.severity.value}. Family: {rule.family}."]
     if rule.fix:

@@ -30,7 +30,7 @@ from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.linter.hover import hover
 from deconv_ir.version import __version__
 
-from .common import EXIT_DIFFERS, EXIT_OK, option_for
+from .common import EXIT_DIFFERS, EXIT_OK, hint_of
 from .lint_folders import looks_like_graph
 from .lint_paths import is_other_xml
 from .lint_settings import Settings
@@ -170,7 +170,7 @@ def _diagnostic(finding: Finding, positions: Positions, page: str | None) -> lsp
         text = positions.line_text(min(line, len(positions.starts) - 1))
         column, end = len(text) - len(text.lstrip()), len(text)
     start = positions.at(line, column)
-    hint = option_for(finding.hint)
+    hint = hint_of(finding)
     return lsp.Diagnostic(
         range=lsp.Range(start, positions.at(line, column + 1 if end is None else end)),
         message=finding.message + (f" ({hint})" if hint else ""),

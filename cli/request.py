@@ -415,6 +415,7 @@ class RunCommand(Command):
         """Join these options with their values, or with an empty value."""
         joined: list[str] = []
         rest = list(args)
+        # Argument that follows an option, but does not look like its value -> hint.
         refused: dict[str, str] = {}
         while rest:
             word = rest.pop(0)
@@ -424,7 +425,7 @@ class RunCommand(Command):
             if word in OPTIONAL_VALUES:
                 fits = bool(rest) and OPTIONAL_VALUES[word](rest[0])
                 if rest and not fits:
-                    refused[f"({rest[0]})"] = _VALUES[word]
+                    refused[rest[0]] = _VALUES[word]
                 word = f"{word}={rest.pop(0) if fits else ''}"
             if word in FILE_OPTIONS and rest:
                 word = f"{word}={rest.pop(0)}"
@@ -437,14 +438,14 @@ class RunCommand(Command):
             # A shell requests the value of the last option; without a value, click would not look
             # at the arguments, which include the model.
             joined.append("")
-        try:
-            return super().parse_args(ctx, joined)
-        except click.UsageError as error:
-            if "unexpected extra argument" not in error.message:
-                raise
-            hints = [hint for word, hint in refused.items() if word in error.message]
-            if ".np" in error.message:
+        ctx.allow_extra_args = True  # they are refused here, with a hint
+        extra = super().parse_args(ctx, joined)
+        if extra and not ctx.resilient_parsing:
+            shown = " ".join(map(str, extra))
+            hints = [refused[shown]] if shown in refused else []
+            if ".np" in shown:
                 hints.append("arrays go after --input")
-            if not hints:
-                raise
-            raise click.UsageError(f"{error.message} ({hints[0]})", error.ctx) from None
+            hint = f" ({hints[0]})" if hints else ""
+            plural = "" if len(extra) == 1 else "s"
+            ctx.fail(f"Got unexpected extra argument{plural} ({shown}){hint}")
+        return extra

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.functional import conv_transpose
+    from deconv_ir.hints import Advice, Hint
     from deconv_ir.ir.dtypes import ElementType
     from deconv_ir.ir.geometry import Interval, PadMode
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
@@ -77,7 +78,7 @@ __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 __all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
 __all__ += ["ToolError", "bisect", "cut", "diff"]
 # Checking
-__all__ += ["Finding", "Fix", "GraphLocation", "Severity", "TextSpan", "lint"]
+__all__ += ["Advice", "Finding", "Fix", "GraphLocation", "Hint", "Severity", "TextSpan", "lint"]
 # Errors
 __all__ += [
     "AttributeValueError",
@@ -96,6 +97,7 @@ __all__ += ["__version__"]
 # Imported on first use: the commands start faster.
 _LATER = {
     "Accuracy": "ir.options",
+    "Advice": "hints",
     "Aspect": "compare.structure",
     "Blocker": "ir.regions",
     "BoundModel": "bound",
@@ -107,6 +109,7 @@ _LATER = {
     "Fix": "findings",
     "Graph": "ir.graph",
     "GraphLocation": "findings",
+    "Hint": "hints",
     "IRWarning": "findings",
     "Info": "ir.graph",
     "Interval": "ir.geometry",

@@ -17,11 +17,7 @@ from deconv_ir.text import utf_8 as utf_8
 
 if TYPE_CHECKING:
     from deconv_ir.findings import Location
-
-
-def extra_hint(extra: str) -> str:
-    """Return the hint of an error for a missing package of an extra."""
-    return f"pip install '.[{extra}]' in a checkout of deconv-ir"
+    from deconv_ir.hints import Advice
 
 
 def _part(name: str) -> Any:
@@ -53,7 +49,7 @@ class DeconvError(Exception):
         The attribute of the layer at fault.
     expected, actual : Any, optional
         The value that was expected, and the value that was found.
-    hint : str, optional
+    hint : Advice, optional
         What the user can do about it.
     rule : str, optional
         Stable name of the kind of mistake, which the linter uses for its findings.
@@ -83,7 +79,7 @@ class DeconvError(Exception):
     attribute: str | None = _part("attribute")
     expected: Any = _part("expected")
     actual: Any = _part("actual")
-    hint: str | None = _part("hint")
+    hint: Advice | None = _part("hint")
     location: Location | None = _part("location")
 
     def __init__(
@@ -96,7 +92,7 @@ class DeconvError(Exception):
         attribute: str | None = None,
         expected: Any = None,
         actual: Any = None,
-        hint: str | None = None,
+        hint: Advice | None = None,
         rule: str | None = None,
         column: int | None = None,
         location: Location | None = None,

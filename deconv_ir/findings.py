@@ -9,6 +9,7 @@ from deconv_ir.text import MAX_NAME, one_line
 
 if TYPE_CHECKING:
     from deconv_ir.formats.edits import Edit
+    from deconv_ir.hints import Advice
 
 
 class Severity(enum.Enum):
@@ -140,7 +141,7 @@ class Finding(NamedTuple):
         The part of the graph, or of the file's text.
     expected, actual : Any
         The value that was expected, and the value that was found.
-    hint : str, optional
+    hint : Advice, optional
         How to fix it.
     fix : Fix, optional
         The edits that fix it.
@@ -178,7 +179,7 @@ class Finding(NamedTuple):
     location: Location | None = None
     expected: Any = None
     actual: Any = None
-    hint: str | None = None
+    hint: Advice | None = None
     fix: Fix | None = None
     file: str | None = None
     line: int | None = None
@@ -209,6 +210,10 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         """One line: file and line, layer, message, hint."""
+        return self.as_line(self.hint)
+
+    def as_line(self, hint: str | None) -> str:
+        """Return the line with a wording of the hint."""
         where = one_line(self.file or "")
         if self.line is not None:
             where = f"{where}:{self.line}" if where else f"line {self.line}"
@@ -217,7 +222,7 @@ class Finding(NamedTuple):
             parts.append(f"layer {one_line(self.layer, MAX_NAME)}")
         parts.append(one_line(self.message))
         text = ": ".join(parts)
-        return f"{text} ({one_line(self.hint)})" if self.hint else text
+        return f"{text} ({one_line(hint)})" if hint else text
 
 
 def plain(value: Any) -> Any:

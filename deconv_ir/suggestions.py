@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
+from deconv_ir.hints import Advice, Hint
+
 # Between the similarity of one edit in three letters, and that of words with mostly equal letters.
 SIMILARITY = 0.75
 
 
-def nearest(word: str, known: Collection[str]) -> str | None:
+def nearest(word: str, known: Collection[str]) -> Advice | None:
     """Return a hint that names the most similar known word; None: no word is similar enough."""
     return _nearest(word, frozenset(known))
 
 
 @lru_cache(maxsize=1024)
-def _nearest(word: str, known: frozenset[str]) -> str | None:
+def _nearest(word: str, known: frozenset[str]) -> Advice | None:
     if len(word) > 2 * max(map(len, known), default=0):
         return None
     from difflib import get_close_matches
@@ -25,7 +27,7 @@ def _nearest(word: str, known: frozenset[str]) -> str | None:
     found = get_close_matches(wanted, folded, 3, SIMILARITY)
     # Swapped letters are the more likely mistake: 'tahn' is 'tanh', not 'tan'.
     best = max(found, key=lambda k: sorted(k) == sorted(wanted), default=None)
-    return None if best is None else f"did you mean {folded[best]!r}?"
+    return None if best is None else Hint.DID_YOU_MEAN(folded[best])
 
 
 def one_edit_apart(a: str, b: str) -> bool:

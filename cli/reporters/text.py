@@ -39,7 +39,8 @@ def show(finding: Finding, result: Result) -> str:
     gutter = " " * (len(str(finding.line or "")) + 2)
     if finding.layer is not None:
         layer = one_line(finding.layer, MAX_NAME)
-        lines.append(f"{gutter}= {layer}" if "->" in layer else f"{gutter}= layer {layer}")
+        is_edge = finding.part.edge is not None
+        lines.append(f"{gutter}= {layer}" if is_edge else f"{gutter}= layer {layer}")
     if finding.hint:
         lines.append(f"{gutter}= hint: {one_line(finding.hint)}")
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from deconv_ir.errors import InputError
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import Array, ElementType, float_resolution
 
 Cast = bool | Literal["wrap"]
@@ -100,6 +101,6 @@ def _refused(array: Array, at: int, wanted: ElementType, name: str, wrap: bool) 
         f"{name}: {place} is {number}, which does not fit {wanted}",
         expected=wanted,
         actual=str(number),
-        hint=None if wrap else 'cast="wrap" converts it all the same',
+        hint=None if wrap else Hint.CAST_WRAPS(),
         rule="input-value",
     )

@@ -16,6 +16,7 @@ from numpy.lib.array_utils import byte_bounds
 from deconv_ir.arrays import foreign
 from deconv_ir.arrays.casting import Cast, convert
 from deconv_ir.errors import InputError
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.folding import VALUE_LIMIT
 from deconv_ir.ir.geometry import Interval, bounds
@@ -82,28 +83,28 @@ def fit(
         f"{what} {name!r} takes {element_type}, the array is {found or array.dtype}",
         expected=element_type,
         actual=found or array.dtype,
-        hint="cast=True converts it" if castable else None,
+        hint=Hint.CAST() if castable else None,
         rule="input-type",
     )
 
 
-def _axes_hint(found: tuple[int, ...], wanted: Shape) -> str | None:
+def _axes_hint(found: tuple[int, ...], wanted: Shape) -> Advice | None:
     """Return the hint for an image whose axes look exchanged, or that has no axis of the batch."""
     if wanted is None:
         return None
     rank = len(wanted)
     if len(found) == rank >= 3:
         if compatible((found[0], found[-1], *found[1:-1]), wanted):
-            return "the channels look last: np.moveaxis(x, -1, 1) puts them first"
+            return Hint.CHANNELS_LAST()
         if compatible((found[0], *found[2:], found[1]), wanted):
-            return "the channels look first: np.moveaxis(x, 1, -1) puts them last"
+            return Hint.CHANNELS_FIRST()
     if len(found) == rank - 1 >= 2 and compatible((1,), wanted[:1]):
         if compatible(found, wanted[1:]):
-            return "the axis of the batch looks missing: x[None] adds it"
+            return Hint.BATCH_MISSING()
         if compatible((found[-1], *found[:-1]), wanted[1:]):
-            return "this looks like one image, channels last: np.moveaxis(x, -1, 0)[None] fits"
+            return Hint.ONE_IMAGE_LAST()
         if compatible((*found[1:], found[0]), wanted[1:]):
-            return "this looks like one image, channels first: np.moveaxis(x, 0, -1)[None] fits"
+            return Hint.ONE_IMAGE_FIRST()
     return None
 
 

@@ -10,6 +10,7 @@ from operator import index as as_index
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError, InputError
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval
 from deconv_ir.ir.graph import Graph, Port
@@ -92,7 +93,7 @@ class ModelInputs:
                 file=self.graph.file,
                 expected=wanted,
                 actual=1,
-                hint="a mapping by name, or a list in order, gives them",
+                hint=Hint.GIVE_MAPPING(),
             )
         if isinstance(inputs, str | bytes) or not isinstance(inputs, Iterable):
             raise InputError(

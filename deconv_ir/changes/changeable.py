@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deconv_ir.errors import InputError
 from deconv_ir.findings import Finding
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Port
@@ -75,7 +76,7 @@ class Changeable:
 
         self._require_ir(
             "whose shapes overrides change",
-            "overrides=Overrides(in_shapes=...) reads it with other shapes",
+            Hint.OVERRIDE_SHAPES(),
         )
         found = reshape(self.graph, self.context, self._given.new_infos(shapes))
         return self._changed(found.graph, found.weights, found.findings)
@@ -143,7 +144,7 @@ class Changeable:
             return changed
         from deconv_ir.changes.preprocess import insert, prepare
 
-        self._require_ir("which has no preprocessing", "save writes it as an IR")
+        self._require_ir("which has no preprocessing", Hint.SAVE_AS_IR())
         given: ModelInputs = self._given
         steps = _steps(given, layout, reverse_channels, mean, scale, element_type)
         names = list(self.inputs)
@@ -195,7 +196,7 @@ class Changeable:
             )
         from deconv_ir.changes.constants import replace_constants
 
-        self._require_ir("whose constants are in its .npz file", "save writes it as an IR")
+        self._require_ir("whose constants are in its .npz file", Hint.SAVE_AS_IR())
         if not isinstance(constants, Mapping):
             found = type(constants).__name__
             message = f"constants must be a mapping of names, found {found}"
@@ -233,10 +234,10 @@ class Changeable:
                     file=self.graph.file,
                     expected=port.element_type,
                     actual=wanted,
-                    hint=f"use {port.element_type}",
+                    hint=Hint.USE_TYPE(port.element_type),
                 )
 
-    def _require_ir(self, what: str, hint: str) -> None:
+    def _require_ir(self, what: str, hint: Advice) -> None:
         from deconv_ir.formats.reading import is_onednn
 
         if is_onednn(self.graph):
@@ -274,7 +275,7 @@ def _by_position(inputs: ModelInputs, what: str, given: Any) -> Iterator[tuple[i
             raise InputError(
                 f"the model has {len(inputs.ports)} inputs: {what} must be a mapping by name",
                 file=inputs.graph.file,
-                hint=f"their names are {', '.join(map(repr, inputs.ports))}",
+                hint=Hint.INPUTS_ARE(", ".join(map(repr, inputs.ports))),
             )
         yield 0, given
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError, InputError, IRError
 from deconv_ir.formats.openvino_xml.weights import Weights
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.operation import ConstantSource
 from deconv_ir.ir.record import NamedTuple
@@ -77,12 +78,11 @@ def _stored(editor: Editor, place: _Place, name: str, given: Any, cast: Cast) ->
     constant.check()
     element_type, shape = constant.element_type, constant.shape
     assert element_type is not None, "it was checked"
+    array = fit(given, name, shape, element_type, cast=cast, what="constant")
     try:
-        array = fit(given, name, shape, element_type, cast=cast, what="constant")
         data = pack(array, element_type)
     except InputError as error:
-        if not error.message.startswith("constant "):
-            error.message = f"constant {name!r}: {error.message}"
+        error.message = f"constant {name!r}: {error.message}"
         raise
     return editor.store(data, element_type, static(shape))
 
@@ -145,12 +145,12 @@ def _find(graph: Graph, name: str) -> _Place:
             by_id.append(place)
     found = by_tensor or by_name or by_id
     if not found:
-        hint = f"{inside!r} names the one in that body" if inside else nearest(name, known)
+        hint = Hint.NAMED_IN_BODY(inside) if inside else nearest(name, known)
         raise IRError(f"there is no constant {name!r}", file=graph.file, actual=name, hint=hint)
     if len(found) > 1:
         options = ", ".join(f"{p.prefix}{p.layer.id}" for p in found)
         message = f"{len(found)} layers have the name {name!r}"
-        raise IRError(message, file=graph.file, hint=f"a layer id names one of them: {options}")
+        raise IRError(message, file=graph.file, hint=Hint.LAYER_ID_IS(options))
     (place,) = found
     if not isinstance(place.layer.operation, Const):
         raise _not_a_constant(graph, place, name)
@@ -167,7 +167,7 @@ def _not_a_constant(graph: Graph, place: _Place, name: str) -> DeconvError:
     computed = all(layer.type not in ("Parameter", "ReadValue") for layer in needed)
     hint = None
     if computed and len(constants) == 1:
-        hint = f"it is computed from the constant {place.prefix + constants[0].name!r}"
+        hint = Hint.COMPUTED_FROM(place.prefix + constants[0].name)
     return IRError(
         f"{name!r} is not a constant",
         file=graph.file,

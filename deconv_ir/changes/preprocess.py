@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.openvino_xml.weights import Weights
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import I64, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
@@ -139,9 +140,7 @@ def _prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
                 f"{shape[axis]} channels (layout {own})",
                 expected=str(shape[axis]),
                 actual=count,
-                hint=None
-                if own == last
-                else f"the layout {last}->{last} states that the network has its channels last",
+                hint=None if own == last else Hint.LAYOUT_STATES_NETWORK(last),
             )
         shape = (*shape[:axis], channels, *shape[axis + 1 :])
     return Prepared(steps, shape, axis, order, layout)
@@ -152,7 +151,7 @@ def _layouts(name: str, layer: Layer, shape: Shape, given: str | None) -> tuple[
     if shape is None:
         raise InputError(
             f"input {name!r} has a dynamic rank, and its channels are not known",
-            hint="one number as mean or scale needs no channels",
+            hint=Hint.ONE_NUMBER(),
         )
     first, arrow, last = (given or "").partition("->")
     try:
@@ -164,7 +163,7 @@ def _layouts(name: str, layer: Layer, shape: Shape, given: str | None) -> tuple[
         raise InputError(
             f"input {name!r} {format_shape(shape)}: the layout of the network is not known for "
             f"rank {len(shape)}" + (f" and the letters of {arrays!r}" if arrays else ""),
-            hint="a layout such as chw->hwc states those of the network and of the arrays",
+            hint=Hint.TWO_LAYOUTS(),
         )
     arrays = own if arrays is None else arrays
     for layout in (arrays, own):

@@ -16,6 +16,7 @@ from typing import Final
 from deconv_ir.errors import DeconvError, ShapeError, UnsupportedError
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats.openvino_xml.weights import Weights
+from deconv_ir.hints import Hint, both
 from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import I64
 from deconv_ir.ir.geometry import UNKNOWN
@@ -23,7 +24,7 @@ from deconv_ir.ir.graph import Graph, Info, Layer, Port, constant_layers, locati
 from deconv_ir.ir.infer import Inference, Outputs, declared, infer, infer_layer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.record import NamedTuple
-from deconv_ir.ir.shape_trace import describe_shape_trace
+from deconv_ir.ir.shape_trace import shape_trace
 from deconv_ir.ir.shapes import Shape, declared_form, format_shape
 from deconv_ir.ops.constants.parameter import Parameter
 from deconv_ir.ops.shape.reshape import Reshape
@@ -140,14 +141,12 @@ class _Reshaping:
             for s in self.graph.topology.sources[index]
             if s is not None and s[0] in self.constant
         ]
-        hints = [error.hint] if error.hint else []
+        hint = error.hint
         if fixed:
-            plural = "constants" if len(fixed) > 1 else "constant"
-            verb = "fix" if len(fixed) > 1 else "fixes"
-            hints.append(f"the {plural} {', '.join(fixed)} {verb} the shape")
+            found = Hint.CONSTANTS_FIX if len(fixed) > 1 else Hint.CONSTANT_FIXES
+            hint = both(hint, found(", ".join(fixed)))
         outputs = tuple(k or b for k, b in zip(known, self.before, strict=True))
-        trace = describe_shape_trace(self.graph, Inference(outputs, ()), index)
-        error.hint = "; ".join([*hints, *([trace] if trace else [])]) or None
+        error.hint = both(hint, shape_trace(self.graph, Inference(outputs, ()), index))
         return error
 
     def layer(self, index: int, known: Sequence[Outputs]) -> Layer:

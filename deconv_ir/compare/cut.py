@@ -14,6 +14,7 @@ from deconv_ir.formats.files import output_errors, replace_file
 from deconv_ir.formats.openvino_xml.packing import Packer
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.reading import is_onednn
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.infer import infer
@@ -105,8 +106,8 @@ def cut(
     starts = list(find_tensors(network.graph, _names(start)).values())
     ends = list(find_tensors(network.graph, _names(end)).values()) or results_of(network.graph)
     if not ends:
-        message, hint = "the model has no outputs", "end names others"
-        raise IRError(message, file=network.graph.file, hint=hint)
+        message = "the model has no outputs"
+        raise IRError(message, file=network.graph.file, hint=Hint.OTHER_END())
     part = extract_part(network.graph, infos, starts, ends)
     if Path(output).suffix == ".json":
         return _write_operations(model, network, part, Path(output))

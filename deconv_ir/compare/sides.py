@@ -10,12 +10,13 @@ from typing import Any, Protocol
 
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
-from deconv_ir.errors import InputError, UnsupportedError, extra_hint
+from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.dumps import safe_stem
 from deconv_ir.formats.onednn_json.to_openvino import lower
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.reading import is_onednn
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import Array, from_numpy, parse_element_type
 from deconv_ir.ir.graph import Layer, Port, Source
 from deconv_ir.ops.constants.constant import unpack
@@ -376,7 +377,9 @@ def import_runtime(name: str, extra: str = "peers") -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UnsupportedError(f"{name} is not installed", hint=extra_hint(extra)) from error
+        raise UnsupportedError(
+            f"{name} is not installed", hint=Hint.INSTALL_EXTRA(extra)
+        ) from error
 
 
 def last_line(error: Exception) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from deconv_ir.drawing.palette import PAPER
 from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
-from deconv_ir.errors import ResourceError, UnsupportedError, extra_hint
+from deconv_ir.errors import ResourceError, UnsupportedError
+from deconv_ir.hints import Hint
 
 SCALE = 2
 """Pixels per unit of the drawing."""
@@ -33,12 +34,12 @@ def write_png(width: float, height: float, strokes: Iterable[Stroke]) -> bytes:
     except ImportError as error:
         raise UnsupportedError(
             f"PNG needs {error.name}, which is not installed",
-            hint=extra_hint("diagrams"),
+            hint=Hint.INSTALL_EXTRA("diagrams"),
         ) from error
     size = (round(width * SCALE), round(height * SCALE))
     if size[0] * size[1] > MAX_PIXELS:
         raise ResourceError(
-            f"the image would have {size[0]} x {size[1]} pixels", hint="SVG has no such limit"
+            f"the image would have {size[0]} x {size[1]} pixels", hint=Hint.SVG_HAS_NO_LIMIT()
         )
     image = Image.new("RGB", size, PAPER[0])
     pen = _Pen(ImageDraw.Draw(image), font_manager)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from deconv_ir.errors import UnsupportedError
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer
+from deconv_ir.ops.base import UnknownOperation
 
 _NAMED = 5
 
@@ -22,7 +24,7 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
     groups: dict[tuple[str, str | None], list[Layer]] = {}
     for layer in missing:
         groups.setdefault((layer.type, layer.version), []).append(layer)
-    hint = "run(outputs=...) runs what does not need them"
+    hint = Hint.OTHER_OUTPUTS()
     if len(missing) == 1:
         hint = _suggestion(missing[0]) or hint
         message = f"operation {_kind(*next(iter(groups)))} is not implemented"
@@ -47,15 +49,17 @@ def _kind(kind: str, version: str | None) -> str:
     return f"{kind} (version {version})" if version else kind
 
 
-def _suggestion(layer: Layer) -> str | None:
+def _suggestion(layer: Layer) -> Advice | None:
     """Return the reader's hint, or else the OpenVINO operation with the most similar name."""
     from deconv_ir.ops.opsets import nearest_operation
 
-    stated: str | None = getattr(layer.operation, "hint", None)
-    return nearest_operation(layer.type, layer.version) if stated is None else stated
+    operation = layer.operation
+    if isinstance(operation, UnknownOperation) and operation.searched:
+        return operation.hint
+    return nearest_operation(layer.type, layer.version)
 
 
-def _bracketed(hint: str | None) -> str:
+def _bracketed(hint: Advice | None) -> str:
     return f" ({hint})" if hint else ""
 
 

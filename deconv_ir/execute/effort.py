@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from deconv_ir.errors import DeconvError, ResourceError
 from deconv_ir.execute.memory import format_count
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.operation import Infos
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
@@ -15,8 +16,6 @@ MOST_DRAWN = 1 << 26
 _ELEMENTS = 1 << 26, 1 << 22
 _OPERATIONS = 1 << 34, 1 << 31
 """What a network may compute, and what it may compute in addition for each of its layers."""
-
-HINT = "modest=False runs it anyway"
 
 
 def require_modest_inputs(shapes: Sequence[tuple[int, ...]], *, file: str | None = None) -> None:
@@ -35,7 +34,7 @@ def require_modest_inputs(shapes: Sequence[tuple[int, ...]], *, file: str | None
             file=file,
             expected=MOST_DRAWN,
             actual=count,
-            hint=HINT,
+            hint=Hint.RUN_ANYWAY(),
             rule="work",
         )
 
@@ -81,7 +80,7 @@ def require_modest_run(graph: Graph, infos: Sequence[Infos]) -> None:
                 layer=layer.label,
                 expected=allowed,
                 actual=sum(counts),
-                hint=HINT,
+                hint=Hint.RUN_ANYWAY(),
                 rule="work",
             )
 

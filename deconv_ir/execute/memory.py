@@ -7,8 +7,10 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Final
 
 from deconv_ir.errors import ResourceError
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.record import NamedTuple
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -45,6 +47,9 @@ def format_count(count: int) -> str:
     return f"more than 2^{count.bit_length() - 1}"
 
 
+_OTHER_LIMIT: Final = Hint.MEMORY_LIMIT()
+
+
 def require_memory(
     needed: int,
     limit: int | None = None,
@@ -52,7 +57,7 @@ def require_memory(
     held: int = 0,
     subject: str = "the model",
     file: str | None = None,
-    hint: str | None = "memory_limit sets another limit",
+    hint: Advice | None = _OTHER_LIMIT,
 ) -> None:
     """Require that a run fits into memory before it starts.
 

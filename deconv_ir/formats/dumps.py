@@ -7,6 +7,7 @@ from pathlib import Path
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.files import output_errors, read_regular, replace_file
+from deconv_ir.hints import Hint
 from deconv_ir.ir.record import NamedTuple
 
 MANIFEST = "deconv-tensors.json"
@@ -117,8 +118,8 @@ def _entry(path: Path, row: object) -> TensorFile:
 
 
 def _damaged(path: Path, reason: str) -> InputError:
-    hint = "remove it, and names of files are names of tensors"
-    return InputError(f"not a manifest of tensors: {reason}", file=str(path), hint=hint)
+    message = f"not a manifest of tensors: {reason}"
+    return InputError(message, file=str(path), hint=Hint.REMOVE_MANIFEST())
 
 
 def write_manifest(folder: Path, entries: Iterable[TensorFile]) -> None:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
 
 from deconv_ir.errors import DeconvError, OutputError
+from deconv_ir.hints import Advice
 from deconv_ir.suggestions import nearest
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def read_input(
     limit: int,
     what: str = "the file",
     error_type: type[DeconvError] = DeconvError,
-    hint: str | None = None,
+    hint: Advice | None = None,
 ) -> bytes:
     """Return the bytes of a file that a user named; `what` is its name in messages.
 
@@ -90,7 +91,7 @@ def read_input(
         raise error_type(message, file=name, rule="io", hint=hint) from error
 
 
-def similar_file(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str | None:
+def similar_file(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Advice | None:
     """Return a hint that names a file like `path`, which does not exist; None if there is none."""
     folder, name = os.path.split(os.fspath(path))
     if os.path.lexists(path):

@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from deconv_ir.errors import DeconvError, InputError, ResourceError, UnsupportedError, extra_hint
+from deconv_ir.errors import DeconvError, InputError, ResourceError, UnsupportedError
 from deconv_ir.formats import npy, npz
 from deconv_ir.formats.files import open_regular, similar_file
 from deconv_ir.formats.recognise import START, recognise
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Port
 from deconv_ir.ir.layouts import guess_layout, stated_layout
@@ -62,7 +63,7 @@ def _read(path: str, name: str, port: Port, shape: Shape, stated: str | None) ->
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         message = "images require Pillow, of the extra 'samples'"
-        raise UnsupportedError(message, file=path, hint=extra_hint("samples")) from None
+        raise UnsupportedError(message, file=path, hint=Hint.INSTALL_EXTRA("samples")) from None
     try:
         with open_regular(path) as stream, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about sizes, which are checked below
@@ -121,7 +122,7 @@ def _mode(image: Image) -> str:
             f"images of mode {image.mode} are not read",
             expected="8-bit greyscale, RGB, or RGB and alpha",
             actual=image.mode,
-            hint="convert it to 8-bit greyscale or RGB",
+            hint=Hint.CONVERT_MODE(),
         )
     return found
 
@@ -150,11 +151,11 @@ def _layout(
     if len(found) == len(shape):
         other = {x: d for x, d, e in zip(layout, shape, found, strict=True) if not _fits(d, e)}
         if "c" in other:
-            hint = f"convert it to {other['c']} channel{'' if other['c'] == 1 else 's'}"
+            hint = (Hint.CONVERT_CHANNEL if other["c"] == 1 else Hint.CONVERT_CHANNELS)(other["c"])
         elif other.keys() <= {"h", "w"}:
-            hint = f"resize it, or reshape the model to {format_shape(found)}"
+            hint = Hint.RESIZE(format_shape(found))
         elif "n" in other:
-            hint = "an image is a batch of 1"
+            hint = Hint.BATCH_OF_ONE()
     raise InputError(
         f"input {name!r} takes shape {format_shape(shape)}, {layout}: {described}",
         expected=format_shape(shape),

@@ -13,6 +13,7 @@ from deconv_ir.formats import read_document
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.weights import weights_problem
+from deconv_ir.hints import Hint
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer, locating
 from deconv_ir.ir.options import Accuracy, Semantics
@@ -146,7 +147,7 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
                     file=graph.file,
                     line=filled[0].line,
                     layer=filled[0].label,
-                    hint="weights names another file",
+                    hint=Hint.OTHER_WEIGHTS(),
                     rule="weights-missing",
                 )
             return None
@@ -159,7 +160,7 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
             file=graph.file,
             line=filled[0].line,
             layer=filled[0].label,
-            hint="weights names another file" if weights is None else None,
+            hint=Hint.OTHER_WEIGHTS() if weights is None else None,
             rule="weights-missing",
         )
     for layer in constants:
@@ -199,7 +200,7 @@ def compare_size(graph: Graph, weights: Readable | None) -> Finding | None:
         file=graph.file,
         expected=str(max(ends)),
         actual=str(size),
-        hint="the weights of another model?",
+        hint=Hint.OTHER_MODEL(),
         rule="weights-longer",
         severity=Severity.WARNING,
     )

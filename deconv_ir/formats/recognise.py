@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.record import NamedTuple
 
 START: Final = 64
 """Bytes of a file that `recognise` looks at."""
 
 _LFS: Final = b"version https://git-lfs.github.com/spec/"
-_CONVERT: Final = "ovc {name} writes an IR; 'pip install openvino' installs ovc"
 
 
 class FileKind(NamedTuple):
@@ -21,51 +21,48 @@ class FileKind(NamedTuple):
     ----------
     what : str
         Its name with an article, such as ``an ONNX model``.
-    hint : str or None
-        What to do with it; `{name}` stands for the file, `{stem}` for its name without suffix.
+    hint : Hint or None
+        What to do with it; its values are the name of the file, and that without suffix.
     """
 
     what: str
-    hint: str | None = None
+    hint: Hint | None = None
 
     @property
     def is_image(self) -> bool:
         """Whether it is an image that inputs are read from."""
-        return self.hint is _IMAGE
+        return self.hint is Hint.IMAGE_BY_SUFFIX
 
     @property
     def is_text(self) -> bool:
         """Whether it is text that may contain examples of layers."""
         return self in (_XML, _HTML, _CSV, _TEXT)
 
-    def hint_for(self, path: str | None) -> str | None:
+    def hint_for(self, path: str | None) -> Advice | None:
         """Return the hint for a file of this name."""
         if self.hint is None:
             return None
         name = os.path.basename(path or "")
-        return self.hint.format(name=name, stem=os.path.splitext(name)[0])
+        return self.hint(name, os.path.splitext(name)[0])
 
 
-_POINTER: Final = FileKind("a Git LFS pointer", "'git lfs pull' fetches the content")
-_ONNX: Final = FileKind("an ONNX model", _CONVERT)
-_TENSORFLOW: Final = FileKind("a TensorFlow model", _CONVERT)
-_TFLITE: Final = FileKind("a TensorFlow Lite model", _CONVERT)
-_TORCH: Final = FileKind(
-    "a PyTorch file", "openvino.convert_model(module, example_input=x) converts the loaded module"
-)
+_POINTER: Final = FileKind("a Git LFS pointer", Hint.LFS_FETCHES)
+_ONNX: Final = FileKind("an ONNX model", Hint.OVC_CONVERTS)
+_TENSORFLOW: Final = FileKind("a TensorFlow model", Hint.OVC_CONVERTS)
+_TFLITE: Final = FileKind("a TensorFlow Lite model", Hint.OVC_CONVERTS)
+_TORCH: Final = FileKind("a PyTorch file", Hint.TORCH_CONVERTS)
 _NUMPY: Final = FileKind("a .npy array")
 _XML: Final = FileKind("an XML file")
-_HTML: Final = FileKind("an HTML page", "a download may have failed")
-_CSV: Final = FileKind("a CSV file", "numpy.loadtxt and numpy.save convert it")
-_TEXT: Final = FileKind("a text file", "numpy.loadtxt and numpy.save convert it")
-_IMAGE: Final = "an input whose name ends in .png or .jpg is read as an image"
+_HTML: Final = FileKind("an HTML page", Hint.DOWNLOAD_FAILED)
+_CSV: Final = FileKind("a CSV file", Hint.NUMPY_CONVERTS)
+_TEXT: Final = FileKind("a text file", Hint.NUMPY_CONVERTS)
 
 # Offset and bytes by which a kind is recognised.
 _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, _LFS, _POINTER),
     (0, b"\x93NUMPY", _NUMPY),
-    (0, b"\x89PNG\r\n", FileKind("a PNG image", _IMAGE)),
-    (0, b"\xff\xd8\xff", FileKind("a JPEG image", _IMAGE)),
+    (0, b"\x89PNG\r\n", FileKind("a PNG image", Hint.IMAGE_BY_SUFFIX)),
+    (0, b"\xff\xd8\xff", FileKind("a JPEG image", Hint.IMAGE_BY_SUFFIX)),
     (0, b"\x89HDF\r\n", FileKind("an HDF5 file")),
     (0, b"\x1f\x8b", FileKind("a gzip archive")),
     (0, b"%PDF", FileKind("a PDF file")),
@@ -85,8 +82,8 @@ _SUFFIXES: Final = {
     ".pth": _TORCH,
     ".pt": _TORCH,
     ".ckpt": _TORCH,
-    ".blob": FileKind("a compiled model", "the IR that was compiled is the model"),
-    ".bin": FileKind("a weights file", "give {stem}.xml"),
+    ".blob": FileKind("a compiled model", Hint.COMPILED_FROM_IR),
+    ".bin": FileKind("a weights file", Hint.GIVE_XML),
     ".npz": FileKind("an .npz archive of arrays"),
     ".csv": _CSV,
     ".txt": _TEXT,

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from deconv_ir.errors import InputError, UnsupportedError, extra_hint
+from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.files import open_regular, replace_file
 from deconv_ir.formats.npy import read_layout
+from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, as_slices
 from deconv_ir.ir.dtypes import Array
 
@@ -122,7 +123,7 @@ class ZarrVolume:
         try:
             self._array: Any = zarr().open_array(path, mode=mode)
         except (OSError, ValueError, KeyError) as error:
-            hint = "name an array in it, as in volume.zarr/0" if _is_group(path) else None
+            hint = Hint.ARRAY_IN_GROUP() if _is_group(path) else None
             message = f"cannot read the Zarr array: {error}"
             raise InputError(message, file=path, hint=hint) from error
         self.shape: tuple[int, ...] = tuple(self._array.shape)
@@ -172,7 +173,7 @@ def zarr() -> Any:
         import zarr as module
     except ImportError:
         message = "Zarr arrays require the extra 'cluster'"
-        raise UnsupportedError(message, hint=extra_hint("cluster")) from None
+        raise UnsupportedError(message, hint=Hint.INSTALL_EXTRA("cluster")) from None
     return module
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.findings import Finding, GraphLocation, Severity
+from deconv_ir.hints import Hint
 from deconv_ir.ir.folding import fold
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
@@ -215,7 +216,7 @@ def compare(
         runtime = layer.operation.runtime
         message = difference.message(runtime, context.semantics)
         add("profiles-differ", message, difference.spec, difference.runtime)
-        hint = f"semantics='spec' or '{runtime.value}' chooses"
+        hint = Hint.OTHER_SEMANTICS(runtime.value)
         found[-1] = found[-1]._replace(severity=Severity.WARNING, hint=hint)
     return found
 

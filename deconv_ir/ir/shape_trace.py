@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deconv_ir.errors import DeconvError, ShapeError
+from deconv_ir.hints import Advice, Hint, both
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
@@ -24,20 +25,18 @@ def explain_shape_trace(
     at = next((i for i, layer in enumerate(graph.layers) if layer.label == error.layer), None)
     if at is None:
         return error
-    trace = describe_shape_trace(graph, inference, at)
-    if trace:
-        error.hint = f"{error.hint}; {trace}" if error.hint else trace
+    error.hint = both(error.hint, shape_trace(graph, inference, at))
     return error
 
 
-def describe_shape_trace(graph: Graph, inference: Inference, index: int) -> str:
-    """Return ``from x [1,3,7,7] -> conv [1,8,4,4] -> 'up'``; empty if no input leads there.
+def shape_trace(graph: Graph, inference: Inference, index: int) -> Advice | None:
+    """Return ``from x [1,3,7,7] -> conv [1,8,4,4] -> 'up'``; None if no input leads there.
 
     Only the last of consecutive layers that keep the shape is named.
     """
     path = _path(graph, index)
     if not path:
-        return ""
+        return None
     shapes = [format_shape(inference.outputs[i][0].shape) for i in path[:-1]]
     names = [
         (f"{graph.layers[i].name!r}", shape)
@@ -48,7 +47,7 @@ def describe_shape_trace(graph: Graph, inference: Inference, index: int) -> str:
         skipped = len(names) - _SHOWN
         names = [*names[:2], (f"({skipped} more)", ""), *names[2 - _SHOWN :]]
     steps = " -> ".join(f"{name} {shape}".rstrip() for name, shape in names)
-    return f"from input {steps} -> {graph.layers[index].name!r}"
+    return Hint.SHAPES_ON_THE_WAY(f"{steps} -> {graph.layers[index].name!r}")
 
 
 def _path(graph: Graph, index: int) -> list[int]:

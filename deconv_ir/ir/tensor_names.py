@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from deconv_ir.errors import InputError, IRError
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer, Port, Source
 from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.suggestions import nearest
@@ -50,7 +51,7 @@ def find_tensors(
         raise IRError(
             f"{len(named)} layers have the name {name!r}",
             file=graph.file,
-            hint=f"a layer id names one of them: {options}",
+            hint=Hint.LAYER_ID_IS(options),
         )
 
     found: dict[str, Source] = {}
@@ -109,7 +110,7 @@ def missing(graph: Graph, what: str, name: str, names: Sequence[str]) -> IRError
                 line=inner.line,
                 layer=inner.label,
                 actual=name,
-                hint=f"the network has the layer {place[0]!r}",
+                hint=Hint.LAYER_AROUND(place[0]),
             )
     hint = nearest(name, names)
     return IRError(f"there is no {what} {name!r}", file=graph.file, actual=name, hint=hint)

@@ -14,6 +14,7 @@ from typing import Final
 from deconv_ir.errors import DeconvError, utf_8
 from deconv_ir.findings import Finding
 from deconv_ir.formats.files import output_errors, read_input, replace_file
+from deconv_ir.hints import Hint
 
 MAX_BYTES: Final = 64 << 20
 """Size above which a baseline is rejected."""
@@ -47,7 +48,7 @@ class Baseline:
         DeconvError
             The file cannot be read, or is not a baseline.
         """
-        data = read_input(file, MAX_BYTES, "the baseline", hint="a baseline is written first")
+        data = read_input(file, MAX_BYTES, "the baseline", hint=Hint.BASELINE_IS_WRITTEN())
         try:
             content = json.loads(data)
             counts = Counter({str(k): int(v) for k, v in content["findings"].items()})
@@ -60,11 +61,12 @@ class Baseline:
         left = self.counts
         fresh = []
         for finding in findings:
-            key = self.fingerprint(finding)
-            if left[key] > 0:
-                left[key] -= 1
-            else:
+            keys = self.fingerprint(finding), self.fingerprint_of_message(finding)
+            key = next((key for key in keys if left[key] > 0), None)
+            if key is None:
                 fresh.append(finding)
+            else:
+                left[key] -= 1
         return fresh
 
     def update(self, checked: Mapping[str, Collection[str]], findings: Iterable[Finding]) -> None:
@@ -87,7 +89,19 @@ class Baseline:
 
     def fingerprint(self, finding: Finding) -> str:
         """Return the key of a finding, which does not change when the file is edited elsewhere."""
-        text = "\0".join((finding.layer or "", _LINE.sub("line", finding.message)))
+        part = finding.part
+        attribute = part.attribute or finding.attribute
+        # What is expected may be in words.
+        return self._key(
+            finding, f"{part.side} {part.port} {part.axis} {attribute} {finding.actual}"
+        )
+
+    def fingerprint_of_message(self, finding: Finding) -> str:
+        """Return the key of a finding in baselines of version 0.2.0 and before."""
+        return self._key(finding, _LINE.sub("line", finding.message))
+
+    def _key(self, finding: Finding, problem: str) -> str:
+        text = "\0".join((finding.layer or "", problem))
         digest = hashlib.sha256(utf_8(text)).hexdigest()[:16]
         return f"{self._path(finding.file or '')}:{finding.code}:{digest}"
 

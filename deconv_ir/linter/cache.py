@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from deconv_ir.errors import WeightsError, utf_8
-from deconv_ir.findings import Finding, Fix, Severity, plain
+from deconv_ir.findings import Finding, Fix, GraphLocation, Severity, plain
 from deconv_ir.formats.files import replace_file
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result
 from deconv_ir.linter.options import Options
@@ -136,20 +137,37 @@ def _fields(finding: Finding) -> dict[str, Any]:
     fix = finding.fix
     fields = finding._replace(
         file=None,
-        location=None,
+        location=_set(finding.part._asdict()),  # type: ignore[arg-type]
         expected=plain(finding.expected),
         actual=plain(finding.actual),
         fix=None if fix is None or fix.alternatives else fix.safe,  # type: ignore[arg-type]
+        hint=None if finding.hint is None else _parts(finding.hint),  # type: ignore[arg-type]
         severity=finding.severity.value,  # type: ignore[arg-type]
     )
-    return {name: value for name, value in fields._asdict().items() if value is not None}
+    return _set(fields._asdict())
+
+
+def _set(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _finding(fields: dict[str, Any], file: str) -> Finding:
-    safe = fields.pop("fix", None)
+    safe, hint = fields.pop("fix", None), fields.pop("hint", None)
     severity = Severity(fields.pop("severity"))
     fix = None if safe is None else Fix(safe=safe)
-    return Finding(file=file, fix=fix, severity=severity, **fields)
+    advice = None if hint is None else _advice(hint)
+    location = GraphLocation(**fields.pop("location"))
+    return Finding(file=file, location=location, hint=advice, fix=fix, severity=severity, **fields)
+
+
+def _parts(advice: Advice) -> list[Any]:
+    """Return the name and the values of a hint, some of which may be hints."""
+    values = (_parts(v) if isinstance(v, Advice) else plain(v) for v in advice.values)
+    return [advice.member.name, *values]
+
+
+def _advice(parts: list[Any]) -> Advice:
+    return Hint[parts[0]](*(_advice(v) if isinstance(v, list) else v for v in parts[1:]))
 
 
 def _decode(entry: dict[str, Any], file: str) -> Result:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, Severity
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.linter._index import ROWS
 from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, family_of
@@ -105,12 +106,12 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def nearest_rule(word: str) -> str:
+def nearest_rule(word: str) -> Advice:
     """Return a hint for a word that matches no rule."""
     from deconv_ir.suggestions import nearest
 
     if f"IR{word}" in RULES:
-        return f"did you mean 'IR{word}'?"
+        return Hint.DID_YOU_MEAN(f"IR{word}")
     # Codes are all similar, so a wrong code gives no suggestion.
     names = [*(rule.name for rule in RULES.values()), *FAMILIES.values()]
-    return nearest(word, names) or "the documentation lists all rules"
+    return nearest(word, names) or Hint.RULES_ARE_LISTED()

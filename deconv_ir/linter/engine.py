@@ -15,6 +15,7 @@ from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.weights import weights_beside
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
@@ -283,7 +284,7 @@ def _open_weights(
                 f"the model has constants, but {name}{problem}",
                 location=GraphLocation(layer=filled, attribute="offset" if own else None),
                 rule="weights-missing",
-                hint="another weights file can be named",
+                hint=Hint.WEIGHTS_CAN_BE_NAMED(),
             )
         )
     return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from deconv_ir.errors import ResourceError
 from deconv_ir.findings import plain
 from deconv_ir.formats.openvino_xml.weights import weights_beside
+from deconv_ir.hints import Hint
 from deconv_ir.ir.record import Record, field
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes, read_or_check
@@ -63,7 +64,6 @@ def _light(result: Result) -> Result:
             expected=plain(f.expected),
             actual=plain(f.actual),
             fix=f.fix and f.fix._replace(edits=()),
-            location=None,
         )
         for f in result.findings
     ]
@@ -97,7 +97,7 @@ def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Res
         except BrokenProcessPool:
             raise ResourceError(
                 "the system ended a process that checked files; is memory short?",
-                hint="jobs=1 takes less",
+                hint=Hint.FEWER_JOBS(),
                 rule="memory",
             ) from None
         except BaseException:

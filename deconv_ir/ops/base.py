@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from deconv_ir.errors import AttributeValueError
+from deconv_ir.hints import Advice
 from deconv_ir.ir.dtypes import Array, ElementType, parse_element_type
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import REQUIRED, Field, NamedTuple, field
@@ -553,10 +554,11 @@ class TakesOut(Operation):
 class UnknownOperation(Operation):
     """A layer whose type or version is not implemented: it loads, but cannot run.
 
-    `hint` names a similar type; None: the nearest of OpenVINO's types.
+    `hint` names a similar type, if the reader `searched` for one; else OpenVINO's types are.
     """
 
     implemented = False
 
     attributes: tuple[tuple[str, str], ...] = field(default=())
-    hint: str | None = field(default=None)
+    hint: Advice | None = field(default=None)
+    searched: bool = field(default=False)

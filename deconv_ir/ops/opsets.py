@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from deconv_ir.hints import Advice
 from deconv_ir.suggestions import nearest
 
 LAST_OPSET: Final = 17
@@ -59,7 +60,7 @@ OF_OPSET_6: Final = frozenset(_OF_OPSET_6.split())
 """Types that OpenVINO's reader takes from opset6 if the version is extension or experimental."""
 
 
-def nearest_operation(kind: str, version: str | None) -> str | None:
+def nearest_operation(kind: str, version: str | None) -> Advice | None:
     """Return a hint for a type that is in no opset; None: an extension, or no similar name."""
     if kind in OPERATIONS or (version and not version.startswith("opset")):
         return None

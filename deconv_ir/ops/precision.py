@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from deconv_ir.findings import Finding, Severity
+from deconv_ir.hints import Hint
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.dtypes import BF16, F16, F32, F64, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Port
@@ -52,7 +53,7 @@ def compare_rounding(graph: Graph) -> Finding | None:
         layer=first.label,
         expected="f16",
         actual="f32",
-        hint="semantics='spec' or 'openvino' chooses",
+        hint=Hint.OTHER_SEMANTICS("openvino"),
         rule="profiles-differ",
         severity=Severity.WARNING,
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, Fix, GraphLocation, Severity
 from deconv_ir.formats.edits import Edit
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
@@ -78,8 +79,8 @@ class _Check:
         self.context = Context(semantics)
         self.findings: list[Finding] = []
         self.unknown: list[str] = []
-        # Place of a finding about output dims -> text of the dims, and the start of possible edits.
-        self.locations: dict[GraphLocation, tuple[str, list[int]]] = {}
+        # Place of a finding about output dims -> hint of its fix, and the start of possible edits.
+        self.locations: dict[GraphLocation, tuple[Hint, list[int]]] = {}
 
     def judge(self) -> Judgement:
         self.typos()
@@ -125,12 +126,11 @@ class _Check:
 
     def with_fix(self, found: Finding, edits: Sequence[Edit]) -> Finding:
         """Add the edits that correct the dims, if `fix` makes them."""
-        what, starts = self.locations.get(found.part, ("", []))
+        hint, starts = self.locations.get(found.part, (None, []))
         own = tuple(edit for edit in edits if edit[0] in starts)
-        if not own:
+        if hint is None or not own:
             return found
-        hint = f"deconv-spec fix writes the computed {what}"
-        return found._replace(hint=hint, fix=Fix(own, safe=True))
+        return found._replace(hint=hint(), fix=Fix(own, safe=True))
 
     def report(self, error: DeconvError) -> None:
         """Add an error of the library to the findings."""
@@ -139,7 +139,7 @@ class _Check:
         self.findings.append(found._replace(location=None))
 
     def mistake(
-        self, rule: str, message: str, span: tuple[int, int], hint: str | None = None
+        self, rule: str, message: str, span: tuple[int, int], hint: Advice | None = None
     ) -> Finding:
         """Make a finding about a part of the document."""
         start, end = span
@@ -159,14 +159,14 @@ class _Check:
         """Report misspelt tags, and inputs whose dims are not numbers."""
         for typo in self.example.typos:
             message = f"<{typo.found}> is not an element of a layer"
-            hint = f"did you mean <{typo.meant}>?"
+            hint = Hint.DID_YOU_MEAN_TAG(typo.meant)
             span = typo.start, typo.end
             self.findings.append(self.mistake("misspelt", message, span, hint))
         for index, port in enumerate(self.example.inputs):
             for axis, dim in enumerate(port.dims):
                 if is_malformed(dim.text):
                     message = f"input {index}, axis {axis}: {dim.text!r} is not a number"
-                    hint = f"did you mean {meant_number(dim.text)}?"
+                    hint = Hint.DID_YOU_MEAN_NUMBER(meant_number(dim.text))
                     self.findings.append(
                         self.mistake("not-a-number", message, (dim.start, dim.end), hint)
                     )
@@ -222,7 +222,7 @@ class _Check:
         if cls is None:
             if meant := _meant_type(example.type):
                 message = f"{example.type} is not a known operation"
-                hint = f"did you mean {meant!r}?"
+                hint = Hint.DID_YOU_MEAN(meant)
                 raise DeconvError(message, line=example.line, rule="misspelt", hint=hint)
             named = f"{example.type} of {version}" if version else example.type
             raise _UndecidedError(f"no shape rule for {named} is known")
@@ -243,7 +243,7 @@ class _Check:
         for name in self.example.data:
             if name not in specs:
                 message = f"{cls.type} has no attribute {name!r}"
-                hint = nearest(name, specs) or f"it has {', '.join(specs) or 'none'}"
+                hint = nearest(name, specs) or Hint.ATTRIBUTES_ARE(", ".join(specs) or "none")
                 self.report(DeconvError(message, line=line, rule="unknown-attribute", hint=hint))
         if self.example.data_elided:
             return
@@ -316,11 +316,11 @@ class _Check:
         dims = self.example.outputs[found.part.port or 0].dims
         axis = found.part.axis
         if axis is None:
-            dim, what = dims[min(len(dims) - 1, len(computed))], "dims"
+            dim, hint = dims[min(len(dims) - 1, len(computed))], Hint.FIX_EXAMPLE_DIMS
             starts = [at for d in dims for at in (d.start, d.unit_start, d.unit_end)]
         else:
-            dim, what, starts = dims[axis], "dim", [dims[axis].start]
-        self.locations[found.part] = what, starts
+            dim, hint, starts = dims[axis], Hint.FIX_EXAMPLE_DIM, [dims[axis].start]
+        self.locations[found.part] = hint, starts
         column = self.document.column(dim.start)
         end = column + dim.end - dim.start
         return found._replace(line=dim.line, column=column, end_column=end, hint=None)
@@ -353,7 +353,7 @@ class _Check:
                 message = f"{where}: {printed.text!r} is not a number, computed {dim}"
                 found = self.mistake("not-a-number", message, (printed.start, printed.end))
                 location = GraphLocation(layer=0, side="output", port=index, axis=axis)
-                self.locations[location] = "dim", [printed.start]
+                self.locations[location] = Hint.FIX_EXAMPLE_DIM, [printed.start]
                 self.findings.append(found._replace(location=location))
             elif stated == UNKNOWN and dim != UNKNOWN and printed.text not in ("-1", "?"):
                 self.unknown.append(

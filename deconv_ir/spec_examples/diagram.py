@@ -12,6 +12,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.hints import Hint
 from deconv_ir.ir.geometry import effective_kernel, natural_extent
 from deconv_ir.ir.window import Window
 from deconv_ir.spec_examples.golden import geometry_of
@@ -88,7 +89,7 @@ def lines_of(example: ExampleSpec) -> tuple[Line, ...]:
         raise DeconvError(
             f"example {example.name!r} is too large for a picture: {longest} positions on an "
             f"axis, {MAX_CELLS} can be shown",
-            hint="diagram = false makes the example without one",
+            hint=Hint.WITHOUT_DIAGRAM(),
             rule="spec",
         )
     return lines

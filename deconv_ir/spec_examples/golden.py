@@ -16,6 +16,7 @@ import numpy as np
 
 from deconv_ir.arrays.fitting import to_storable
 from deconv_ir.errors import DeconvError
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import AxisGeometry
 from deconv_ir.ir.lazy_tensor import whole
@@ -82,7 +83,7 @@ def as_deconvolution(example: ExampleSpec) -> Deconvolution:
         raise DeconvError(
             f"example {example.name!r}: there is no loop kernel for {example.operation.type}, "
             "so no golden arrays",
-            hint="arrays = false makes the example without them",
+            hint=Hint.WITHOUT_ARRAYS(),
             rule="spec",
         )
     return example.operation
@@ -138,7 +139,7 @@ def check_size(example: ExampleSpec) -> None:
         raise DeconvError(
             f"example {example.name!r} is too large for golden arrays: {steps} steps of the loop "
             f"kernel, {largest} elements; {MAX_STEPS} are allowed",
-            hint="arrays = false makes the example without them",
+            hint=Hint.WITHOUT_ARRAYS(),
             expected=MAX_STEPS,
             actual=max(steps, largest),
             rule="spec",
@@ -160,7 +161,7 @@ def _check_exact(
         raise DeconvError(
             f"example {example.name!r}: sums may reach {largest:.0f}, which {kind} does not hold "
             "exactly",
-            hint="fewer channels or a smaller filter keep golden arrays exact",
+            hint=Hint.EXACT_ARRAYS(),
             expected=f"< {2**bits}",
             actual=largest,
             rule="spec",

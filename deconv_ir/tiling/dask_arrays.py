@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deconv_ir.errors import InputError
+from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, as_slices, box_shape
 from deconv_ir.ir.record import NamedTuple
 from deconv_ir.tiling.grid import Grid, fit_tile
@@ -43,7 +44,7 @@ def map_dask(
             raise InputError(
                 f"input {name!r} takes {run.dtype_of(name).name}, found {one.dtype.name}",
                 file=run.graph.file,
-                hint="array.astype converts it",
+                hint=Hint.ASTYPE(),
             )
     # A single node holds the model, so that it is sent to a worker once.
     tasks = _Tasks(dask, dask.delayed(RemoteModel(model), pure=True), given)

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deconv_ir.errors import InputError, UnsupportedError, extra_hint
+from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats import npy
 from deconv_ir.formats.images import read_input
 from deconv_ir.formats.volumes import Journal, Volume, open_volume
+from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
@@ -40,7 +41,7 @@ def import_dask(name: str = "dask") -> Any:
         return importlib.import_module(name)
     except ImportError:
         message = "Dask arrays and clusters require the extra 'cluster'"
-        raise UnsupportedError(message, hint=extra_hint("cluster")) from None
+        raise UnsupportedError(message, hint=Hint.INSTALL_EXTRA("cluster")) from None
 
 
 class WorkerMemory(NamedTuple):

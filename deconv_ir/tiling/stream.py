@@ -10,6 +10,7 @@ from deconv_ir.arrays.fitting import narrows
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.execute.memory import available_bytes, format_bytes
 from deconv_ir.formats.volumes import Volume
+from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.record import NamedTuple
@@ -167,7 +168,7 @@ def check_types(run: TiledRun, inputs: Mapping[str, Volume]) -> None:
                 file=inputs[name].path,
                 expected=dtype.name,
                 actual=found.name,
-                hint="tiles are not converted",
+                hint=Hint.TILES_ARE_NOT_CONVERTED(),
                 rule="input-type",
             )
 

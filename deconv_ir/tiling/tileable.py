@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import InputError
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.operation import Context, TensorInfo
 
@@ -64,7 +65,7 @@ class Tileable:
                 f"only one output can be tiled, the model has {len(wanted)} "
                 f"({', '.join(map(repr, islice(wanted, _NAMED)))})",
                 file=self.graph.file,
-                hint="name one of them",
+                hint=Hint.NAME_ONE(),
             )
         (source,) = wanted.values()
         return TiledRun(self.graph, self.context, names, infos, source, self.memory_limit)

@@ -12,6 +12,7 @@ from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.scratchpad import Grant
+from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, Statistic, box_shape
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
@@ -176,7 +177,7 @@ class TiledRun:
             file=self.graph.file,
             line=layer.line,
             layer=layer.label,
-            hint="statistics of the whole in a first pass allow it" if passes else None,
+            hint=Hint.TWO_PASSES() if passes else None,
             rule="tiling",
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,19 @@ def test_comment_silences_a_layer(lint: Lint, bad: Path) -> None:
     assert "1 more is suppressed by comments." in done.out
     bad.write_text(text.replace("<net", "<!-- deconv-lint: ignore-file=shapes,graph --><net"))
     assert lint(str(bad)).code == 0
+
+
+def test_a_baseline_of_an_earlier_version_is_known(lint: Lint, bad: Path) -> None:
+    """Version 0.2.0 and before identified a finding by its message."""
+    keys = []
+    for finding in json.loads(lint("models/bad.xml", "--format", "json").out)["findings"]:
+        message = re.sub(r"line \d+", "line", finding["message"])
+        digest = hashlib.sha256(f"{finding['layer']}\0{message}".encode()).hexdigest()[:16]
+        keys.append(f"models/bad.xml:{finding['code']}:{digest}")
+    content = {"version": 1, "findings": dict.fromkeys(keys, 1)}
+    Path("known.json").write_text(json.dumps(content))
+    assert len(keys) == 2
+    assert lint("models/bad.xml", "--baseline", "known.json").code == 0
 
 
 def test_baseline(lint: Lint, bad: Path) -> None:

@@ -69,6 +69,18 @@ class TestWhatIsNotShown:
         assert file["hidden"] == {"info": 4}
 
 
+@pytest.mark.parametrize("cache", [(), ("--cache-dir", "cache")], ids=["anew", "from the cache"])
+def test_layers_and_edges_are_told_apart(lint: Lint, bad: Path, cache: tuple[str, ...]) -> None:
+    """An edge is shown without the word layer, a layer whose name has an arrow with it."""
+    bad.write_text(bad.read_text().replace('name="act"', 'name="a -> b"'))
+    missing = '<edge from-layer="90" from-port="0" to-layer="5" to-port="0"/>\n</edges>'
+    for _ in range(2):
+        assert "= layer 'a -> b' (ReLU, id 5)\n" in lint("models/bad.xml", *cache).out
+    bad.write_text(bad.read_text().replace("</edges>", missing))
+    for _ in range(2):
+        assert "= edge 90:0 -> 5:0\n" in lint("models/bad.xml", *cache).out
+
+
 def test_colours_are_for_terminals(bad: Path) -> None:
     """Standard output is a pipe in tests."""
     done = subprocess.run(

@@ -8,6 +8,7 @@ from deconv_ir.errors import IRError
 from deconv_ir.formats.onednn_json.document import Document, Tensor
 from deconv_ir.formats.onednn_json.kinds import DTYPES, SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Text
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.graph import Info, Port
@@ -175,7 +176,7 @@ class Members:
                 f"dtype must be an element type, found {dtype[:40]!r}",
                 node.get("dtype") or node,
                 actual=dtype[:40],
-                hint=nearest(dtype, list(DTYPES)) or f"known are {', '.join(DTYPES)}",
+                hint=nearest(dtype, list(DTYPES)) or Hint.KNOWN_ARE(", ".join(DTYPES)),
             )
             return None
         return parse_element_type(DTYPES[dtype])

@@ -15,6 +15,7 @@ from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, Kind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
 from deconv_ir.formats.onednn_json.text import Node, Text, parse
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.shapes import format_shape
@@ -73,7 +74,7 @@ class _Reader(Members):
                 file=self.document.file,
                 line=self.source.position(root.start)[0],
                 rule="root" if operations is None else "missing-element",
-                hint="files are those that ONEDNN_GRAPH_DUMP writes",
+                hint=Hint.ONEDNN_DUMPS(),
             )
         if len(operations.value) > self.limits.layers:
             raise IRError(
@@ -175,7 +176,9 @@ class _Reader(Members):
         operation: Operation
         if row is None:
             written = tuple(given.items())
-            operation = UnknownOperation(attributes=written, hint=nearest(kind, KINDS) or "")
+            operation = UnknownOperation(
+                attributes=written, hint=nearest(kind, KINDS), searched=True
+            )
         else:
             written, operation = self.make(row, kind, given, inputs, outputs, node)
         line, _ = self.source.position(node.start)

@@ -14,6 +14,7 @@ from deconv_ir.formats.files import read_input, similar_file
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.reader import Reader, oversize
 from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
@@ -74,6 +75,6 @@ def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
             s for s in (".xml", ".json") if not os.path.exists(name) and os.path.isfile(stem + s)
         ]
         if there and error.hint is None:
-            error.hint = f"did you mean {os.path.basename(stem + there[0])!r}?"
+            error.hint = Hint.DID_YOU_MEAN(os.path.basename(stem + there[0]))
         error.hint = error.hint or similar_file(path, (".xml", ".json"))
         raise

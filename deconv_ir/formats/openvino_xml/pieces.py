@@ -14,6 +14,7 @@ from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import Severity, TextSpan
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.vocabulary import ATTRIBUTES, CHILDREN
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from deconv_ir.ir.graph import Info, Port
 from deconv_ir.ir.shapes import Shape, parse_dim
@@ -140,7 +141,7 @@ def check_child(parent: str, element: Element, faults: list[DeconvError]) -> Non
 
 
 def refuse(
-    faults: list[DeconvError], what: str, start: int, end: int, *, hint: str | None = None
+    faults: list[DeconvError], what: str, start: int, end: int, *, hint: Advice | None = None
 ) -> None:
     """Add a remark that OpenVINO's reader rejects something; at most one for each layer."""
     if not any(fault.rule == OPENVINO_FORM for fault in faults):
@@ -288,7 +289,7 @@ class PieceReader:
         found = []
         for dim, text in zip(dims, texts, strict=True):
             if "?" in text:
-                refuse(faults, "the dim '?'", *dim.text_span(), hint="write -1")
+                refuse(faults, "the dim '?'", *dim.text_span(), hint=Hint.WRITE_MINUS_ONE())
             try:
                 found.append(parse_dim(text))
             except ValueError as error:
@@ -320,7 +321,7 @@ class PieceReader:
                 start,
                 end,
                 actual=text[:40],
-                hint=nearest(text, names) or f"known are {', '.join(names)}",
+                hint=nearest(text, names) or Hint.KNOWN_ARE(", ".join(names)),
             )
             return None
 

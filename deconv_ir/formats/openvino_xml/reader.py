@@ -26,6 +26,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
+from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Edge, Graph, Info, Layer
 from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import Limits
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
 
 IR_VERSIONS: Final = (10, 11)
-LAST_READERS: Final = dict.fromkeys(
-    range(2, 8),
-    "OpenVINO 2020.4 is the last release that reads it; convert the original model again",
-)
-"""Older version of the IR -> hint.  Source: OpenVINO pull request 1438, release notes of 2021.1."""
+OLDER_VERSIONS: Final = range(2, 8)
+"""Versions of the IR that OpenVINO 2020.4 read.
+
+Source: OpenVINO pull request 1438, release notes of 2021.1.
+"""
 MAX_DEPTH: Final = 32
 """Maximum nesting depth of bodies."""
 OPENVINO_FORM_OF_BARE: Final = f"{OPENVINO_FORM}-of-bare-layer"
@@ -180,7 +181,7 @@ class Reader:
                 end,
                 expected="10 or 11",
                 actual=version,
-                hint=LAST_READERS.get(version),
+                hint=Hint.CONVERT_AGAIN() if version in OLDER_VERSIONS else None,
             )
         self.flush()
         graph = self._graph(root, attributes.get("name", ""), version)
@@ -193,7 +194,7 @@ class Reader:
                 file=self.file,
                 line=self.line(root.start),
                 rule="execution-graph",
-                hint="the IR that was compiled is the model",
+                hint=Hint.COMPILED_FROM_IR(),
                 location=root.head,
             )
         if self._pre_process is not None:

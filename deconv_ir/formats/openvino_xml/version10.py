@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from deconv_ir.findings import Finding, Severity
+from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import F16, F32, I32, ElementType
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.tensor_names import tensor_name
@@ -51,7 +52,7 @@ def compare_types(graph: Graph) -> Finding | None:
         file=graph.file,
         expected=str(old),
         actual=str(new),
-        hint="semantics='spec' or 'openvino' chooses",
+        hint=Hint.OTHER_SEMANTICS("openvino"),
         rule="profiles-differ",
         severity=Severity.WARNING,
     )

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from deconv_ir.errors import ResourceError, WeightsError
 from deconv_ir.formats.files import open_regular
 from deconv_ir.formats.recognise import START, recognise_weights
+from deconv_ir.hints import Hint
 
 _CHUNK = 1 << 20
 _MOST_AT_ONCE = 1 << 30  # Linux reads at most 2 GiB - 4096 bytes in one call
@@ -111,7 +112,7 @@ class Weights:
                 expected=f"<= {self._size}",
                 actual=offset + size,
                 rule="const-past-end",
-                hint="the .bin does not belong to this .xml, or is cut short",
+                hint=Hint.OTHER_BIN(),
             )
 
     def _failed(self, error: OSError) -> WeightsError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from deconv_ir.findings import Finding, GraphLocation
+from deconv_ir.hints import Hint
 from deconv_ir.ir.geometry import Interval, PadMode, effective_kernel, interior_taps
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import dim_text, format_shape
@@ -254,7 +255,7 @@ def constant_output_shape(
                 f"extent {dim_text(dim)}",
                 GraphLocation(layer=index, side="input", port=2),
                 actual=wanted,
-                hint="compute it from the ShapeOf of the data, or leave it out",
+                hint=Hint.COMPUTE_FROM_SHAPE(),
             )
             return
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from deconv_ir.findings import Finding, GraphLocation
+from deconv_ir.hints import Advice
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape
 from deconv_ir.linter.context import SINKS, LintContext
@@ -319,7 +320,7 @@ def bodies(context: LintContext) -> Iterator[Finding]:
             yield from check_body(context, body)
 
 
-def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | None:
+def _judge_operation(kind: str, version: str) -> tuple[str, str, Advice | None] | None:
     """Return the wrong attribute, the problem, and a hint; None if the operation is valid."""
     from deconv_ir.ops.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS, nearest_operation
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deconv_ir.findings import Finding, GraphLocation
+from deconv_ir.hints import Hint
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims, is_static
 from deconv_ir.linter.context import LintContext
@@ -168,7 +169,7 @@ def contradicted_layers(context: LintContext) -> Iterator[Finding]:
             GraphLocation(layer=index),
             expected=format_shape(stated),
             actual=format_shape(shape),
-            hint=f"{' or '.join(map(str, found))} would make {them} right" if found else None,
+            hint=Hint.CORRECTION(" or ".join(map(str, found)), them) if found else None,
             fix=diagnosis_fix(context, index, diagnosis)
             if found
             else dims_fix(context, index, "output", port, shape),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deconv_ir.findings import Finding, Fix, GraphLocation
+from deconv_ir.hints import Hint
 from deconv_ir.ir.shapes import format_shape, static
 from deconv_ir.linter.constants import (
     Span,
@@ -77,7 +78,7 @@ def past_the_end(context: LintContext) -> Iterator[Finding]:
         GraphLocation(layer=index, attribute="offset"),
         expected=f"<= {length}",
         actual=end,
-        hint="the .bin does not belong to this .xml, or is cut short",
+        hint=Hint.OTHER_BIN(),
     )
 
 
