@@ -78,6 +78,10 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
         if (c->layer->guarded) not_finite |= !all_finite(row - filled, filled / size, (int)size);
         clear_row(row, (end - last) * pitch);
     }
+    /* Vectors read past the last row.  Numbers left there could be subnormal, which are multiplied
+     * many times slower. */
+    clear_row(to + ((planes - 1) * t->plane + end * t->pitch + x.before) * size,
+              c->kernels->lanes * size);
     return not_finite;
 }
 
