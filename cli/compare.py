@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.compare.tensors import absolute_errors
-from deconv_ir.ir.record import NamedTuple
 
 from .inputs import read_array
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deconv_ir.drawing.captions import cut
-from deconv_ir.ir.record import NamedTuple
 
 GAP = 2
 """Spaces between columns."""

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
@@ -23,7 +23,6 @@ from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats import read_document
 from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml.weights import weights_beside
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.linter.catalogue import load_rule
 from deconv_ir.linter.engine import check_bytes, open_context
 from deconv_ir.linter.fix import fix_bytes

@@ -9,10 +9,9 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.formats.files import read_regular, replace_file
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.version import __version__
 
 from .changes import constant_files

@@ -8,14 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from deconv_ir.errors import DeconvError, one_line
 from deconv_ir.formats import npy
 from deconv_ir.formats.dumps import SUFFIX, name_files
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 
 from .batch import run_batch

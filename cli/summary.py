@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import from_numpy
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 
 from .common import print_json

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import OutputError
 from deconv_ir.formats import npy, npz
 from deconv_ir.formats.dumps import TensorFile, add_to_manifest, name_files, read_manifest
-from deconv_ir.ir.record import NamedTuple
 
 from .common import STREAM, Mistake, require_absent
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
-
-from deconv_ir.ir.record import NamedTuple
 
 _Results = TypeVar("_Results")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self  # noqa: TID251 - below ir/record.py
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from deconv_ir.text import MAX_NAME, one_line
 

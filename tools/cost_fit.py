@@ -8,6 +8,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,6 @@ if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
 from deconv_ir.ir.dtypes import Array  # noqa: E402 - found by the path above
-from deconv_ir.ir.record import NamedTuple  # noqa: E402
 
 TOLERANCE = 0.2
 """Relative difference between prediction and clock that is reported."""

@@ -24,7 +24,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cost_fit import (
@@ -42,7 +42,6 @@ from cost_fit import (
 
 from bench.cases import NAMED, Case, random_cases
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import UNLIMITED
 from deconv_ir.kernels import get_threads, kernel_info, set_threads
 from deconv_ir.kernels.activation import Activation

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, IRError
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.operation import ConstantSource
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.suggestions import nearest

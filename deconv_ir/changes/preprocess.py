@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.openvino_xml.weights import Weights
@@ -24,7 +24,6 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.layouts import guess_layout, parse_layout, stated_layout, with_layout
 from deconv_ir.ir.operation import ConstantSource
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.elementwise.convert import Convert

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError, UnsupportedError
 from deconv_ir.findings import Finding, Severity
@@ -23,7 +23,6 @@ from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.graph import Graph, Info, Layer, Port, constant_layers, locating
 from deconv_ir.ir.infer import Inference, Outputs, declared, infer, infer_layer
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shape_trace import shape_trace
 from deconv_ir.ir.shapes import Shape, declared_form, format_shape
 from deconv_ir.ops.constants.parameter import Parameter

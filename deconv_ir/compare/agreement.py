@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
 from deconv_ir.ir.graph import Source
-from deconv_ir.ir.record import NamedTuple
 
 _LISTED = 3
 

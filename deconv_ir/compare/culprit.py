@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.compare.agreement import Agreement
 from deconv_ir.compare.network import Network
@@ -13,7 +13,6 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 
 
 class Culprit(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from deconv_ir.compare.extract_part import extract_part, output_names
 from deconv_ir.compare.network import Network, open_stored
@@ -19,7 +20,6 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import ConstantSource, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.tensor_names import find_tensors
 from deconv_ir.model import Model
 from deconv_ir.ops.constants.constant import unpack

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.compare.agreement import Other, judge_inputs
 from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
@@ -24,7 +24,6 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.model import Model
 
 if TYPE_CHECKING:

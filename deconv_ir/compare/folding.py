@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.compare.matching import Matching
 from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.weights import largest_difference
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 

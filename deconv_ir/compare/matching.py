@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 from deconv_ir.compare.network import Network
-from deconv_ir.ir.record import NamedTuple
 
 Keys = Sequence[Hashable]
 """The keys by which layers are compared, for each layer of a model."""

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Hashable, Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
@@ -15,7 +15,6 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.tensor_names import input_ports, tensor_name
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.ops.constants.constant import Const

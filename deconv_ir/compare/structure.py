@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.compare.folding import Folded
 from deconv_ir.compare.matching import Matching, match
@@ -15,7 +15,6 @@ from deconv_ir.ir.body import Body, Joint
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Info, Layer, Source
 from deconv_ir.ir.infer import infer
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.windows import without_void
 

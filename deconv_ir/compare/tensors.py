@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 
 _BLOCK = 1 << 18
 

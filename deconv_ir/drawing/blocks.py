@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph, constant_layers
-from deconv_ir.ir.record import NamedTuple
 
 MAX_DEPTH = 8
 """Maximum parts of a name that form groups; the rest is the name in the innermost group."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deconv_ir.drawing.blocks import DrawnBox, Flow, box_of, flow_of
 from deconv_ir.errors import DeconvError
@@ -10,7 +11,6 @@ from deconv_ir.ir.body import NONE, Body
 from deconv_ir.ir.graph import Graph, Layer, Source, Topology
 from deconv_ir.ir.infer import Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 
 
 class Part(NamedTuple):

@@ -6,9 +6,9 @@ The page places them by the same rules, in `page/labels.js`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.drawing.placing import Drawing, Line, PlacedBox
-from deconv_ir.ir.record import NamedTuple
 
 LETTER = 5.6
 """Width of a character of a label."""

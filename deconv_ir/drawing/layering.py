@@ -8,10 +8,10 @@ too many.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deconv_ir.drawing.blocks import DrawnBox
 from deconv_ir.drawing.bodies import Flat
-from deconv_ir.ir.record import NamedTuple
 
 SWEEPS = 4
 """Number of passes over the rows that order boxes by their neighbours."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from deconv_ir.drawing.layering import Level, Scene
-from deconv_ir.ir.record import NamedTuple
 
 GAP = 26.0
 """Gap between two boxes of a row, and beside a tensor that crosses the row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.drawing.blocks import Flow
 from deconv_ir.drawing.bodies import Flat, flatten
@@ -16,7 +17,6 @@ from deconv_ir.ir.geometry import bounds
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 
 
 class Sketch(NamedTuple):

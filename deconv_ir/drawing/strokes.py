@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.drawing.blocks import DrawnBox
 from deconv_ir.drawing.captions import Caption
@@ -11,7 +12,6 @@ from deconv_ir.drawing.labels import place_labels
 from deconv_ir.drawing.layering import Scene
 from deconv_ir.drawing.palette import FAINT, FAMILIES, INK, LINE
 from deconv_ir.drawing.placing import Drawing, PlacedBox
-from deconv_ir.ir.record import NamedTuple
 
 EDGE = 12.0
 """Margin around the whole drawing."""

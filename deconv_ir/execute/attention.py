@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deconv_ir.execute.joined import Group, Joined, Member, users_of, with_groups
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.dtypes import F32, Array
 from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple, field
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import TakesOut
 from deconv_ir.ops.elementwise.broadcasting import Broadcast

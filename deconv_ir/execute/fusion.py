@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Infos
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.convolution.fusing import is_activation
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull
 from deconv_ir.ir.graph import Layer, Source, rewire
 from deconv_ir.ir.operation import Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple, field
+from deconv_ir.ir.record import field
 
 
 class Member(NamedTuple):

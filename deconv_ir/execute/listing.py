@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from deconv_ir.execute.joined import joined_layers
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.execute.plan import Plan
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.record import NamedTuple
 
 
 class PlanRow(NamedTuple):

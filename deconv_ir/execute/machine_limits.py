@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-
-from deconv_ir.ir.record import NamedTuple
+from typing import NamedTuple
 
 _EXTENT = 1024
 _COPIED = 32 << 20

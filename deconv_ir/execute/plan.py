@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Infos, LayerPlan
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import AlgorithmChoice
 
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ import os
 import threading
 from collections import deque
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.execute.executor import Observer
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.ir.operation import Infos, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 

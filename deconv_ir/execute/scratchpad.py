@@ -8,10 +8,10 @@ scratchpad, which affects only tiles.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.operation import Infos, Kernel, LayerPlan
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.scratchpad import DIRECT, UNLIMITED, AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.ir.shapes import is_static
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.files import output_errors, read_regular, replace_file
 from deconv_ir.hints import Hint
-from deconv_ir.ir.record import NamedTuple
 
 MANIFEST = "deconv-tensors.json"
 FORMAT = 1

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.hints import Advice, Hint
-from deconv_ir.ir.record import NamedTuple
 
 START: Final = 64
 """Bytes of a file that `recognise` looks at."""

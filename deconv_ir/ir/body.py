@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph
-from deconv_ir.ir.record import NamedTuple, Record, field
+from deconv_ir.ir.record import Record, field
 
 NONE = -1
 """The index of a missing port of the layer, or of a missing layer of the body."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 
 _RUNTIMES = {Semantics.OPENVINO: "the OpenVINO runtime", Semantics.ONEDNN: "the oneDNN library"}
 

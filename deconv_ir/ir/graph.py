@@ -10,13 +10,13 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from deconv_ir.errors import DeconvError, IRError, one_line
 from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import NamedTuple, Record, field
+from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape
 
 _Operation = TypeVar("_Operation", bound=Operation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.findings import Finding, GraphLocation, Severity
@@ -11,7 +12,6 @@ from deconv_ir.ir.folding import fold
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape, intersect_dims, size_problem
 
 Outputs = tuple[TensorInfo, ...]

@@ -6,14 +6,14 @@ import abc
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.findings import Finding
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
-from deconv_ir.ir.record import NamedTuple, Record
+from deconv_ir.ir.record import Record
 from deconv_ir.ir.shapes import Shape, format_shape, static
 
 if TYPE_CHECKING:

@@ -1,14 +1,12 @@
 """Records: frozen objects with named fields, equal when their fields are.
 
-Like `dataclasses` and `typing.NamedTuple`, but faster to import: those compile up to seven methods
-for each class, and each of its annotations, which takes longer than reading a small model. Here all
-classes share one set of methods.
+Like `dataclasses`, but faster to import: those compile up to seven methods for each class, and each
+of its annotations.  Here all classes share one set of methods.
 """
 
 from __future__ import annotations
 
-import collections
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, dataclass_transform
+from typing import Any, ClassVar, Final, NoReturn, Self, dataclass_transform
 
 REQUIRED: Final[Any] = object()
 """The default of a required field."""
@@ -107,56 +105,3 @@ class Record:
 
 def _restore(kind: type[Record], values: dict[str, Any]) -> Record:
     return kind(**values)
-
-
-if TYPE_CHECKING:
-    from typing import NamedTuple as NamedTuple  # noqa: TID251 - the name that type checkers know
-else:
-
-    class _NamedTupleType(type):
-        """The metaclass that turns the annotations of direct subclasses into fields."""
-
-        def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
-            if bases[0].__base__ in (object, tuple):  # a type derived from another has its fields
-                fields = tuple(namespace.get("__annotations__", ()))
-                defaults = tuple([namespace.get(field, REQUIRED) for field in fields])
-                for index, field in enumerate(fields):
-                    namespace[field] = collections._tuplegetter(index, None)
-                namespace |= {"__slots__": (), "__match_args__": fields, "_fields": fields}
-                namespace |= {"_defaults": defaults, "_required": defaults.count(REQUIRED)}
-            return super().__new__(cls, name, bases, namespace)
-
-    class NamedTuple(tuple, metaclass=_NamedTupleType):
-        """A tuple with named fields, declared and used like a `typing.NamedTuple`."""
-
-        def __new__(cls, *values: Any, **named: Any) -> Self:
-            """Take values in the order of the fields, then by name."""
-            known, fields = len(values), cls._fields
-            if named:
-                try:
-                    values = *values, *map(named.pop, fields[known : cls._required])
-                except KeyError as missing:
-                    raise TypeError(f"{cls.__name__} needs a value for {missing}") from None
-                known = len(values)
-                values = *values, *map(named.pop, fields[known:], cls._defaults[known:])
-            elif cls._required <= known < len(fields):
-                values += cls._defaults[known:]
-            if named or len(values) != len(fields):
-                raise TypeError(f"{cls.__name__} takes {len(fields)} values: {', '.join(fields)}")
-            return tuple.__new__(cls, values)
-
-        def __repr__(self) -> str:
-            shown = ", ".join(f"{name}={value!r}" for name, value in self._asdict().items())
-            return f"{type(self).__name__}({shown})"
-
-        def __getnewargs__(self) -> tuple[Any, ...]:
-            return tuple(self)
-
-        def _asdict(self) -> dict[str, Any]:
-            return dict(zip(self._fields, self, strict=True))
-
-        def _replace(self, **changes: Any) -> Self:
-            changed = tuple.__new__(type(self), map(changes.pop, self._fields, self))
-            if changes:
-                raise TypeError(f"{type(self).__name__} has no field {next(iter(changes))!r}")
-            return changed

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull, in_steps, whole_box
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import is_static, static
 
 

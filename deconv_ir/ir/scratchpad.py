@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from deconv_ir.ir.record import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Whole(NamedTuple):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import NamedTuple, Self
 
 from deconv_ir.ir.geometry import Axis, AxisGeometry
-from deconv_ir.ir.record import NamedTuple
 
 
 class Window(NamedTuple):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.algorithm import NATIVE, preferred_algorithm
 from deconv_ir.kernels.runtime.cpu import instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module

@@ -13,13 +13,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 
 
 class Problem(NamedTuple):

@@ -7,11 +7,11 @@ blocks of `UNITS` units; the last block is filled up with zeros.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, current_machine, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.hints import Advice, Hint
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.linter._index import ROWS
 from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, family_of
 

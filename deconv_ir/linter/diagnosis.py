@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, declared_form, intersect_dims, is_static
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import AttributeSpec, Form, attributes_of, parse_attributes

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.convolution.views import INPUT_CHANNEL_AXIS, OUTPUT_CHANNEL_AXES

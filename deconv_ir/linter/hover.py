@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import NamedTuple
 
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.operation import Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.linter.context import LintContext
 from deconv_ir.ops import find_operation

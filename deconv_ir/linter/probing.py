@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.fitting_sizes import has_unknown_channels, total_stride
@@ -18,7 +18,7 @@ from deconv_ir.ir.geometry import Dim, Interval, bounds
 from deconv_ir.ir.graph import Layer, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.record import NamedTuple, Record, field
+from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import compatible
 
 if TYPE_CHECKING:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
-
-from deconv_ir.ir.record import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Form(enum.Enum):

@@ -8,11 +8,10 @@ in time linear in the edges.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.infer import infer_layer
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.base import AttributeSpec, attributes_of
 
 if TYPE_CHECKING:

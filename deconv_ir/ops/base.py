@@ -11,13 +11,13 @@ import enum
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deconv_ir.errors import AttributeValueError
 from deconv_ir.hints import Advice
 from deconv_ir.ir.dtypes import Array, ElementType, parse_element_type
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.record import REQUIRED, Field, NamedTuple, field
+from deconv_ir.ir.record import REQUIRED, Field, field
 from deconv_ir.ir.shapes import Shape, format_shape, parse_shape
 
 MAX_INTEGER = 2**63 - 1

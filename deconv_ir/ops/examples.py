@@ -7,10 +7,10 @@ matters in braces, the outputs, and the attributes in the IR's form.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from deconv_ir.ir.dtypes import Array, ElementType, parse_element_type
 from deconv_ir.ir.operation import Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, element_count, parse_shape, static
 from deconv_ir.ops.base import parse_attributes
 from deconv_ir.ops.numeric import np

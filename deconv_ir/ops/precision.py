@@ -8,14 +8,13 @@ The difference shows where weights are decompressed in f16, as NNCF stores them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.hints import Hint
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.dtypes import BF16, F16, F32, F64, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Port
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.base import attributes_of
 from deconv_ir.ops.conversions import Conversions
 

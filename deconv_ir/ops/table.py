@@ -6,10 +6,11 @@ which an operation's shape rule accepts its worked example.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType
 from deconv_ir.ir.operation import Context, Operation
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops import all_operations
 from deconv_ir.ops.base import attributes_of
 from deconv_ir.ops.examples import Example, parse_example

@@ -12,11 +12,11 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape, element_count, is_static, static
 from deconv_ir.ops.checks import VALUE_LIMIT
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
+from typing import NamedTuple
 
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.spec_examples.scanner import Example
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.spec_examples.text import Document, View
 from deconv_ir.suggestions import one_edit_apart
 

@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import read_input
@@ -15,7 +15,6 @@ from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of, parse_attributes

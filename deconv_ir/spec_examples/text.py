@@ -13,9 +13,9 @@ import html
 import re
 from array import array
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.record import NamedTuple
 
 _MARKUP = re.compile(
     r"<!--|</?[A-Za-z][^<>]*>|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from deconv_ir.findings import Finding
 from deconv_ir.formats import npy
 from deconv_ir.formats.files import read_input
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.spec_examples.generate import FORMAT, MANIFEST
 from deconv_ir.spec_examples.golden import check_size, compute, make_array, sha256

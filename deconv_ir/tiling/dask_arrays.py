@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import InputError
 from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, as_slices, box_shape
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.tiling.grid import Grid, fit_tile
 from deconv_ir.tiling.remote import (
     Job,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from deconv_ir.ir.boxes import Box
-from deconv_ir.ir.record import NamedTuple
 
 
 class Grid(NamedTuple):

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats import npy
@@ -15,7 +15,6 @@ from deconv_ir.formats.volumes import Journal, Volume, open_volume
 from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.tiling.stream import FileReader, Stream, default_budget
 from deconv_ir.tiling.tiled_run import Read, TiledModel, TiledRun
 from deconv_ir.tiling.two_pass import (

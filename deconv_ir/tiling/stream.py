@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from deconv_ir.formats.volumes import Volume
 from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, whole_box
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.tiling.grid import Grid
 from deconv_ir.tiling.tiled_run import TiledRun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.planner import PlanBodies, make_plan
@@ -11,7 +12,6 @@ from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import Box, box_shape, inside
 from deconv_ir.ir.graph import Layer, Source, rewire
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.regions import Regions, Walk
 from deconv_ir.ops.tile_rules import Crop
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.execute.executor import Executor
@@ -17,7 +17,6 @@ from deconv_ir.ir.boxes import Box, Statistic, box_shape
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.regions import Blocker, Walk, find_blockers, required_regions
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.tiling.tile_plan import TileGraph, plan_tile, tile_graph

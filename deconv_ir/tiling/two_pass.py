@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.graph import Graph, rewire
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.regions import Blocker
 from deconv_ir.tiling.grid import Grid
 from deconv_ir.tiling.tiled_run import Read, TiledRun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.drawing.sketch import Sketch, tensor_text
 from deconv_ir.errors import DeconvError
@@ -13,7 +13,6 @@ from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import compatible, intersect
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.constants.constant import Const

@@ -7,6 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from deconv_ir.drawing.bodies import Part, flatten
 from deconv_ir.drawing.sketch import Sketch, sketch_of
@@ -16,7 +17,6 @@ from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import check_bytes

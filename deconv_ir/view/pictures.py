@@ -6,10 +6,9 @@ import base64
 import math
 import struct
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.view.statistics import number
 
 # Anchors of the colour maps: matplotlib's viridis, and ColorBrewer's RdBu, blue to red.

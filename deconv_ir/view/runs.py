@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.compare.diff import ModelDifference
 from deconv_ir.compare.evaluate import Evaluator
@@ -16,7 +16,6 @@ from deconv_ir.execute.variables import Variables
 from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.model import Model
 from deconv_ir.view.facts import Progress
 from deconv_ir.view.pictures import pictures_of

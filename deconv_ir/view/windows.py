@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from deconv_ir.drawing.captions import family_of
 from deconv_ir.errors import DeconvError
@@ -20,7 +21,6 @@ from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.operation import Context, Infos, Operation
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.convolution.base import AnyConvolution

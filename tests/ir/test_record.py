@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-import typing
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import pytest
 
-from deconv_ir.ir.record import NamedTuple, Record, field
+from deconv_ir.ir.record import Record, field
 
 
 class Point(Record):
@@ -89,92 +87,3 @@ def test_replace_makes_another() -> None:
 )
 def test_survives_a_copy(again: Any) -> None:
     assert again(Solid(x=1, z=3)) == Solid(x=1, z=3)
-
-
-class Span(NamedTuple):
-    """Two ends."""
-
-    first: int
-    last: int
-    step: int = 1
-    name: str = ""
-
-    @property
-    def length(self) -> int:
-        return self.last - self.first
-
-
-class Named(Span):
-    def __str__(self) -> str:
-        return self.name
-
-
-class Oracle(typing.NamedTuple):
-    first: int
-    last: int
-    step: int
-    name: str
-
-
-Oracle.__new__.__defaults__ = (1, "")
-Oracle.__name__ = "Span"
-
-USES: list[Callable[[Any], Any]] = [
-    lambda kind: kind(1, 2),
-    lambda kind: kind(1, 2, 3, "a"),
-    lambda kind: kind(1, last=2, name="a"),
-    lambda kind: kind(name="a", last=2, first=1),
-    lambda kind: kind(1, 2)._replace(last=5, name="b"),
-    lambda kind: kind(1, 2)._asdict(),
-    lambda kind: repr(kind(1, 2)),
-    lambda kind: hash(kind(1, 2)),
-    lambda kind: (kind(1, 2).first, kind(1, 2).step, kind(1, 2).name),
-    lambda kind: (kind._fields, kind.__match_args__, kind.__slots__),
-    lambda kind: kind(1, 2) < kind(1, 3),
-    lambda kind: kind(1, 2) == (1, 2, 1, ""),
-]
-MISUSES: list[Callable[[Any], Any]] = [
-    lambda kind: kind(),
-    lambda kind: kind(1),
-    lambda kind: kind(1, 2, 3, "a", 5),
-    lambda kind: kind(1, name="a"),
-    lambda kind: kind(1, 2, first=1),
-    lambda kind: kind(1, 2, other=1),
-    lambda kind: kind(1, 2, 3, "a", other=1),
-]
-
-
-@pytest.mark.parametrize("use", USES)
-def test_a_named_tuple_is_one_of_the_standard_library(use: Callable[[Any], Any]) -> None:
-    assert use(Span) == use(Oracle)
-
-
-@pytest.mark.parametrize("use", MISUSES)
-def test_a_named_tuple_requires_its_fields(use: Callable[[Any], Any]) -> None:
-    for kind in (Span, Oracle):
-        with pytest.raises(TypeError):
-            use(kind)
-
-
-def test_a_named_tuple_has_no_other_fields() -> None:
-    span: Any = Span(1, 2)
-    for name in ("first", "other"):
-        with pytest.raises(AttributeError):
-            setattr(span, name, 2)
-    with pytest.raises(TypeError, match="Span has no field 'other'"):
-        span._replace(other=1)
-
-
-def test_a_named_tuple_is_extended() -> None:
-    named = Named(1, 4, name="a")
-    assert (str(named), named.length, named._replace(first=2).length) == ("a", 3, 2)
-    assert type(named._replace(first=2)) is Named
-
-
-@pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))]
-)
-def test_a_named_tuple_survives_a_copy(again: Any) -> None:
-    for span in (Span(1, 2, name="a"), Named(1, 2)):
-        assert again(span) == span
-        assert type(again(span)) is type(span)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import GraphLocation, Location, TextSpan
 from deconv_ir.formats.onednn_json.kinds import SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Text
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.graph import Graph
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 
 

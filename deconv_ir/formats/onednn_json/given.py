@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 
 
 class Feed(NamedTuple):

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.onednn_json.document import Stated, Tensor
@@ -17,7 +17,6 @@ from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import Shape
 
 _REMOVED: Final = "undef"

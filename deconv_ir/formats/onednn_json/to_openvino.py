@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, UnsupportedError
 from deconv_ir.formats.onednn_json.missing import Missing
@@ -12,7 +12,6 @@ from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import Edge, Graph, Layer, Port, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import format_attributes
 from deconv_ir.ops.constants.constant import Const

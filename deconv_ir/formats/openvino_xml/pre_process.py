@@ -9,14 +9,13 @@ Source: OpenVINO 2026.4, src/frontends/ir/src/input_model.cpp, `parse_pre_proces
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.errors import IRError, WeightsError
 from deconv_ir.formats.openvino_xml.weights import ExtendedWeights, Weights, WeightsInMemory
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape, static
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import format_attributes

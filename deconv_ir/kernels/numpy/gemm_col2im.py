@@ -16,11 +16,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents
 from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel

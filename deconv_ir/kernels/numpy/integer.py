@@ -6,12 +6,11 @@ exact; the products of limbs are added modulo 2^64.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 
 _LIMB_BITS = 16
 

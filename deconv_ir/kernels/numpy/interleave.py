@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.subconvolution import AxisSpan, Tile
 from deconv_ir.kernels.problem import pick

@@ -13,8 +13,8 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.problem import Problem
 
 

@@ -11,12 +11,11 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.interleave import Interleaver, Remainders
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents, Tile, spans

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from deconv_ir.errors import SettingError
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.base import (
     attribute,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from deconv_ir.ir.dtypes import F32, I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval, monotone
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ops.base import attribute, boolean, choice, operation, result_type
 from deconv_ir.ops.checks import check_rank, check_shape, check_single, check_type, only, product
 from deconv_ir.ops.numeric import np

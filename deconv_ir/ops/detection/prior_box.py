@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import F32, Array
 from deconv_ir.ir.geometry import Dim, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import size_problem
 from deconv_ir.ops.base import attribute, boolean, number, numbers, operation
 from deconv_ir.ops.checks import (

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import BF16, F16, F32, I64, ElementType
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops import find_operation
 

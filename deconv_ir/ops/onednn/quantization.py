@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ir.record import NamedTuple, field
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, element_type, integer, integers, numbers
 from deconv_ir.ops.checks import check_type, normalize_axis

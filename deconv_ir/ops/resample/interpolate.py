@@ -6,7 +6,7 @@ import abc
 import enum
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
@@ -14,7 +14,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.record import NamedTuple, field
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (

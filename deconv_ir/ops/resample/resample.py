@@ -5,10 +5,9 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import FixedArrays

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, sole
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
-from deconv_ir.ir.record import NamedTuple
 from deconv_ir.ir.shapes import format_shape, static
 from deconv_ir.ops.base import attribute, flags, operation
 from deconv_ir.ops.binding import Lists, OfLists, indexed
