@@ -50,7 +50,7 @@ class DeconvError(Exception):
     expected, actual : Any, optional
         The value that was expected, and the value that was found.
     hint : Advice, optional
-        What the user can do about it.
+        What the user can do about it; the text of a plugin is taken as it is.
     rule : str, optional
         Stable name of the kind of mistake, which the linter uses for its findings.
     location : GraphLocation or TextSpan, optional
@@ -98,6 +98,10 @@ class DeconvError(Exception):
         location: Location | None = None,
     ) -> None:
         super().__init__(message)
+        if type(hint) is str:  # of a plugin
+            from deconv_ir.hints import Hint
+
+            hint = Hint.AS_GIVEN(hint)
         # By position, since shape inference tries many values that do not fit.
         self.finding = Finding(
             message,

@@ -127,6 +127,8 @@ class Hint(enum.Enum):
 
     BOTH = "{}; {}"
     """Two hints."""
+    AS_GIVEN = "{}"
+    """The text of a plugin."""
 
     def __init__(self, library: str, command: str | None = None) -> None:
         self.library = library

@@ -8,6 +8,7 @@ its type and versions.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -132,6 +133,13 @@ _RANGES = {
 }
 
 
+@functools.cache
+def _whole(minimum: int | None, is_list: bool) -> Allowed:
+    words = _RANGES[minimum]
+    said = f"{words}s separated by commas" if is_list else f"a {words}"
+    return Allowed(Form.INTEGER, said, minimum, is_list=is_list)
+
+
 def integer(minimum: int | None = None) -> Kind:
     """One whole number of at least `minimum`.
 
@@ -141,8 +149,7 @@ def integer(minimum: int | None = None) -> Kind:
     >>> integer(0).parse("3")
     3
     """
-    allowed = Allowed(Form.INTEGER, f"a {_RANGES[minimum]}", minimum)
-    return Kind(lambda text: _integer(text, minimum), allowed)
+    return Kind(lambda text: _integer(text, minimum), _whole(minimum, False))
 
 
 def _listed(
@@ -168,9 +175,7 @@ def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
     >>> integers(1).parse("2,3")
     (2, 3)
     """
-    said = f"{_RANGES[minimum]}s separated by commas"
-    allowed = Allowed(Form.INTEGER, said, minimum, is_list=True)
-    return _listed(lambda text: _integer(text, minimum), allowed, per_axis=per_axis)
+    return _listed(lambda text: _integer(text, minimum), _whole(minimum, True), per_axis=per_axis)
 
 
 def flags() -> Kind:

@@ -62,6 +62,14 @@ def test_an_error_is_its_finding() -> None:
     assert pickle.loads(pickle.dumps(error)).finding == error.finding
 
 
+def test_a_plugin_may_give_a_text_as_hint() -> None:
+    hint: Any = "use {curly} braces"
+    error = deconv_ir.ShapeError("wrong", hint=hint)
+    assert str(error) == "wrong (use {curly} braces)"
+    assert isinstance(error.hint, Advice)
+    assert error.hint.command == hint
+
+
 def test_a_hint_has_a_wording_for_the_library_and_one_for_the_commands() -> None:
     hint = Hint.BOTH(Hint.DID_YOU_MEAN("x"), Hint.OTHER_SEMANTICS("onednn"))
     assert hint == "did you mean 'x'?; semantics='spec' or 'onednn' chooses"

@@ -75,7 +75,7 @@ class Members:
         if found is None:
             raise self.fail("missing-attribute", f"{name!r} is missing", node)
         if not isinstance(found.value, kind) or isinstance(found.value, bool):
-            rule = "number" if what == "a whole number" else "json"
+            rule = "number" if kind is int else "json"
             raise self.fail(rule, f"{name!r} must be {what}, found {self.shown(found)}", found)
         return found.value
 
