@@ -28,11 +28,10 @@ def write_html(
     file: str, findings: Sequence[Finding], options: Options, request: LintRequest
 ) -> None:
     """Write the page of a model with the findings of a run."""
+    from deconv_ir.drawing.page.document import write_page
     from deconv_ir.formats.openvino_xml.weights import weights_beside
-    from deconv_ir.view.linted_file import read_linted_file
-    from deconv_ir.view.page import write_page
 
-    from .pages import progress, read_model, write
+    from .pages import progress, read_linted_file, read_model, write
 
     data, _ = read_model(file, request.limits)
     weights = request.weights or weights_beside(file)

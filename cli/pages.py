@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +13,11 @@ import click
 from .common import FROM_STDIN, STREAM, read_standard_input
 
 if TYPE_CHECKING:
+    from deconv_ir.drawing.page.facts import Progress
+    from deconv_ir.drawing.page.linted_file import LintedFile
+    from deconv_ir.ir.operation import ConstantSource
     from deconv_ir.limits import Limits
-    from deconv_ir.view.facts import Progress
+    from deconv_ir.linter.options import Options
 
 
 def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
@@ -22,6 +27,37 @@ def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
     if model == STREAM:
         return read_standard_input(limits.xml_bytes), FROM_STDIN
     return bytes(read_file(model, limits)), model
+
+
+def read_linted_file(
+    data: bytes,
+    file: str,
+    options: Options,
+    weights: str | os.PathLike[str] | None = None,
+    limits: Limits | None = None,
+) -> LintedFile:
+    """Read and check a model; an invalid one has findings, and the readable part of its graph.
+
+    `data` are the contents of the file, named `file` in messages; `options` choose the rules of the
+    linter, and the semantics.
+    """
+    from deconv_ir.drawing.page.linted_file import LintedFile
+    from deconv_ir.errors import WeightsError
+    from deconv_ir.formats.openvino_xml.weights import Weights
+    from deconv_ir.ir.infer import infer
+    from deconv_ir.ir.operation import Context
+    from deconv_ir.limits import DEFAULT_LIMITS
+    from deconv_ir.linter.engine import check_bytes
+
+    result = check_bytes(data, file, options, weights, limits or DEFAULT_LIMITS, resume=False)
+    graph = None if result.document is None else result.document.graph
+    source: ConstantSource | None = None
+    if graph is not None and weights is not None and Path(weights).exists():
+        with contextlib.suppress(WeightsError):  # reported by a finding
+            source = Weights(weights)
+    context = Context(options.semantics, source)
+    inference = None if graph is None else infer(graph, context, collect=True)
+    return LintedFile(file, result.findings, graph, inference, context)
 
 
 def write(data: bytes, target: str) -> None:

@@ -9,11 +9,11 @@ import click
 
 from .common import EXIT_OK, STREAM, Mistake, counted, run_model_command
 from .options import CONTEXT, version_option
-from .pages import progress, read_model, write
+from .pages import progress, read_linted_file, read_model, write
 from .show_request import FORMATS, ShowRequest
 
 if TYPE_CHECKING:
-    from deconv_ir.view.linted_file import LintedFile
+    from deconv_ir.drawing.page.linted_file import LintedFile
 
 EPILOG = """\b
 Examples:
@@ -47,7 +47,6 @@ def command(**options: Any) -> int:
     from deconv_ir.formats import other_kind
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
-    from deconv_ir.view.linted_file import read_linted_file
 
     from .changes import preprocesses
     from .guard import Guard
@@ -79,7 +78,7 @@ def command(**options: Any) -> int:
     if request.shapes or preprocesses(request) or request.runs:
         linted, extras = run_model(data, beside, linted, request)
     if form == "html":
-        from deconv_ir.view.page import write_page
+        from deconv_ir.drawing.page.document import write_page
 
         page = utf_8(write_page(linted, extras, None if request.quiet else progress()))
     else:
@@ -95,7 +94,7 @@ def command(**options: Any) -> int:
 
 def _picture(linted: LintedFile, form: str) -> bytes:
     """Draw only the graph."""
-    from deconv_ir.drawing.sketch import draw, svg_of
+    from deconv_ir.drawing.graph.sketch import draw, svg_of
 
     sketch = linted.sketch
     if sketch is None:

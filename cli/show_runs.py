@@ -13,9 +13,9 @@ from .common import Mistake, as_line, warn
 
 if TYPE_CHECKING:
     from deconv_ir import Model
-    from deconv_ir.drawing.bodies import Part
+    from deconv_ir.drawing.graph.bodies import Part
+    from deconv_ir.drawing.page.linted_file import LintedFile
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.view.linted_file import LintedFile
 
     from .show_request import ShowRequest
 
@@ -99,9 +99,8 @@ def _results(
     request: ShowRequest,
     modest: bool,
 ) -> dict[str, Any]:
-    from deconv_ir.view.runs import differences_of, draw_tensors, profile
-
     from .pages import progress
+    from .show_results import differences_of, draw_tensors, profile
 
     shown = None if request.quiet else progress()
     pictures, runs = draw_tensors(model, arrays, others, request.max_size, shown, parts)

@@ -126,7 +126,7 @@ class Model(Changeable, Tileable):
 
     def _repr_html_(self) -> str:
         """Draw the network, for notebooks."""
-        from deconv_ir.drawing.notebook import notebook_html
+        from deconv_ir.drawing.graph.notebook import notebook_html
 
         return notebook_html(self.graph, self.context, repr(self))
 

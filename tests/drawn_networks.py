@@ -8,7 +8,7 @@ from collections.abc import Callable
 from support import IR, Out
 
 import deconv_ir
-from deconv_ir.drawing.sketch import Sketch, sketch_of
+from deconv_ir.drawing.graph.sketch import Sketch, sketch_of
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from deconv_ir.drawing.palette import PAPER
-from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
+from deconv_ir.drawing.pen import Curve, Rect, Stroke, Word
 from deconv_ir.errors import ResourceError, UnsupportedError
 from deconv_ir.hints import Hint
 

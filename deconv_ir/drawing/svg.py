@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
 from deconv_ir.drawing.palette import PAPER
-from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
+from deconv_ir.drawing.pen import Curve, Rect, Stroke, Word
 
 FONTS = "Segoe UI, Helvetica, Arial, DejaVu Sans, sans-serif"
 # Characters that XML does not allow; JSON's escapes can put them into names.

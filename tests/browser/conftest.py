@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deconv_cli.pages import read_linted_file
 
+from deconv_ir.drawing.page.document import write_page
 from deconv_ir.linter.options import choose
-from deconv_ir.view.linted_file import read_linted_file
-from deconv_ir.view.page import write_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WINDOW = {"width": 1400, "height": 900}

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 from browser.conftest import Opened
+from deconv_cli.pages import read_linted_file
+from deconv_cli.show_results import draw_tensors, profile
 from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR, deconvolution_ir
 
 import deconv_ir
-from deconv_ir.drawing.bodies import flatten
-from deconv_ir.drawing.labels import place_labels
-from deconv_ir.drawing.placing import first_open, place
-from deconv_ir.drawing.sketch import tensor_text
+from deconv_ir.drawing.graph.bodies import flatten
+from deconv_ir.drawing.graph.labels import place_labels
+from deconv_ir.drawing.graph.placing import first_open, place
+from deconv_ir.drawing.graph.sketch import tensor_text
+from deconv_ir.drawing.page.document import write_page
+from deconv_ir.drawing.page.pictures import SEQUENTIAL, png
 from deconv_ir.ir.infer import infer
 from deconv_ir.linter.options import choose
-from deconv_ir.view.linted_file import read_linted_file
-from deconv_ir.view.page import write_page
-from deconv_ir.view.pictures import SEQUENTIAL, png
-from deconv_ir.view.runs import draw_tensors, profile
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,7 @@ from lxml import etree
 from support import IR, invoke_script
 
 import deconv_ir
-from deconv_ir.drawing.sketch import draw, svg_of
+from deconv_ir.drawing.graph.sketch import draw, svg_of
 
 ROOT = Path(__file__).parent.parent.parent
 BLOCK = ROOT / "samples/block/block.xml"

@@ -12,7 +12,7 @@ from lxml import etree
 from support import IR
 
 import deconv_ir
-from deconv_ir.drawing.sketch import svg_of
+from deconv_ir.drawing.graph.sketch import svg_of
 from deconv_ir.ir.graph import Graph
 
 DRAWN = Path(__file__).parents[1] / "fixtures/drawn"

@@ -11,9 +11,9 @@ from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR
 
 import deconv_ir
-from deconv_ir.drawing.blocks import DrawnBox, name_parts
-from deconv_ir.drawing.placing import Drawing, first_open, place
-from deconv_ir.drawing.sketch import Sketch
+from deconv_ir.drawing.graph.blocks import DrawnBox, name_parts
+from deconv_ir.drawing.graph.placing import Drawing, first_open, place
+from deconv_ir.drawing.graph.sketch import Sketch
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 BODIES = [*FIXTURES.glob("bodies/*.xml"), *FIXTURES.glob("drawn/*.xml")]

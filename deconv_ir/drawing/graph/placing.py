@@ -1,6 +1,6 @@
 """Coordinates of boxes and lines, given the open groups.
 
-The page places boxes by the same rules, in `page/place.js`, as groups are opened and closed.
+The page places boxes by the same rules, in `page/assets/place.js`, as groups are opened and closed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from deconv_ir.drawing.layering import Level, Scene
+from deconv_ir.drawing.graph.layering import Level, Scene
 
 GAP = 26.0
 """Gap between two boxes of a row, and beside a tensor that crosses the row."""

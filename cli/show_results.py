@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 from deconv_ir.compare.diff import ModelDifference
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network, open_network
-from deconv_ir.drawing.blocks import flow_of
-from deconv_ir.drawing.bodies import Part
+from deconv_ir.drawing.graph.blocks import flow_of
+from deconv_ir.drawing.graph.bodies import Part
+from deconv_ir.drawing.page.facts import Progress
+from deconv_ir.drawing.page.pictures import pictures_of
+from deconv_ir.drawing.page.statistics import number
 from deconv_ir.execute.machine_limits import measure_limits
 from deconv_ir.execute.profile import Profile
 from deconv_ir.execute.variables import Variables
@@ -17,9 +20,6 @@ from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph
 from deconv_ir.model import Model
-from deconv_ir.view.facts import Progress
-from deconv_ir.view.pictures import pictures_of
-from deconv_ir.view.statistics import number
 
 PROFILED_RUNS = 3
 MAX_LISTED = 200

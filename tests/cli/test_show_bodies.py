@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deconv_cli.show_results import draw_tensors, profile
 from support import IR, invoke_script
 
 import deconv_ir
-from deconv_ir.drawing.bodies import flatten
+from deconv_ir.drawing.graph.bodies import flatten
 from deconv_ir.ir.infer import infer
-from deconv_ir.view.runs import draw_tensors, profile
 from tests.ops.control_flow.test_variables import loop
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from deconv_ir.drawing.blocks import DrawnBox
+from deconv_ir.drawing.graph.blocks import DrawnBox
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.shapes import is_static, static

@@ -13,6 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pytest
+from deconv_cli.pages import read_linted_file
 from drawn_networks import chain, large
 from hostile.mutate import Mutator
 from linter.test_bodies import MODEL as LOOP
@@ -21,10 +22,10 @@ from lxml import etree
 from support import IR, deconvolution_ir
 
 import deconv_ir
-from deconv_ir.drawing.sketch import svg_of
+from deconv_ir.drawing.graph.sketch import svg_of
+from deconv_ir.drawing.page.document import as_script, write_page
+from deconv_ir.drawing.page.linted_file import LintedFile
 from deconv_ir.linter.options import choose
-from deconv_ir.view.linted_file import LintedFile, read_linted_file
-from deconv_ir.view.page import as_script, write_page
 
 ROOT = Path(__file__).parent.parent.parent
 HOSTILE = "</script><script>alert(1)</script><!-- ]]> <img src=x onerror=alert(2)> & \"' \\u003c"
@@ -124,7 +125,7 @@ def test_nothing_but_the_scripts_and_styles_of_the_page_may_run() -> None:
 
 
 def test_scripts_place_text_as_text() -> None:
-    folder = ROOT / "deconv_ir/view/page"
+    folder = ROOT / "deconv_ir/drawing/page/assets"
     for path in folder.glob("*.js"):
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in path.read_text(), path.name

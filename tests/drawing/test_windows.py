@@ -12,11 +12,11 @@ from onednn_forms import as_bytes, op, tensor
 from support import IR
 
 import deconv_ir
+from deconv_ir.drawing.page.windows import advice_of, reaches_of, taps_of, windows_of
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.window import Window
-from deconv_ir.view.windows import advice_of, reaches_of, taps_of, windows_of
 
 X = 24
 

@@ -6,7 +6,22 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from deconv_ir.drawing.sketch import Sketch, tensor_text
+from deconv_ir.drawing.graph.sketch import Sketch, tensor_text
+from deconv_ir.drawing.page.statistics import (
+    LISTED,
+    LISTED_IN_ALL,
+    MOST_LISTED,
+    constant_figures,
+    share_of,
+)
+from deconv_ir.drawing.page.windows import (
+    Reach,
+    advice_of,
+    is_transposed,
+    reaches_of,
+    taps_of,
+    windows_of,
+)
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.graph import Layer
@@ -16,14 +31,6 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import compatible, intersect
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.view.statistics import (
-    LISTED,
-    LISTED_IN_ALL,
-    MOST_LISTED,
-    constant_figures,
-    share_of,
-)
-from deconv_ir.view.windows import Reach, advice_of, is_transposed, reaches_of, taps_of, windows_of
 
 Progress = Callable[[str, int, int], None]
 """A function of the name of a step, the amount that is done, and the total."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.blocks import DrawnBox
-from deconv_ir.drawing.bodies import Flat
+from deconv_ir.drawing.graph.blocks import DrawnBox
+from deconv_ir.drawing.graph.bodies import Flat
 
 SWEEPS = 4
 """Number of passes over the rows that order boxes by their neighbours."""

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from deconv_ir.drawing.bodies import Part
-from deconv_ir.drawing.layering import Level
+from deconv_ir.drawing.graph.bodies import Part
+from deconv_ir.drawing.graph.layering import Level
+from deconv_ir.drawing.graph.placing import first_open
+from deconv_ir.drawing.page.facts import Progress, facts_of
+from deconv_ir.drawing.page.linted_file import LintedFile
 from deconv_ir.drawing.palette import css
-from deconv_ir.drawing.placing import first_open
 from deconv_ir.version import __version__
-from deconv_ir.view.facts import Progress, facts_of
-from deconv_ir.view.linted_file import LintedFile
 
 SCRIPTS = ("base", "place", "labels", "view", "panel", "geometry", "extras", "main")
 MAX_TEXT = 4000
@@ -66,7 +66,7 @@ def as_script(data: Any) -> str:
 
 @functools.cache
 def _read(name: str) -> str:
-    return (resources.files("deconv_ir.view") / "page" / name).read_text("utf-8")
+    return (resources.files("deconv_ir.drawing.page") / "assets" / name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:

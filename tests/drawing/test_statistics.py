@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 import deconv_ir
+from deconv_ir.drawing.page.statistics import (
+    LEAST_READ,
+    MOST_READ,
+    constant_figures,
+    figures,
+    share_of,
+)
 from deconv_ir.formats.openvino_xml import WeightsInMemory
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.operation import Context
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.view.statistics import LEAST_READ, MOST_READ, constant_figures, figures, share_of
 from tests.support import IR, invoke_script
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.blocks import Flow
-from deconv_ir.drawing.bodies import Flat, flatten
-from deconv_ir.drawing.captions import WITH_FILTERS, Caption, caption_of, dims_of, family_of
-from deconv_ir.drawing.labels import LETTER
-from deconv_ir.drawing.layering import Scene, arrange
-from deconv_ir.drawing.placing import DRAWN_AT_FIRST, first_open, place
-from deconv_ir.drawing.strokes import EDGE, Stroke, Word, moved, strokes
+from deconv_ir.drawing.graph.blocks import Flow
+from deconv_ir.drawing.graph.bodies import Flat, flatten
+from deconv_ir.drawing.graph.captions import WITH_FILTERS, Caption, caption_of, dims_of, family_of
+from deconv_ir.drawing.graph.labels import LETTER
+from deconv_ir.drawing.graph.layering import Scene, arrange
+from deconv_ir.drawing.graph.placing import DRAWN_AT_FIRST, first_open, place
+from deconv_ir.drawing.graph.strokes import EDGE, strokes
+from deconv_ir.drawing.pen import Stroke, Word, moved
 from deconv_ir.drawing.svg import write_svg
 from deconv_ir.ir.geometry import bounds
 from deconv_ir.ir.graph import Graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.blocks import DrawnBox, Flow, box_of, flow_of
+from deconv_ir.drawing.graph.blocks import DrawnBox, Flow, box_of, flow_of
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.body import NONE, Body
 from deconv_ir.ir.graph import Graph, Layer, Source, Topology

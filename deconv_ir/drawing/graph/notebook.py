@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deconv_ir.drawing.sketch import draw, sketch_of
+from deconv_ir.drawing.graph.sketch import draw, sketch_of
 from deconv_ir.drawing.svg import clean, write_svg
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import infer

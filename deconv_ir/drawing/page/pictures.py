@@ -8,8 +8,8 @@ import struct
 import zlib
 from typing import Any, NamedTuple
 
+from deconv_ir.drawing.page.statistics import number
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.view.statistics import number
 
 # Anchors of the colour maps: matplotlib's viridis, and ColorBrewer's RdBu, blue to red.
 SEQUENTIAL = ("440154", "46327e", "365c8d", "277f8e", "1fa187", "4ac16d", "a0da39", "fde725")

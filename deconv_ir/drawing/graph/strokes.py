@@ -1,65 +1,20 @@
-"""A drawing as a list of strokes, which SVG and PNG render alike."""
+"""The strokes of a graph: open groups, lines, labels, closed boxes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
-from deconv_ir.drawing.blocks import DrawnBox
-from deconv_ir.drawing.captions import Caption
-from deconv_ir.drawing.labels import place_labels
-from deconv_ir.drawing.layering import Scene
+from deconv_ir.drawing.graph.blocks import DrawnBox
+from deconv_ir.drawing.graph.captions import Caption
+from deconv_ir.drawing.graph.labels import place_labels
+from deconv_ir.drawing.graph.layering import Scene
+from deconv_ir.drawing.graph.placing import Drawing, PlacedBox
 from deconv_ir.drawing.palette import FAINT, FAMILIES, INK, LINE
-from deconv_ir.drawing.placing import Drawing, PlacedBox
+from deconv_ir.drawing.pen import Curve, Rect, Stroke, Word
 
 EDGE = 12.0
 """Margin around the whole drawing."""
-
-
-class Rect(NamedTuple):
-    """A rectangle with round corners."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    fill: str
-    border: str
-    thick: float = 1.2
-
-
-class Curve(NamedTuple):
-    """A line with vertical ends."""
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    colour: str
-    arrow: bool
-
-
-class Word(NamedTuple):
-    """A text; `x` is its middle, `y` its base line."""
-
-    x: float
-    y: float
-    text: str
-    size: float
-    colour: str
-    bold: bool = False
-    anchor: str = "middle"
-
-
-Stroke = Rect | Curve | Word
-
-
-def moved(stroke: Stroke, right: float) -> Stroke:
-    """Return a stroke that is moved to the right."""
-    if isinstance(stroke, Curve):
-        return stroke._replace(x1=stroke.x1 + right, x2=stroke.x2 + right)
-    return stroke._replace(x=stroke.x + right)
 
 
 def strokes(

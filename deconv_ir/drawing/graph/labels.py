@@ -1,6 +1,6 @@
 """Places for the texts of tensors: beside a line, where they cover no box and no other line.
 
-The page places them by the same rules, in `page/labels.js`.
+The page places them by the same rules, in `page/assets/labels.js`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.placing import Drawing, Line, PlacedBox
+from deconv_ir.drawing.graph.placing import Drawing, Line, PlacedBox
 
 LETTER = 5.6
 """Width of a character of a label."""

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from deconv_ir.drawing.bodies import Part, flatten
-from deconv_ir.drawing.sketch import Sketch, sketch_of
-from deconv_ir.errors import WeightsError
+from deconv_ir.drawing.graph.bodies import Part, flatten
+from deconv_ir.drawing.graph.sketch import Sketch, sketch_of
 from deconv_ir.findings import Finding, GraphLocation, Severity
-from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference, infer
-from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
+from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import Shape
-from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.linter.engine import check_bytes
-from deconv_ir.linter.options import Options
 
 MARKS = {Severity.INFO: "#3d7edb", Severity.WARNING: "#d98e04", Severity.ERROR: "#d13438"}
 """Colours of findings, the worst last."""
@@ -123,26 +115,3 @@ def _inside(owner: int, finding: Finding, parts: Sequence[Part]) -> int:
             if layer.label == finding.layer and last < line <= (finding.line or 0):
                 found, last = index, line
     return found
-
-
-def read_linted_file(
-    data: bytes,
-    file: str,
-    options: Options,
-    weights: str | os.PathLike[str] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> LintedFile:
-    """Read and check a model; an invalid one has findings, and the readable part of its graph.
-
-    `data` are the contents of the file, named `file` in messages; `options` choose the rules of the
-    linter, and the semantics.
-    """
-    result = check_bytes(data, file, options, weights, limits, resume=False)
-    graph = None if result.document is None else result.document.graph
-    source: ConstantSource | None = None
-    if graph is not None and weights is not None and Path(weights).exists():
-        with contextlib.suppress(WeightsError):  # reported by a finding
-            source = Weights(weights)
-    context = Context(options.semantics, source)
-    inference = None if graph is None else infer(graph, context, collect=True)
-    return LintedFile(file, result.findings, graph, inference, context)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from deconv_ir.drawing.captions import family_of
+from deconv_ir.drawing.graph.captions import family_of
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.geometry import (
     Axis,

@@ -1,0 +1,1 @@
+"""A graph as nested boxes: groups, repeated blocks, layers, their captions and coordinates."""
