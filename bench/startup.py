@@ -3,8 +3,9 @@
     python bench/startup.py [ROUNDS]
 
 Interleaved; processor time (user and system) and elapsed time, medians, and the
-median of the ratios to the imports of the same round.  Also prints the peak
-memory of the document's first example (1x20x224x224 -> 1x10x447x447).
+median of the ratios to the imports of the same round.  Also prints the processor time that each
+mechanism for a fast start saves a process (docs/architecture.md, Start-up), and the peak memory of
+the document's first example (1x20x224x224 -> 1x10x447x447).
 """
 
 from __future__ import annotations
@@ -25,6 +26,19 @@ BIN = Path(sys.executable).parent
 # Where Python may not write bytecode, each start would compile the sources.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
+WITHOUT = {
+    "no garbage collection": "import gc; gc.disable = lambda: None",
+    "os._exit at the end": "import os, sys; os._exit = sys.exit",
+    "NumPy on first use": "import numpy",
+    "index of operations": "from deconv_ir.ops import all_operations; all_operations()",
+    "index of rules": "from deconv_ir.linter.catalogue import RULES, load_rule; "
+    "[load_rule(code) for code in RULES]",
+    "imports in functions": "import deconv_ir, importlib, pkgutil\n"
+    "for m in pkgutil.walk_packages(deconv_ir.__path__, 'deconv_ir.'):\n"
+    "    if '__main__' not in m.name: importlib.import_module(m.name)",
+}
+"""Mechanism -> code that undoes it before a command starts."""
+
 
 def run(command: list[str]) -> tuple[float, float, float]:
     """Run a command; return its processor and elapsed seconds, and its peak memory in MiB."""
@@ -42,6 +56,14 @@ def run(command: list[str]) -> tuple[float, float, float]:
 def imports(modules: str) -> list[str]:
     """Return a command that imports the given modules."""
     return [sys.executable, "-c", f"import {modules}"]
+
+
+def started(command: list[str], before: str) -> list[str]:
+    """Return a command that runs `before` in its process, then starts one of ours."""
+    name, *arguments = command
+    entry = Path(name).name.removeprefix("deconv-")
+    start = f"import sys; sys.argv[1:] = {arguments!r}; import deconv_cli.start as s; s.{entry}()"
+    return [sys.executable, "-P", "-c", f"{before}\n{start}"]
 
 
 def main() -> None:
@@ -76,6 +98,14 @@ def main() -> None:
                     for k in (0, 1)
                 ]
                 print(f"{name:34} {' '.join(cells)}")
+        print(f"\n{'saves, of deconv-':34} {'run':>18} {'lint':>18}")
+        for name, code in WITHOUT.items():
+            cells = []
+            for command in (run_block, tables[1]["deconv-lint block.xml"]):
+                pair = [started(command, ""), started(command, code)]
+                taken = [[run(c)[0] for c in pair] for _ in range(rounds)]
+                cells.append(f"{median(b - a for a, b in taken) * 1e3:15.1f} ms")
+            print(f"{name:34} {' '.join(cells)}")
         example = str(ROOT / "samples/documents/convolution_backprop_data_1.xml")
         command = [str(BIN / "deconv-run"), example, "--random-inputs", "0", "--output", y]
         print(
