@@ -341,9 +341,11 @@ def limit_options(names: tuple[str, ...]) -> Callable[[_Command], _Command]:
     def combine(
         context: click.Context, parameter: click.Parameter, given: tuple[tuple[str, int], ...]
     ) -> Limits:
+        import dataclasses
+
         from deconv_ir.limits import DEFAULT_LIMITS
 
-        return DEFAULT_LIMITS.replace(**dict(given))
+        return dataclasses.replace(DEFAULT_LIMITS, **dict(given))
 
     def show() -> None:
         from deconv_ir.limits import DEFAULT_LIMITS

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from deconv_ir.ir.record import Record, field
+import dataclasses
 
 
-class Limits(Record):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
     """Sizes above which a file is rejected.
 
     Attributes
@@ -36,12 +37,12 @@ class Limits(Record):
     samples/block/block.xml:48: the network has more layers than the limit of 3
     """
 
-    xml_bytes: int = field(default=256 << 20)
-    tags: int = field(default=16_000_000)
-    layers: int = field(default=1_000_000)
-    rank: int = field(default=64)
-    problems: int = field(default=10_000)
-    document_bytes: int = field(default=64 << 20)
+    xml_bytes: int = 256 << 20
+    tags: int = 16_000_000
+    layers: int = 1_000_000
+    rank: int = 64
+    problems: int = 10_000
+    document_bytes: int = 64 << 20
 
 
 DEFAULT_LIMITS = Limits()

@@ -5,12 +5,12 @@ Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.graph import Graph
-from deconv_ir.ir.record import Record, field
 
 NONE = -1
 """The index of a missing port of the layer, or of a missing layer of the body."""
@@ -93,7 +93,8 @@ class Joint(NamedTuple):
     purpose: str = ""
 
 
-class Body(Record):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Body:
     """A graph that a layer runs.
 
     Attributes
@@ -115,11 +116,11 @@ class Body(Record):
     (8,)
     """
 
-    name: str = field()
-    graph: Graph = field()
-    inputs: tuple[Joint, ...] = field(default=())
-    outputs: tuple[Joint, ...] = field(default=())
-    back_edges: tuple[tuple[int, int], ...] = field(default=())
+    name: str
+    graph: Graph
+    inputs: tuple[Joint, ...] = ()
+    outputs: tuple[Joint, ...] = ()
+    back_edges: tuple[tuple[int, int], ...] = ()
 
     @functools.cached_property
     def changing(self) -> frozenset[int]:
@@ -133,6 +134,10 @@ class Body(Record):
         """The Results that the outputs or back edges use, in order."""
         used = {joint.inner for joint in self.outputs} | {start for start, _ in self.back_edges}
         return tuple(sorted(used - {NONE}))
+
+    def replace(self, **changes: Any) -> Body:
+        """Return a body with other values in some fields."""
+        return dataclasses.replace(self, **changes)
 
     def purpose(self, name: str) -> int:
         """Return the Parameter or Result of a purpose; `NONE` if the port map has no such entry."""

@@ -7,16 +7,16 @@ through the `Operation` interface.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deconv_ir.errors import DeconvError, IRError, one_line
 from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape
 
 _Operation = TypeVar("_Operation", bound=Operation)
@@ -205,7 +205,8 @@ class Topology(NamedTuple):
     problems: tuple[IRError, ...] = ()
 
 
-class Graph(Record):
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Graph:
     """A network as declared in its file.
 
     Attributes
@@ -241,15 +242,15 @@ class Graph(Record):
     ['weights_compressed', 'bias_compressed']
     """
 
-    name: str = field()
-    layers: tuple[Layer, ...] = field()
-    edges: tuple[Edge, ...] = field()
-    ir_version: int | None = field(default=None)
-    extras: tuple[Info, ...] = field(default=())
-    file: str | None = field(default=None)
-    bare: bool = field(default=False)
-    changed: bool = field(default=False)
-    stored: Graph | None = field(default=None)
+    name: str
+    layers: tuple[Layer, ...]
+    edges: tuple[Edge, ...]
+    ir_version: int | None = None
+    extras: tuple[Info, ...] = ()
+    file: str | None = None
+    bare: bool = False
+    changed: bool = False
+    stored: Graph | None = None
 
     @functools.cached_property
     def topology(self) -> Topology:
@@ -303,6 +304,17 @@ class Graph(Record):
                 actual=layer.type,
             )
         return layer.operation
+
+    def replace(self, **changes: Any) -> Graph:
+        """Return a graph with other values in some fields."""
+        return dataclasses.replace(self, **changes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without the topology, which is larger than the rest.
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self  # immutable
 
     def __repr__(self) -> str:
         types = Counter(layer.type for layer in self.layers).most_common()

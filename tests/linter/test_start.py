@@ -61,7 +61,7 @@ def test_a_layer_of_onednn_is_no_unusual_operation(tmp_path: Path) -> None:
     "module",
     [
         *("numpy", "scipy", "ml_dtypes", "pathspec", "psutil", "tabulate"),
-        *("concurrent.futures", "copy", "dataclasses", "difflib", "fnmatch", "glob", "hashlib"),
+        *("concurrent.futures", "difflib", "fnmatch", "glob", "hashlib"),
         *(
             "heapq",
             "json",
