@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.graph.captions import cut
+from deconv_ir.drawing.text import cut
 
 GAP = 2
 """Spaces between columns."""

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from deconv_ir.compare.sides import import_runtime
-from deconv_ir.drawing.graph.captions import cut
+from deconv_ir.drawing.text import cut
 from deconv_ir.errors import OutputError
 from deconv_ir.formats.files import replace_file
 

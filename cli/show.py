@@ -105,7 +105,7 @@ def _picture(linted: LintedFile, form: str) -> bytes:
 
     drawn = draw(sketch, linted.marks())
     assert drawn is not None, "no limit was given"
-    return write_png(*drawn)
+    return write_png(drawn)
 
 
 def _form_of(output: str | None) -> str:

@@ -12,7 +12,7 @@ from deconv_ir.drawing.graph.blocks import flow_of
 from deconv_ir.drawing.graph.bodies import Part
 from deconv_ir.drawing.page.facts import Progress
 from deconv_ir.drawing.page.pictures import pictures_of
-from deconv_ir.drawing.page.statistics import number
+from deconv_ir.drawing.text import number
 from deconv_ir.execute.machine_limits import measure_limits
 from deconv_ir.execute.profile import Profile
 from deconv_ir.execute.variables import Variables

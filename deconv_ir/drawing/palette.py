@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from deconv_ir.findings import Severity
+
 # Family of a layer -> fill, border and title: light, then dark.
 FAMILIES: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
     "deconvolution": (("#fdebd8", "#d9822b", "#8a4a0b"), ("#4a3016", "#e0913f", "#ffcf9b")),
@@ -21,6 +23,29 @@ PAPER = ("#ffffff", "#15191e")
 INK = ("#1f2730", "#e3e8ee")
 FAINT = ("#6b7683", "#93a0ae")
 LINE = ("#8995a3", "#6d7a88")
+MARKS = {Severity.INFO: "#3d7edb", Severity.WARNING: "#d98e04", Severity.ERROR: "#d13438"}
+"""Colours of findings, the worst last."""
+
+# Okabe and Ito's palette: colour-blind readers can distinguish it.
+DISTINCT = (
+    *("#56b4e9", "#e69f00", "#009e73", "#cc79a7"),
+    *("#f0e442", "#0072b2", "#d55e00", "#999999"),
+)
+# Anchors of colour maps: matplotlib's viridis, and ColorBrewer's RdBu, blue to red.
+SEQUENTIAL = (
+    *("#440154", "#46327e", "#365c8d", "#277f8e"),
+    *("#1fa187", "#4ac16d", "#a0da39", "#fde725"),
+)
+DIVERGING = ("#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b")
+
+
+def mixed(first: str, second: str, share: float) -> tuple[int, int, int]:
+    """Return red, green and blue of a colour between two."""
+    red, green, blue = (
+        round(a + share * (b - a))
+        for a, b in zip(bytes.fromhex(first[1:]), bytes.fromhex(second[1:]), strict=True)
+    )
+    return red, green, blue
 
 
 def css() -> str:

@@ -21,7 +21,9 @@ from deconv_ir.drawing.graph.labels import place_labels
 from deconv_ir.drawing.graph.placing import first_open, place
 from deconv_ir.drawing.graph.sketch import tensor_text
 from deconv_ir.drawing.page.document import write_page
-from deconv_ir.drawing.page.pictures import SEQUENTIAL, png
+from deconv_ir.drawing.page.pictures import colours
+from deconv_ir.drawing.palette import SEQUENTIAL
+from deconv_ir.drawing.png import indexed_png
 from deconv_ir.ir.infer import infer
 from deconv_ir.linter.options import choose
 
@@ -434,7 +436,8 @@ def test_a_link_to_a_layer(show: Show) -> None:
 
 
 def test_tensors_times_and_differences(show: Show) -> None:
-    picture = png(np.arange(12, dtype=np.uint8).reshape(3, 4), SEQUENTIAL)
+    shades = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    picture = indexed_png(shades, colours(SEQUENTIAL))
     source = "data:image/png;base64," + base64.b64encode(picture).decode()
     shown = {"title": "value", "low": 0, "high": 1, "source": source, "width": 40, "height": 30}
     lines = {"title": "signal", "low": "nan", "high": 2, "line": [[0, 1, None, 2]], "note": "odd"}

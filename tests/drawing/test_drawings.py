@@ -48,8 +48,9 @@ def test_png(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert invoke_script("show", BLOCK, "--format", "png").exit_code == 0
     data = (tmp_path / "block.png").read_bytes()
-    width, height, _ = draw(sketch(deconv_ir.load(BLOCK).graph))  # type: ignore[misc]
-    assert struct.unpack(">II", data[16:24]) == (round(2 * width), round(2 * height))
+    drawn = draw(sketch(deconv_ir.load(BLOCK).graph))
+    assert drawn is not None
+    assert struct.unpack(">II", data[16:24]) == (round(2 * drawn.width), round(2 * drawn.height))
     colours = image.open(tmp_path / "block.png").getcolors(1 << 20)
     # The colours of the background and of the deconvolution.
     assert {(255, 255, 255), (0xFD, 0xEB, 0xD8)} <= {colour for _, colour in colours}

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from drawn_pictures import decoded
 
-from deconv_ir.drawing.page.pictures import DIVERGING, SEQUENTIAL, pictures_of, png
+from deconv_ir.drawing.page.pictures import colours, pictures_of
+from deconv_ir.drawing.palette import DIVERGING, SEQUENTIAL
+from deconv_ir.drawing.png import indexed_png
 
 MAX_BYTES = 1 << 20
 
@@ -17,9 +19,10 @@ MAX_BYTES = 1 << 20
 @pytest.mark.parametrize("anchors", [SEQUENTIAL, DIVERGING])
 def test_another_reader_reads_the_images(anchors: tuple[str, ...]) -> None:
     image = pytest.importorskip("PIL.Image", reason="the diagrams extra is not installed")
-    read = image.open(io.BytesIO(png(np.array([[0, 253], [254, 255]], np.uint8), anchors)))
+    shades = np.array([[0, 253], [254, 255]], np.uint8)
+    read = image.open(io.BytesIO(indexed_png(shades, colours(anchors))))
     ends = [
-        tuple(int(text[k : k + 2], 16) for k in (0, 2, 4)) for text in (anchors[0], anchors[-1])
+        tuple(int(text[k : k + 2], 16) for k in (1, 3, 5)) for text in (anchors[0], anchors[-1])
     ]
     pixels = [read.convert("RGB").getpixel(at) for at in ((0, 0), (1, 0), (0, 1), (1, 1))]
     assert pixels == [*ends, (0x80, 0x80, 0x80), (0xFF, 0, 0xFF)]

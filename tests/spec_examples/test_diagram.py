@@ -12,7 +12,7 @@ from lxml import etree
 from support import invoke_script
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.spec_examples.diagram import Line, draw, lines_of
+from deconv_ir.spec_examples.diagram import draw, lines_of
 from deconv_ir.spec_examples.specfile import ExampleSpec, parse_spec
 
 ROOT = Path(__file__).parents[2]
@@ -99,16 +99,6 @@ def test_words_of_two_axes() -> None:
     assert "cut by pads" in words
     assert not any(w and w.startswith("output_padding") for w in words)
     assert "output_padding 0,1" in words_of("two axes, wider")
-
-
-def test_sources_are_those_of_the_definition() -> None:
-    """full[t] is the sum over s*x + d*k == t."""
-    line = Line(4, 3, 2, 3, 0, 0, 0, 13)
-    expected: list[list[int]] = [[] for _ in range(13)]
-    for x in range(4):
-        for k in range(3):
-            expected[2 * x + 3 * k].append(x)
-    assert [line.sources(t) for t in range(line.natural)] == [sorted(e) for e in expected]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from deconv_ir.drawing.graph.blocks import DrawnBox
+from deconv_ir.drawing.pen import TEXT, TITLE
+from deconv_ir.drawing.text import TIMES, by, cut
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.shapes import is_static, static
@@ -46,22 +48,13 @@ class Caption(NamedTuple):
     height: float
 
 
-def cut(text: str, limit: int) -> str:
-    """Shorten a text in the middle: names differ mostly at their ends."""
-    text = " ".join(text.split())
-    if len(text) <= limit:
-        return text
-    head = limit // 3
-    return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[head + 1 - limit :]}"
-
-
 def caption_of(box: DrawnBox, graph: Graph, filter_: str = "") -> Caption:
     """Write the caption of a box; `filter_` are the dims of a convolution's filter."""
     if box.layer is None:
         layers = f"{box.size} layers"
         if box.count > 1:
             layers = f"{box.size // box.count} layers each" if box.size > box.count else layers
-            title = f"{box.count} \N{MULTIPLICATION SIGN} {box.label}"
+            title = f"{box.count} {TIMES} {box.label}"
         else:
             title = box.label
         return _sized(title, (layers,), "repeat" if box.count > 1 else "group")
@@ -91,29 +84,29 @@ def _detail(layer: Layer, filter_: str) -> str:
     given = dict(layer.attributes)
     parts = []
     if kernel := given.get("kernel"):
-        parts.append(_by(kernel))
+        parts.append(_window(kernel))
     elif filter_:
         parts.append(filter_)
     strides = given.get("strides", "")
     if strides and set(strides.replace(",", " ").split()) != {"1"}:
-        parts.append(f"stride {_by(strides)}")
+        parts.append(f"stride {_window(strides)}")
     return ", ".join(parts)
 
 
-def _by(numbers: str) -> str:
+def _window(numbers: str) -> str:
     """Write ``3, 3`` as ``3×3`` and, for strides, ``2, 2`` as ``2×2``."""
-    return "\N{MULTIPLICATION SIGN}".join(numbers.replace(",", " ").split())[:MAX_LINE]
+    return by(numbers.replace(",", " ").split())[:MAX_LINE]
 
 
 def dims_of(outputs: Outputs) -> str:
     """Write the dims of a constant: ``64×3×7×7``."""
     if not outputs or not is_static(outputs[0].shape):
         return ""
-    return "\N{MULTIPLICATION SIGN}".join(map(str, static(outputs[0].shape)))
+    return by(static(outputs[0].shape))
 
 
 def _sized(title: str, lines: tuple[str, ...], family: str) -> Caption:
     title = cut(title, MAX_TITLE)
     lines = tuple(cut(line, MAX_LINE) for line in lines)
-    width = max([7.3 * len(title), *(6.1 * len(line) for line in lines)]) + 26
+    width = max([TITLE.width(title), *map(TEXT.width, lines)]) + 26
     return Caption(title, lines, family, round(max(92.0, width)), 28.0 + 14 * len(lines))

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.drawing.graph.placing import Drawing, Line, PlacedBox
+from deconv_ir.drawing.pen import HEAD, SMALL, Point, on_curve
 
-LETTER = 5.6
-"""Width of a character of a label."""
 RISE, FALL = 8.0, 2.0
 """Height of a label above and below its base line."""
 BESIDE, BELOW, ABOVE = 6.0, 13.0, 9.0
@@ -19,7 +18,6 @@ BESIDE, BELOW, ABOVE = 6.0, 13.0, 9.0
 CELL = 16.0
 STEP = 4.0
 """Distance of the points that stand for a line or a border."""
-HEAD_LETTER = 6.6
 
 
 class Label(NamedTuple):
@@ -83,7 +81,7 @@ def place_labels(
             leaving.setdefault((line.tensor, line.x1, line.y1), []).append(line)
     found = []
     for (tensor, _, _), lines in leaving.items():
-        width = LETTER * len(texts[tensor])
+        width = SMALL.width(texts[tensor])
         best, least = (0.0, 0.0), -1
         for x, y in _candidates(lines, width, outputs.get(tensor, 1) > 1):
             covered = taken.count(x - 1, y - RISE, x + width + 1, y + FALL)
@@ -101,9 +99,7 @@ def place_labels(
     return found
 
 
-def _candidates(
-    lines: Sequence[Line], width: float, several: bool
-) -> Iterator[tuple[float, float]]:
+def _candidates(lines: Sequence[Line], width: float, several: bool) -> Iterator[Point]:
     """Iterate over left ends and base lines: right and left of the start, then of each end."""
     first = lines[0]
     if not several:
@@ -114,24 +110,19 @@ def _candidates(
         yield line.x2 - BESIDE - width, line.y2 - ABOVE
 
 
-def points_of(line: Line) -> Iterator[tuple[float, float]]:
-    """Iterate over points of a line: a cubic curve with vertical ends."""
+def points_of(line: Line) -> Iterator[Point]:
+    """Iterate over points of a line."""
     _, x1, y1, x2, y2, _ = line
     count = int(max(abs(x2 - x1), y2 - y1) // STEP) + 1
     for k in range(count + 1):
-        t = k / count
-        s = 1 - t
-        middle = s * s * t * 3, s * t * t * 3
-        x = (s**3 + middle[0]) * x1 + (middle[1] + t**3) * x2
-        y = s**3 * y1 + (middle[0] + middle[1]) * (y1 + y2) / 2 + t**3 * y2
-        yield x, y
+        yield on_curve(x1, y1, x2, y2, k / count)
 
 
-def _border(place: PlacedBox, title: str) -> Iterator[tuple[float, float]]:
+def _border(place: PlacedBox, title: str) -> Iterator[Point]:
     """Iterate over points of a closed box's border, or of the title of an open group."""
     x, y, width, height = place.x, place.y, place.width, place.height
     if place.open:
-        for k in range(int(HEAD_LETTER * len(title) // STEP) + 1):
+        for k in range(int(HEAD.width(title) // STEP) + 1):
             yield x + 10 + k * STEP, y + 13
         return
     for k in range(int(width // STEP) + 1):

@@ -19,14 +19,14 @@ def notebook_html(graph: Graph, context: Context, text: str) -> str:
     head = f"<code>{clean(text)}</code>"
     if not graph.layers:
         return head
-    picture = small_svg(graph, context, graph.name)
+    picture = small_svg(graph, context)
     if picture is None:
         return f"{head}<p>{len(graph.layers)} layers: <code>deconv-show</code> draws them.</p>"
     return f'{head}<div style="{BOX}">{picture}</div>'
 
 
-def small_svg(graph: Graph, context: Context, title: str) -> str | None:
+def small_svg(graph: Graph, context: Context) -> str | None:
     """Draw a graph as an SVG document; None if it is large."""
     sketch = sketch_of(graph, infer(graph, context, collect=True).outputs, context)
     drawn = draw(sketch, open_limit=OPEN, drawn_limit=DRAWN)
-    return None if drawn is None else write_svg(title, *drawn)
+    return None if drawn is None else write_svg(drawn)

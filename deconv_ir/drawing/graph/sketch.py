@@ -8,12 +8,12 @@ from typing import NamedTuple
 from deconv_ir.drawing.graph.blocks import Flow
 from deconv_ir.drawing.graph.bodies import Flat, flatten
 from deconv_ir.drawing.graph.captions import WITH_FILTERS, Caption, caption_of, dims_of, family_of
-from deconv_ir.drawing.graph.labels import LETTER
 from deconv_ir.drawing.graph.layering import Scene, arrange
 from deconv_ir.drawing.graph.placing import DRAWN_AT_FIRST, first_open, place
 from deconv_ir.drawing.graph.strokes import EDGE, strokes
-from deconv_ir.drawing.pen import Stroke, Word, moved
+from deconv_ir.drawing.pen import Picture, framed
 from deconv_ir.drawing.svg import write_svg
+from deconv_ir.drawing.text import by
 from deconv_ir.ir.geometry import bounds
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Outputs
@@ -73,9 +73,7 @@ def tensor_text(info: TensorInfo) -> str:
     elif not info.shape:
         dims = "scalar"
     else:
-        dims = "\N{MULTIPLICATION SIGN}".join(
-            "?" if bounds(dim)[1] is None else str(dim) for dim in info.shape
-        )
+        dims = by("?" if bounds(dim)[1] is None else dim for dim in info.shape)
     return f"{dims} {info.element_type or '?'}"
 
 
@@ -85,8 +83,8 @@ def draw(
     *,
     open_limit: int = DRAWN_AT_FIRST,
     drawn_limit: int | None = None,
-) -> tuple[float, float, list[Stroke]] | None:
-    """Return width, height and strokes of a drawing.
+) -> Picture | None:
+    """Draw a graph.
 
     `marked` has the border colours of layers, by index.  Small groups are open up to `open_limit`
     boxes; above `drawn_limit` boxes, None is returned.
@@ -101,18 +99,13 @@ def draw(
         if port < len(sketch.outputs[layer])
     }
     found = list(strokes(drawing, scene, sketch.captions, tensors, marked or {}))
-    # Room for labels beside the boxes, and for the sheets behind a box that represents several.
-    words = [w for w in found if isinstance(w, Word) and w.anchor == "start"]
-    left = min([w.x for w in words], default=0.0)
-    right = max([w.x + LETTER * len(w.text) for w in words], default=0.0)
-    if left < 0:
-        found = [moved(stroke, -left) for stroke in found]
-    width = max(drawing.width + EDGE + 6, right) - min(left, 0.0)
-    return width + EDGE, drawing.height + 2 * EDGE, found
+    # The sheets behind a box that represents several need 6 pixels.
+    size = (drawing.width + EDGE + 6, drawing.height + 2 * EDGE)
+    return framed(sketch.graph.name, *size, found, EDGE)
 
 
 def svg_of(sketch: Sketch, marked: Mapping[int, str] | None = None) -> str:
     """Draw a graph as an SVG document."""
     drawn = draw(sketch, marked)
     assert drawn is not None, "no limit was given"
-    return write_svg(sketch.graph.name, *drawn)
+    return write_svg(drawn)

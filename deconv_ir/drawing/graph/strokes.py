@@ -11,7 +11,7 @@ from deconv_ir.drawing.graph.labels import place_labels
 from deconv_ir.drawing.graph.layering import Scene
 from deconv_ir.drawing.graph.placing import Drawing, PlacedBox
 from deconv_ir.drawing.palette import FAINT, FAMILIES, INK, LINE
-from deconv_ir.drawing.pen import Curve, Rect, Stroke, Word
+from deconv_ir.drawing.pen import HEAD, SMALL, TEXT, TITLE, Curve, Rect, Stroke, Word
 
 EDGE = 12.0
 """Margin around the whole drawing."""
@@ -40,7 +40,7 @@ def strokes(
     titles = {p.box: _head(captions[p.box], scene.boxes[p.box]) for p in opened}
     for label in place_labels(drawing, texts, several, titles):
         text = texts[label.tensor]
-        yield Word(label.x + EDGE, label.y + EDGE, text, 9.5, FAINT[0], anchor="start")
+        yield Word(label.x + EDGE, label.y + EDGE, text, SMALL, FAINT[0], "start", halo=True)
     for place in drawing.places:
         if not place.open:
             yield from _closed(place, captions[place.box], scene, marked)
@@ -55,7 +55,7 @@ def _open(place: PlacedBox, caption: Caption, box: DrawnBox) -> Iterator[Stroke]
     fill, border, ink = FAMILIES[caption.family][0]
     x, y = place.x + EDGE, place.y + EDGE
     yield Rect(x, y, place.width, place.height, fill, border, 1.0)
-    yield Word(x + 10, y + 17, _head(caption, box), 11, ink, bold=True, anchor="start")
+    yield Word(x + 10, y + 17, _head(caption, box), HEAD, ink, "start")
 
 
 def _closed(
@@ -71,7 +71,7 @@ def _closed(
     thick = 1.2 if colour is None else 2.6
     yield Rect(x, y, place.width, place.height, fill, colour or border, thick)
     middle = x + place.width / 2
-    yield Word(middle, y + 18, caption.title, 12, ink, bold=True)
+    yield Word(middle, y + 18, caption.title, TITLE, ink)
     for k, text in enumerate(caption.lines):
         colour = INK[0] if k == 0 else FAINT[0]
-        yield Word(middle, y + 33 + 14 * k, text, 10.5, colour)
+        yield Word(middle, y + 33 + 14 * k, text, TEXT, colour)

@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 from deconv_ir.drawing.graph.bodies import Part, flatten
 from deconv_ir.drawing.graph.sketch import Sketch, sketch_of
-from deconv_ir.findings import Finding, GraphLocation, Severity
+from deconv_ir.drawing.palette import MARKS
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import Shape
-
-MARKS = {Severity.INFO: "#3d7edb", Severity.WARNING: "#d98e04", Severity.ERROR: "#d13438"}
-"""Colours of findings, the worst last."""
 
 
 class LintedFile(NamedTuple):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import math
-import struct
-import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from deconv_ir.drawing.page.statistics import number
+from deconv_ir.drawing.palette import DIVERGING, SEQUENTIAL, mixed
+from deconv_ir.drawing.png import indexed_png
+from deconv_ir.drawing.text import number
 from deconv_ir.ir.dtypes import Array
 
-# Anchors of the colour maps: matplotlib's viridis, and ColorBrewer's RdBu, blue to red.
-SEQUENTIAL = ("440154", "46327e", "365c8d", "277f8e", "1fa187", "4ac16d", "a0da39", "fde725")
-DIVERGING = ("2166ac", "92c5de", "f7f7f7", "f4a582", "b2182b")
 SHADES = 254
 GRID, ODD = 254, 255
 """Palette entries of the lines between maps, and of NaN and infinities."""
@@ -63,7 +61,7 @@ def pictures_of(
     span = (-bound, bound) if signed else (low, high)
     for detail in DETAILS:
         indices, more = _maps(values, detail, span)
-        image = png(indices, DIVERGING if signed else SEQUENTIAL)
+        image = indexed_png(indices, colours(DIVERGING if signed else SEQUENTIAL))
         source = "data:image/png;base64," + base64.b64encode(image).decode()
         if len(source) + 200 <= most_bytes:
             scale = max(1, WIDTH // indices.shape[1])
@@ -156,33 +154,11 @@ def _shades(values: Array, span: tuple[float, float]) -> Array:
     return found
 
 
-def png(indices: Array, anchors: tuple[str, ...]) -> bytes:
-    """Write palette entries as a PNG file.
-
-    Source: W3C, Portable Network Graphics Specification, sections 5 and 11.
-    """
-    height, width = indices.shape
-    rows = b"".join(b"\0" + row.tobytes() for row in indices)
-    parts = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        (b"PLTE", bytes(_palette(anchors))),
-        (b"IDAT", zlib.compress(rows, 9)),
-        (b"IEND", b""),
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in parts
-    )
-
-
-def _palette(anchors: tuple[str, ...]) -> list[int]:
-    colours = [[int(text[k : k + 2], 16) for k in (0, 2, 4)] for text in anchors]
-    found: list[int] = []
+def colours(anchors: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Return the palette of a picture: shades, and the colours of `GRID` and `ODD`."""
+    found = []
     for shade in range(SHADES):
-        at = shade * (len(colours) - 1) / (SHADES - 1)
-        k = min(int(at), len(colours) - 2)
-        part = at - k
-        found += [
-            round(a + part * (b - a)) for a, b in zip(colours[k], colours[k + 1], strict=True)
-        ]
-    return [*found, 0x80, 0x80, 0x80, 0xFF, 0x00, 0xFF]
+        at = shade * (len(anchors) - 1) / (SHADES - 1)
+        k = min(int(at), len(anchors) - 2)
+        found.append(mixed(anchors[k], anchors[k + 1], at - k))
+    return [*found, (0x80, 0x80, 0x80), (0xFF, 0x00, 0xFF)]

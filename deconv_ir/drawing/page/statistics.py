@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from deconv_ir.drawing.text import number
 from deconv_ir.errors import DeconvError, WeightsError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context
@@ -75,8 +76,8 @@ def _sample(constant: Const, context: Context, count: int, most: int) -> Array:
         raise WeightsError("the model has constants, but no weights file was found")
     part = most // _GRAIN * _ALIGNED
     parts = []
-    for number in range(_PARTS):
-        start = number * (count - part) // (_PARTS - 1) // _ALIGNED * _ALIGNED
+    for index in range(_PARTS):
+        start = index * (count - part) // (_PARTS - 1) // _ALIGNED * _ALIGNED
         data = weights.read(
             constant.offset + element_type.size_of(start), element_type.size_of(part)
         )
@@ -135,8 +136,3 @@ def _value(value: Any) -> int | float | str:
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}\N{HORIZONTAL ELLIPSIS}"
     return number(float(value))
-
-
-def number(value: float) -> float | str:
-    """Round a number for people; values that JSON does not support become text."""
-    return float(f"{value:.5g}") if math.isfinite(value) else str(value)
