@@ -31,8 +31,6 @@ WITHOUT = {
     "os._exit at the end": "import os, sys; os._exit = sys.exit",
     "NumPy on first use": "import numpy",
     "index of operations": "from deconv_ir.ops import all_operations; all_operations()",
-    "index of rules": "from deconv_ir.linter.catalogue import RULES, load_rule; "
-    "[load_rule(code) for code in RULES]",
     "imports in functions": "import deconv_ir, importlib, pkgutil\n"
     "for m in pkgutil.walk_packages(deconv_ir.__path__, 'deconv_ir.'):\n"
     "    if '__main__' not in m.name: importlib.import_module(m.name)",

@@ -38,9 +38,9 @@ def complete_rule(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the code or the name of a rule."""
-    from deconv_ir.linter.catalogue import RULES, load_rule
+    from deconv_ir.linter.catalogue import RULES
 
-    rules = [load_rule(code) for code in RULES]
+    rules = list(RULES.values())
     named = [(rule.code, f"{rule.name}: {rule.title}") for rule in rules]
     return _items([*named, *((rule.name, rule.title) for rule in rules)], incomplete)
 

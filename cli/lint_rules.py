@@ -8,7 +8,7 @@ from collections import Counter
 
 import click
 
-from deconv_ir.linter.catalogue import RULES, find_rule, load_rule, nearest_rule
+from deconv_ir.linter.catalogue import RULES, find_rule, nearest_rule
 from deconv_ir.linter.rule import FAMILIES
 
 from .common import Mistake
@@ -27,7 +27,7 @@ def describe(explain: str | None, format_: str, *, schema: bool) -> str:
 
 def rule_table(format_: str = "text") -> str:
     """List all rules, by family."""
-    rules = [load_rule(code) for code in RULES]
+    rules = list(RULES.values())
     if format_ == "json":
         rows = [
             {
@@ -64,7 +64,7 @@ def explain_rule(word: str) -> str:
     entry = find_rule(word)
     if entry is None:
         raise Mistake(f"unknown rule {word!r} ({nearest_rule(word).command})")
-    rule = load_rule(entry.code)
+    rule = RULES[entry.code]
     notes = [f"Severity: {rule.severity.value}. Family: {rule.family}."]
     if rule.fix:
         notes.append(f"--fix {rule.fix}.")

@@ -23,7 +23,7 @@ from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats import read_document
 from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml.weights import weights_beside
-from deconv_ir.linter.catalogue import load_rule
+from deconv_ir.linter.catalogue import RULES
 from deconv_ir.linter.engine import check_bytes, open_context
 from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.linter.hover import hover
@@ -190,7 +190,7 @@ def _actions(
         fix = finding.fix
         if fix is None or not _touch(diagnostic.range, asked):
             continue
-        rule = load_rule(finding.code)
+        rule = RULES[finding.code]
         for one in (fix, *fix.alternatives):
             does = one.title or rule.fix.partition(";")[0] or "applies its fix"
             title = f"{rule.code}: {does}" + ("" if one.safe else " (unsafe: review it)")

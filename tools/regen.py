@@ -13,7 +13,6 @@ GENERATORS: dict[str, tuple[str, ...]] = {
     "tools/regen_kernel_interface.py": ("deconv_ir/kernels/runtime/interface.py",),
     "tools/regen_ops_index.py": ("deconv_ir/ops/_index.py",),
     "tools/regen_operations_doc.py": ("docs/operations.md", "docs/onednn.md"),
-    "tools/regen_lint_index.py": ("deconv_ir/linter/_index.py",),
     "tools/regen_lint_docs.py": ("docs/rules.md",),
     "tools/regen_lint_settings.py": ("docs/linting.md", "docs/deconv-lint.schema.json"),
     "samples/upsample/make.py": (

@@ -49,12 +49,12 @@ The tests run all fragments.
 
 def main() -> None:
     """Write the page."""
-    from deconv_ir.linter.catalogue import RULES, load_rule
+    from deconv_ir.linter.catalogue import RULES
     from deconv_ir.linter.rule import FAMILIES
 
     lines = [HEAD]
     for family in FAMILIES.values():
-        rules = [load_rule(code) for code, entry in RULES.items() if entry.family == family]
+        rules = [RULES[code] for code, entry in RULES.items() if entry.family == family]
         title = "oneDNN Graph files" if family == "onednn" else family.capitalize()
         lines += [f"## {title}", "", "| code | name | severity | fix | |"]
         lines.append("|---|---|---|---|---|")

@@ -47,9 +47,9 @@ class Tool(Record):
 
 
 def _lint_rule(code: str) -> AnyRule:
-    from deconv_ir.linter.catalogue import load_rule
+    from deconv_ir.linter.catalogue import RULES
 
-    return load_rule(code)
+    return RULES[code]
 
 
 LINT = Tool(name="deconv-lint", rule=_lint_rule, mime_type=lambda _: "application/xml")

@@ -1,53 +1,36 @@
-"""All rules by code, name and family; a family's module is imported when it is needed."""
+"""All rules by code, name and family."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.findings import Finding, Severity
+from deconv_ir.findings import Finding
 from deconv_ir.hints import Advice, Hint
-from deconv_ir.linter._index import ROWS
-from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, family_of
+from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule
+from deconv_ir.linter.rules import (  # noqa: F401 - they declare the rules
+    attributes,
+    decoders,
+    file,
+    graph,
+    onednn,
+    portability,
+    redundancy,
+    shapes,
+    weights,
+)
 
 FALLBACK = "IR415"
 """The rule for errors of operations that no other rule claims."""
 
 
-class Entry(NamedTuple):
-    """The facts about a rule that determine whether it runs; see `rule.Rule`."""
-
-    code: str
-    name: str
-    severity: Severity
-    library_rules: tuple[str, ...]
-    types: tuple[str, ...]
-    when: str | None
-    """None: the rule has no check, and only reports findings of the library."""
-    deep: bool
-
-    @property
-    def family(self) -> str:
-        """The family that the rule belongs to."""
-        return family_of(self.code)
-
-
-RULES: dict[str, Entry] = {row[0]: Entry(*row) for row in ROWS}
+RULES: dict[str, Rule] = dict(sorted(REGISTRY.items()))
 """Code -> rule, in order."""
 
-_BY_LIBRARY_RULE: dict[str, list[Entry]] = {}
-for _entry in RULES.values():
-    for _name in _entry.library_rules:
-        _BY_LIBRARY_RULE.setdefault(_name, []).append(_entry)
-
-
-def load_rule(code: str) -> Rule:
-    """Return a rule, importing its family's module."""
-    if code not in REGISTRY:
-        importlib.import_module(f".rules.{RULES[code].family}", __package__)
-    return REGISTRY[code]
+_BY_LIBRARY_RULE: dict[str, list[Rule]] = {}
+for _rule in RULES.values():
+    for _name in _rule.library_rules:
+        _BY_LIBRARY_RULE.setdefault(_name, []).append(_rule)
 
 
 def rule_for(library_rule: str, item: Finding) -> str:
@@ -55,10 +38,9 @@ def rule_for(library_rule: str, item: Finding) -> str:
     candidates = _BY_LIBRARY_RULE.get(library_rule, ())
     if len(candidates) == 1:
         return candidates[0].code
-    for entry in candidates:
-        claims = load_rule(entry.code).claims
-        if claims is None or claims(item):
-            return entry.code
+    for rule in candidates:
+        if rule.claims is None or rule.claims(item):
+            return rule.code
     return FALLBACK
 
 
@@ -67,7 +49,7 @@ def is_claimed(library_rule: str) -> bool:
     return library_rule in _BY_LIBRARY_RULE
 
 
-def find_rule(word: str) -> Entry | None:
+def find_rule(word: str) -> Rule | None:
     """Return the rule of a code or a name; None if it is unknown."""
     folded = word.strip()
     if folded.upper() in RULES:

@@ -22,7 +22,7 @@ from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, is_claimed, load_rule, rule_for
+from deconv_ir.linter.catalogue import FALLBACK, RULES, is_claimed, rule_for
 from deconv_ir.linter.context import LintContext, infer_with_evidence
 from deconv_ir.linter.options import Options
 from deconv_ir.linter.rule import Rule
@@ -121,7 +121,7 @@ def check_document(
     suppressed = 0
     hidden: dict[Severity, int] = {}
     for context, code in _runs(options, contexts, suppressions):
-        for finding in _found(load_rule(code), context):
+        for finding in _found(RULES[code], context):
             if suppressions is not None and _is_silent(suppressions, code, finding, context):
                 suppressed += code not in options.hidden
                 continue
@@ -226,7 +226,7 @@ def _runs(
     from deconv_ir.linter.suppress import OWN_RULE
 
     yield from (run for run in runs if run[1] != OWN_RULE)
-    asked = {entry.code for entry in options.asked}
+    asked = {rule.code for rule in options.asked}
     if OWN_RULE in asked:
         for unused in suppressions.unused(asked, selected=options.selected):
             contexts[0].file(unused)
@@ -242,18 +242,18 @@ def _to_run(options: Options, context: LintContext) -> Iterable[str]:
         present, types = frozenset({"ir-version"}), None
     unclaimed = not all(map(is_claimed, present))
     # This runs over all rules for each file, so the loop has no calls.
-    for code, _, _, library_rules, concerned, when, _ in options.asked:
+    for rule in options.asked:
         if (
-            (present and not present.isdisjoint(library_rules))
-            or (unclaimed and code == FALLBACK)
+            (present and not present.isdisjoint(rule.library_rules))
+            or (unclaimed and rule.code == FALLBACK)
             or (
                 types is not None
-                and when is not None
-                and not (concerned and types.isdisjoint(concerned))
-                and (not when or getattr(context, when))
+                and rule.has_check
+                and not (rule.types and types.isdisjoint(rule.types))
+                and (not rule.when or getattr(context, rule.when))
             )
         ):
-            yield code
+            yield rule.code
 
 
 def _open_weights(
@@ -338,7 +338,7 @@ def _is_silent(
     return suppressions.silences(code, owner)
 
 
-def _complete(finding: Finding, entry: Entry, severity: Severity, context: LintContext) -> Finding:
+def _complete(finding: Finding, rule: Rule, severity: Severity, context: LintContext) -> Finding:
     """Add rule, severity and file, and the line, columns and layer of the location."""
     location = finding.location
     line, column, end_column = finding.line, finding.column, finding.end_column
@@ -360,9 +360,9 @@ def _complete(finding: Finding, entry: Entry, severity: Severity, context: LintC
         column=column,
         end_column=end_column,
         layer=layer,
-        rule=entry.name,
+        rule=rule.name,
         severity=severity,
-        code=entry.code,
+        code=rule.code,
     )
 
 

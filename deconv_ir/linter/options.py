@@ -10,7 +10,8 @@ from deconv_ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape
-from deconv_ir.linter.catalogue import RULES, Entry, select_rules
+from deconv_ir.linter.catalogue import RULES, select_rules
+from deconv_ir.linter.rule import Rule
 
 RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 """Severities by weight."""
@@ -36,7 +37,7 @@ class Options(Record):
     """Whether only rules in `select` are run."""
 
     @functools.cached_property
-    def asked(self) -> tuple[Entry, ...]:
+    def asked(self) -> tuple[Rule, ...]:
         """The rules to run, including hidden ones, in order of their codes."""
         passed_over = _DECLARED_DIMS if self.reshape else ()
         codes = (self.rules | self.hidden).difference(passed_over)
@@ -98,7 +99,7 @@ def choose(
         except ValueError:
             raise DeconvError(f"severity of {word} must be one of error, warning, info") from None
     by_weight = frozenset(
-        code for code, entry in RULES.items() if RANK[changed.get(code, entry.severity)] >= least
+        code for code, rule in RULES.items() if RANK[changed.get(code, rule.severity)] >= least
     )
     selected = list(select)
     named = [w for w in (*selected, *extend_select) if w.strip().upper() != "ALL"]
@@ -112,7 +113,7 @@ def choose(
         if not any(len(w) > len(word) and code in select_rules([w]) for w in named)
     }
     if not deep:
-        left_out |= {code for code, entry in RULES.items() if entry.deep}
+        left_out |= {code for code, rule in RULES.items() if rule.deep}
     return Options(
         rules=rules - left_out,
         severities=tuple(sorted(changed.items())),

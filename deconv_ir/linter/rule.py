@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.ir.record import Record, field
 
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding
@@ -40,7 +39,7 @@ ANY_DECONVOLUTION = (*DECONVOLUTION, "ConvTranspose", "ConvolutionBackwardData")
 
 
 REGISTRY: dict[str, Rule] = {}
-"""Code -> rule, of the families' modules imported so far."""
+"""Code -> rule; see `catalogue.RULES`."""
 
 
 def family_of(code: str) -> str:
@@ -48,45 +47,49 @@ def family_of(code: str) -> str:
     return FAMILIES[code.removeprefix("IR")[0]]
 
 
-class Rule(Record):
+class Rule(NamedTuple):
     """One kind of mistake; see `rule`."""
 
-    code: str = field()
+    code: str
     """Stable and short: ``IR`` and three digits, the first of them the family's."""
-    name: str = field()
+    name: str
     """Stable and readable."""
-    severity: Severity = field()
-    text: str = field()
+    severity: Severity
+    text: str
     """A title of one line, why the mistake matters and, indented, `fails`."""
-    fails: str = field(default="")
+    fails: str = ""
     """The few lines of XML (or JSON) that show the mistake.  An element replaces the one with its
     id in the example network of docs/rules.md."""
-    weights: str = field(default="")
+    weights: str = ""
     """Contents of the .bin for the fragment: a type and values, or ``zeros`` and a number of bytes.
     Empty: the network's .bin."""
-    library_rules: tuple[str, ...] = field(default=())
+    library_rules: tuple[str, ...] = ()
     """`rule` of the errors and findings of the library that belong to this rule; see `claims`."""
-    types: tuple[str, ...] = field(default=())
+    types: tuple[str, ...] = ()
     """Types of layers that the rule checks: it is not run for a graph without them.  Empty: it is
     always run."""
-    when: str = field(default="")
-    """Name of an attribute of `LintContext`: if it is empty or false, the rule is not run, and its
-    module is not imported."""
-    fix: str = field(default="")
+    when: str = ""
+    """Name of an attribute of `LintContext`: if it is empty or false, the rule is not run."""
+    fix: str = ""
     """Description of the fix that `--fix` makes; empty: no fix."""
-    deep: bool = field(default=False)
+    deep: bool = False
     """Whether the rule reads all weights; if so, it runs only with `--deep`."""
-    claims: Claims | None = field(default=None)
+    claims: Claims | None = None
     """Whether a finding with one of `library_rules` belongs to this rule.  Rules are tried in the
     order of their codes; the finding belongs to the first that claims it."""
-    present: Present | None = field(default=None)
+    present: Present | None = None
     """Completes a finding of the library; None if `check` reports the same."""
-    check: Check | None = field(default=None)
+    check: Check | None = None
     """Finds the mistakes in one file."""
-    check_layer: CheckLayer | None = field(default=None)
+    check_layer: CheckLayer | None = None
     """Finds the mistakes in one layer of `types` from its attributes, ports and inputs. Layers that
     differ only in name and id are checked once if the first has no mistakes.
     """
+
+    @property
+    def has_check(self) -> bool:
+        """Whether the rule finds mistakes itself, not only the library."""
+        return self.check is not None or self.check_layer is not None
 
     @property
     def title(self) -> str:
@@ -176,6 +179,7 @@ def rule(
         }
         facts.update(checks[count], library_rules=tuple(takes.split()))
         found = Rule(code=code, name=name, severity=severity, text=function.__doc__ or "", **facts)
+        assert code not in REGISTRY, f"{code} is declared twice"
         REGISTRY[code] = found
         return found
 

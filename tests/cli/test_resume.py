@@ -273,8 +273,8 @@ def test_every_option_is_known_to_change_results_or_not() -> None:
     from deconv_cli.manifest import CHANGE_NO_RESULT
     from deconv_cli.request import Request
 
-    change = {"semantics", "accuracy", "layer", "until", "output_layers", "cast", "batch"}
-    change |= {"in_shapes", "op_attrs", "op_kind", "mb", "dt", "physical", "two_pass"}
+    change = {"semantics", "accuracy", "rounded", "layer", "until", "output_layers", "cast"}
+    change |= {"batch", "in_shapes", "op_attrs", "op_kind", "mb", "dt", "physical", "two_pass"}
     change |= {"layout", "reverse_channels", "mean", "scale", "input_type"}
     assert change.isdisjoint(CHANGE_NO_RESULT)
     assert set(Request.fields) == change | CHANGE_NO_RESULT

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hostile.children import python
 
-from deconv_ir.linter.catalogue import RULES, load_rule
+from deconv_ir.linter.catalogue import RULES
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.linter.options import choose
@@ -23,7 +23,7 @@ from .mutations import mutate
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/ir").glob("*.xml"))
 
 DEFAULT = choose()
-FIXABLE = {entry.name for entry in RULES.values() if load_rule(entry.code).fix}
+FIXABLE = {entry.name for entry in RULES.values() if RULES[entry.code].fix}
 # A person must decide about these: see the rules' `fix`.
 LEFT_ALONE = {
     "float-in-integer-list: fraction",

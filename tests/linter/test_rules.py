@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import deconv_ir
-from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, load_rule, rule_for, select_rules
+from deconv_ir.linter.catalogue import FALLBACK, RULES, rule_for, select_rules
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.rule import FAMILIES
+from deconv_ir.linter.rule import FAMILIES, Rule
 from deconv_ir.operations import integers
 
 from .conftest import check_text
@@ -19,7 +19,7 @@ from .network import complete, weights_bytes
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(deconv_ir.__file__).parent
-every_rule = pytest.mark.parametrize("entry", RULES.values(), ids=lambda entry: entry.name)
+every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
 
 GIVEN = """
 IR101 file-unreadable error
@@ -128,7 +128,7 @@ A new rule is a new line; a line never changes.
 
 
 def test_codes_are_stable() -> None:
-    rules = [load_rule(code) for code in RULES]
+    rules = list(RULES.values())
     lines = [
         f"{rule.code} {rule.name} {rule.severity.value}"
         + " fix" * bool(rule.fix)
@@ -139,25 +139,23 @@ def test_codes_are_stable() -> None:
 
 
 @every_rule
-def test_failing_fragment_fails(entry: Entry, tmp_path: Path) -> None:
-    rule = load_rule(entry.code)
-    if entry.name == "file-unreadable":
+def test_failing_fragment_fails(rule: Rule, tmp_path: Path) -> None:
+    if rule.name == "file-unreadable":
         pytest.skip("a FIFO or a folder has no XML; test_cases.py has a folder")
     result = check_text(complete(rule.fragment), tmp_path, weights_bytes(rule.weights))
-    assert entry.code in {f.code for f in result.findings}
+    assert rule.code in {f.code for f in result.findings}
 
 
 @every_rule
-def test_fragment_is_short(entry: Entry) -> None:
-    lines = load_rule(entry.code).fragment.split("\n")
+def test_fragment_is_short(rule: Rule) -> None:
+    lines = RULES[rule.code].fragment.split("\n")
     assert len(lines) <= 26
-    assert max(map(len, lines)) <= 100 or entry.name == "too-large"
+    assert max(map(len, lines)) <= 100 or rule.name == "too-large"
 
 
 @every_rule
-def test_text(entry: Entry) -> None:
+def test_text(rule: Rule) -> None:
     """The title is one sentence that fits into a table; the reason consists of whole sentences."""
-    rule = load_rule(entry.code)
     assert rule.title.endswith(".")
     assert ". " not in rule.title
     assert len(rule.title) <= 90
@@ -170,10 +168,9 @@ def test_text(entry: Entry) -> None:
 
 
 @every_rule
-def test_page_has_the_rule(entry: Entry) -> None:
+def test_page_has_the_rule(rule: Rule) -> None:
     page = (ROOT / "docs/rules.md").read_text("utf-8")
-    rule = load_rule(entry.code)
-    section = page.split(f"### {entry.code} {entry.name}\n")[1].split("\n### ")[0]
+    section = page.split(f"### {rule.code} {rule.name}\n")[1].split("\n### ")[0]
     words = f"{rule.title} {rule.why}".replace("``", "`")
     assert words in section.replace("\n", " ")
     has_fragment = rule.fragment in section
@@ -182,27 +179,16 @@ def test_page_has_the_rule(entry: Entry) -> None:
 
 
 @every_rule
-def test_table_at_start_agrees_with_the_rule(entry: Entry) -> None:
-    rule = load_rule(entry.code)
-    has_check = bool(rule.check or rule.check_layer)
-    assert entry == Entry(
-        rule.code,
-        rule.name,
-        rule.severity,
-        rule.library_rules,
-        rule.types,
-        rule.when if has_check else None,
-        rule.deep,
-    )
-    assert not entry.when or hasattr(LintContext, entry.when)
-    assert has_check or rule.library_rules or entry.code == FALLBACK, "it could never report"
+def test_it_can_report(rule: Rule) -> None:
+    assert not rule.when or hasattr(LintContext, rule.when)
+    assert rule.has_check or rule.library_rules or rule.code == FALLBACK
 
 
 @every_rule
-def test_name_and_code_are_well_formed(entry: Entry) -> None:
-    assert re.fullmatch(r"IR[1-9]\d\d", entry.code)
-    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+|cycle", entry.name)
-    assert entry.family == FAMILIES[entry.code[2]]
+def test_name_and_code_are_well_formed(rule: Rule) -> None:
+    assert re.fullmatch(r"IR[1-9]\d\d", rule.code)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+|cycle", rule.name)
+    assert rule.family == FAMILIES[rule.code[2]]
 
 
 def errors_in_the_library() -> set[str]:

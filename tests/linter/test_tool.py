@@ -19,7 +19,7 @@ from hostile.children import python
 
 from deconv_ir import load
 from deconv_ir.errors import IRError
-from deconv_ir.limits import DEFAULT_LIMITS
+from deconv_ir.limits import Limits
 from deconv_ir.linter.engine import check_bytes, check_file
 from deconv_ir.linter.options import choose
 from deconv_ir.linter.rule import FAMILIES
@@ -150,9 +150,7 @@ def test_misspelt_directive(comment: str, found: list[str], folder: Path) -> Non
 def test_mistakes_beyond_the_limit_have_lines(folder: Path) -> None:
     """If no graph is built, findings cannot refer to a place in it."""
     text = NETWORK.read_text().replace("element_type=", "element_typ=")
-    result = check_bytes(
-        text.encode(), "m.xml", choose(), limits=DEFAULT_LIMITS.replace(problems=2)
-    )
+    result = check_bytes(text.encode(), "m.xml", choose(), limits=Limits(problems=2))
     assert sorted(f.code for f in result.findings) == ["IR111", "IR301", "IR301"]
     assert all(f.line for f in result.findings)
 
