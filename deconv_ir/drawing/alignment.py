@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deconv_ir.drawing.palette import DISTINCT, FAINT, INK, PAPER, mixed
+from deconv_ir.drawing.palette import ADDED, CUT, DISTINCT, FAINT, INK, PAPER, mixed
 from deconv_ir.drawing.pen import (
     BODY,
     TEXT,
@@ -29,10 +29,7 @@ from deconv_ir.ir.geometry import effective_kernel, natural_extent
 from deconv_ir.ir.window import Window
 
 _INK, _FAINT, _PAPER = INK[0], FAINT[0], PAPER[0]
-_ADDED = DISTINCT[6]
-"""The filter, and positions that output_padding adds."""
 _EXTRA = "#f6ddcc"
-_CUT = "#c0392b"
 _ZERO, _ZERO_INK = "#f5f5f5", "#b8b8b8"
 
 _CELL = 28.8
@@ -170,7 +167,7 @@ class _Grid:
             c = step / 4
             start, stop = (0.0, c) if c <= 1 else (c - 1, 1.0)
             strokes.append([(x + start, y + stop), (x + stop, y + start)])
-        self.lines(_CUT, 0.9, *strokes)
+        self.lines(CUT, 0.9, *strokes)
 
     def span(
         self, start: float, stop: float, y: float, text: str, colour: str, lower: float = 0.0
@@ -253,20 +250,20 @@ class _Strip:
         for t in range(line.natural):
             grid.striped(t, y, line.sources(t))
         for t in range(line.natural, line.extended):
-            grid.cell(t, y, _EXTRA, _ADDED, dashed=True)
-            grid.word(t + 0.5, y + 0.5, "+", colour=_ADDED)
+            grid.cell(t, y, _EXTRA, ADDED, dashed=True)
+            grid.word(t + 0.5, y + 0.5, "+", colour=ADDED)
         end = line.extended
         for t in range(end):
             if not line.is_kept(t):
                 grid.hatch(t, y)
         if line.pad_begin > 0:
-            grid.span(0, min(line.pad_begin, end), y + 1.1, f"pad_begin {line.pad_begin}", _CUT)
+            grid.span(0, min(line.pad_begin, end), y + 1.1, f"pad_begin {line.pad_begin}", CUT)
         if line.pad_end > 0:
             start = max(0, line.pad_begin + line.output)
             # Words that would overlap are placed one below the other.
             near = line.pad_begin > 0 and (start + end - min(line.pad_begin, end)) / 2 < 4.5
             lower = 0.55 if near else 0.0
-            grid.span(start, end, y + 1.1, f"pad_end {line.pad_end}", _CUT, lower)
+            grid.span(start, end, y + 1.1, f"pad_end {line.pad_end}", CUT, lower)
         return y + _GAP + 0.6
 
     def _output(self, grid: _Grid, y: float) -> None:
@@ -302,7 +299,7 @@ class _Plane:
         for k in range(rows.kernel):
             for m in range(columns.kernel):
                 place = (columns.dilation * m + 0.1, rows.dilation * k + 0.1)
-                grid.cell(*place, None, _ADDED, w=0.8, h=0.8, thick=2.4)
+                grid.cell(*place, None, ADDED, w=0.8, h=0.8, thick=2.4)
         for i in range(rows.data):
             for j in range(columns.data):
                 grid.dot(columns.stride * j, rows.stride * i)
@@ -372,7 +369,7 @@ class _Plane:
             "data",
             f"{by((rows.data, columns.data))}, strides {rows.stride},{columns.stride}",
         )
-        grid.cell(x + 0.1, y + 0.1, None, _ADDED, w=0.8, h=0.8, thick=2.4)
+        grid.cell(x + 0.1, y + 0.1, None, ADDED, w=0.8, h=0.8, thick=2.4)
         entry(
             "filter, at the first data element",
             f"{by((rows.kernel, columns.kernel))}, dilations {rows.dilation},{columns.dilation}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from deconv_ir.findings import Severity
 
 # Family of a layer -> fill, border and title: light, then dark.
@@ -31,6 +33,10 @@ DISTINCT = (
     *("#56b4e9", "#e69f00", "#009e73", "#cc79a7"),
     *("#f0e442", "#0072b2", "#d55e00", "#999999"),
 )
+ADDED = DISTINCT[6]
+"""The filter, and positions that output_padding adds."""
+CUT = "#c0392b"
+"""Positions that pads crop."""
 # Anchors of colour maps: matplotlib's viridis, and ColorBrewer's RdBu, blue to red.
 SEQUENTIAL = (
     *("#440154", "#46327e", "#365c8d", "#277f8e"),
@@ -46,6 +52,12 @@ def mixed(first: str, second: str, share: float) -> tuple[int, int, int]:
         for a, b in zip(bytes.fromhex(first[1:]), bytes.fromhex(second[1:]), strict=True)
     )
     return red, green, blue
+
+
+def named() -> dict[str, str]:
+    """Return the colours that the page's style and scripts name, as in ``@ERROR@``."""
+    marks = {severity.name: colour for severity, colour in MARKS.items()}
+    return {**marks, "ADDED": ADDED, "CUT": CUT, "DISTINCT": json.dumps(DISTINCT)}
 
 
 def css() -> str:

@@ -25,6 +25,8 @@ import deconv_ir
 from deconv_ir.drawing.graph.sketch import svg_of
 from deconv_ir.drawing.page.document import as_script, write_page
 from deconv_ir.drawing.page.linted_file import LintedFile
+from deconv_ir.drawing.palette import MARKS
+from deconv_ir.findings import Severity
 from deconv_ir.linter.options import choose
 
 ROOT = Path(__file__).parent.parent.parent
@@ -122,6 +124,15 @@ def test_nothing_but_the_scripts_and_styles_of_the_page_may_run() -> None:
         assert not {"src", "href", "style", "srcset", "action"} & set(attributes), tag
     assert "http:" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https:" not in page
+
+
+def test_the_page_has_the_colours_of_the_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = MARKS[Severity.ERROR]
+    assert before in write_page(linted(deconvolution_ir().xml()))
+    monkeypatch.setitem(MARKS, Severity.ERROR, "#123456")
+    page = write_page(linted(deconvolution_ir().xml()))
+    assert "#123456" in page
+    assert before not in page
 
 
 def test_scripts_place_text_as_text() -> None:

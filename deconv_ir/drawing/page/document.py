@@ -17,7 +17,7 @@ from deconv_ir.drawing.graph.layering import Level
 from deconv_ir.drawing.graph.placing import first_open
 from deconv_ir.drawing.page.facts import Progress, facts_of
 from deconv_ir.drawing.page.linted_file import LintedFile
-from deconv_ir.drawing.palette import css
+from deconv_ir.drawing.palette import css, named
 from deconv_ir.version import __version__
 
 SCRIPTS = ("base", "place", "labels", "view", "panel", "geometry", "extras", "main")
@@ -43,7 +43,9 @@ def write_page(
         **_graph(linted, progress),
         **(extras or {}),
     }
-    style, script = css() + _read("page.css"), "".join(_read(f"{name}.js") for name in SCRIPTS)
+    colours = named()
+    style = css() + _filled("page.css", colours)
+    script = "".join(_filled(f"{name}.js", colours) for name in SCRIPTS)
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -55,13 +57,18 @@ def write_page(
         "DATA": as_script(data),
         "SCRIPT": script,
     }
-    return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _read("page.html"))
+    return _filled("page.html", parts)
 
 
 def as_script(data: Any) -> str:
     """Write data as JSON that is safe in a script element: it contains neither ``<`` nor ``>``."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _filled(name: str, parts: Mapping[str, str]) -> str:
+    """Return a file of the page with parts in place of their names between two ``@``."""
+    return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _read(name))
 
 
 @functools.cache

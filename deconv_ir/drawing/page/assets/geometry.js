@@ -1,6 +1,6 @@
 // Pictures of a transposed convolution: how one axis lines up, and how many taps outputs sum.
 
-const COLOURS = ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#d55e00", "#999999"];
+const COLOURS = @DISTINCT@;
 const CELL = 20, SHOWN = 26, LEAD = 96;
 
 function geometryPart(facts) {
