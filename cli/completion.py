@@ -76,9 +76,10 @@ def _layers(context: click.Context) -> tuple[Layer, ...]:
     if not isinstance(path, str) or path == STREAM:
         return ()
     from deconv_ir.errors import DeconvError
-    from deconv_ir.formats.openvino_xml import read
+    from deconv_ir.formats.reading import read_model
+    from deconv_ir.limits import DEFAULT_LIMITS
 
     with contextlib.suppress(DeconvError, OSError, MemoryError):
-        graph, _ = read(path)
+        graph, _ = read_model(path, DEFAULT_LIMITS)
         return () if graph is None else graph.layers
     return ()

@@ -80,14 +80,20 @@ def command(**options: Any) -> int:
     """Write the part of MODEL between tensors as an IR with its own weights."""
     request = CutRequest(**options)
     model, path = request.model, Path(request.output)
-    if path.suffix not in (".xml", ".json"):
-        raise Mistake(f"--output {request.output}: the name must end with .xml or .json")
+    from deconv_ir.formats.registry import format_of_suffix, suffixes
+
+    chosen = format_of_suffix(path)
+    if chosen is None:
+        *most, last = suffixes()
+        names = f"{', '.join(most)} or {last}"
+        raise Mistake(f"--output {request.output}: the name must end with {names}")
     from deconv_ir import cut
 
     from .guard import Guard
 
     guard = Guard([("the model", model), ("the weights", Path(model).with_suffix(".bin"))])
-    for target in (path, path.with_suffix(".bin"))[: 1 + (path.suffix == ".xml")]:
+    beside = [path.with_suffix(chosen.weights_suffix)] if chosen.weights_suffix else []
+    for target in (path, *beside):
         guard.allow("--output", target)
         if target.exists() and not request.force:
             raise Mistake(f"--output {target}: the file exists (use --force)")

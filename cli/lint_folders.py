@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.formats.files import is_json, open_regular
+from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.registry import format_of_suffix
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+    from deconv_ir.formats.format import Format
+
 SNIFFED_BYTES = 64 << 10
-"""Bytes of a .json file that are read to detect a oneDNN Graph file."""
-_GRAPH = re.compile(r'"graph"\s*:\s*\[')
-_MEMBERS = re.compile(r'"(?:engine_kind|fpmath_mode|input_ports|output_ports)"\s*:')
-_OPERATION = re.compile(r'"kind"\s*:\s*"[^{}]*"(?:attrs|inputs)"\s*:')
+"""Bytes of a file that are read to detect a model."""
 ALWAYS_SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox"}
     | {".mypy_cache", ".pytest_cache", ".ruff_cache"}
@@ -28,7 +27,8 @@ IGNORE_FILES = (".gitignore", ".ignore")
 def walk(folder: str) -> Iterator[str]:
     """Iterate over the models in a folder and below it, skipping ignored files.
 
-    Models are .xml files, and .json files that look like oneDNN Graph files.
+    Models are files with the suffix of a format; of those whose suffix other files share, such as
+    .json, the ones that look like models.
     """
     specs = list(_specs_above(Path(folder).absolute()))
     yield from _walk(folder, Path(folder).absolute(), specs)
@@ -51,29 +51,23 @@ def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -
             ):
                 yield from _walk(path, absolute / entry.name, specs)
         elif (
-            entry.name.lower().endswith((".xml", ".json"))
+            (known := format_of_suffix(entry.name.lower())) is not None
             and _may_be_file(entry)
             and not _is_ignored(absolute / entry.name, specs, is_folder=False)
-            and (entry.name.lower().endswith(".xml") or _is_graph(absolute / entry.name))
+            and _is_model(absolute / entry.name, known)
         ):
             yield path
 
 
-def _is_graph(path: Path) -> bool:
-    """Whether a .json file is a oneDNN Graph file, by its first members."""
+def _is_model(path: Path, known: Format) -> bool:
+    """Whether a file is of the format that its name announces, by its contents."""
+    if not known.shares_suffixes:
+        return True
     try:
         with open_regular(path) as stream:
-            start = stream.read(SNIFFED_BYTES)
+            return known.is_likely(stream.read(SNIFFED_BYTES))
     except OSError:
         return False
-    return is_json(start) and looks_like_graph(start.decode("utf-8", "replace"))
-
-
-def looks_like_graph(text: str) -> bool:
-    """Whether JSON is a oneDNN Graph file, by its members."""
-    return _GRAPH.search(text) is not None and any(
-        pattern.search(text) is not None for pattern in (_MEMBERS, _OPERATION)
-    )
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:

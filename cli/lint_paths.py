@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import one_line
 from deconv_ir.formats.files import similar_file
+from deconv_ir.formats.registry import models_beside, suffixes
 from deconv_ir.hints import Hint
 
 from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
     from deconv_ir.linter.engine import Result
-
-WEIGHTS = ".bin"
 
 
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
@@ -35,9 +34,8 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
 
                 for file in walk(match):
                     found.setdefault(file, False)
-            elif match.lower().endswith(WEIGHTS):
-                if os.path.exists(model := match[: -len(WEIGHTS)] + ".xml"):
-                    found[model] = True
+            elif models := models_beside(match):
+                found |= dict.fromkeys(filter(os.path.exists, models), True)
             else:
                 found[match] = True  # the reader reports files that are not regular
     return list(found.items())
@@ -46,9 +44,8 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
 def explain_none(paths: Iterable[str]) -> str:
     """Return why none of these paths leads to a file to check."""
     for path in paths:
-        if path.lower().endswith(WEIGHTS) and os.path.isfile(path):
-            name = os.path.basename(path)
-            model = name[: -len(WEIGHTS)] + ".xml"
+        if (models := models_beside(path)) and os.path.isfile(path):
+            name, model = os.path.basename(path), os.path.basename(models[0])
             return one_line(f"{name} is a weights file; there is no {model} next to it")
     return "folders skip what .gitignore or settings exclude"
 
@@ -66,8 +63,8 @@ def _matches(path: str) -> list[str]:
     if path == STREAM or os.path.lexists(path):
         return [path]
     if not _has_wild(path):
-        there = [path + suffix for suffix in (".xml", ".json") if os.path.isfile(path + suffix)]
-        hint = Hint.DID_YOU_MEAN(there[0]) if there else similar_file(path, (".xml", ".json"))
+        there = [path + suffix for suffix in suffixes() if os.path.isfile(path + suffix)]
+        hint = Hint.DID_YOU_MEAN(there[0]) if there else similar_file(path, suffixes())
         raise Mistake(f"{path}: no such file or folder{f' ({hint})' if hint else ''}")
     import glob
 

@@ -21,8 +21,8 @@ from pygls.uris import to_fs_path
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats import read_document
-from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml.weights import weights_beside
+from deconv_ir.formats.registry import find_format
 from deconv_ir.linter.catalogue import RULES
 from deconv_ir.linter.engine import check_bytes, open_context
 from deconv_ir.linter.fix import fix_bytes
@@ -30,7 +30,6 @@ from deconv_ir.linter.hover import hover
 from deconv_ir.version import __version__
 
 from .common import EXIT_DIFFERS, EXIT_OK, hint_of
-from .lint_folders import looks_like_graph
 from .lint_paths import is_other_xml
 from .lint_settings import Settings
 from .reporters.sarif import rule_uri, rules_page
@@ -119,7 +118,9 @@ class Linter:
         except DeconvError as error:  # in the settings
             start = positions.range(0, 0)
             return Checked(text, [lsp.Diagnostic(start, str(error), source="deconv-lint")], [])
-        if is_other_xml(result) or (is_json(text[:64].encode()) and not looks_like_graph(text)):
+        data = _encoded(text)
+        known = find_format(data, None)
+        if is_other_xml(result) or (known and known.shares_suffixes and not known.is_likely(data)):
             result = result.replace(findings=[])
         config = Settings(self.request).config(to_fs_path(uri) or "")
         page = config.docs_url or rules_page()

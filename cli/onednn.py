@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def convert(request: Request) -> int:
     """Write an IR as a oneDNN Graph file, and return the exit code."""
-    from deconv_ir.formats.conversion import to_onednn
+    from deconv_ir.formats.conversion import convert as write_as
+    from deconv_ir.formats.onednn_json import ONEDNN_JSON
 
     target = request.save_onednn
     assert target is not None, "the option was given"
@@ -26,7 +27,7 @@ def convert(request: Request) -> int:
     if given == STREAM:
         given = read_standard_input(request.limits.xml_bytes)
     require_absent(Path(target), request.force)
-    written = to_onednn(given, target, request.weights, request.limits)
+    written = write_as(given, target, ONEDNN_JSON, request.weights, request.limits)
     if not request.quiet:
         note(f"wrote {' and '.join(written)}")
     return EXIT_OK
@@ -34,7 +35,8 @@ def convert(request: Request) -> int:
 
 def save_xml(model: Model, request: Request) -> int:
     """Write a oneDNN Graph file, or a changed IR, as an IR; return the exit code."""
-    from deconv_ir.formats.reading import is_onednn
+    from deconv_ir.formats.openvino_xml import OPENVINO_XML
+    from deconv_ir.formats.registry import format_of
     from deconv_ir.loading import write_model
 
     from .guard import guard_run
@@ -42,7 +44,7 @@ def save_xml(model: Model, request: Request) -> int:
 
     assert request.save_xml is not None, "the option was given"
     target = Path(request.save_xml)
-    if not is_onednn(model.graph) and not request.changes_model:
+    if format_of(model.graph) is OPENVINO_XML and not request.changes_model:
         raise Mistake(
             f"--save-xml: {model_name(model)} is an IR already "
             "(--shape, --set, --layout, --mean and others change it)"
@@ -52,7 +54,7 @@ def save_xml(model: Model, request: Request) -> int:
         guard.allow("--save-xml", path)
     require_absent(target, request.force)
     report_findings([f for f in model.findings if f.rule == "reshape-constant"], strict=False)
-    written = write_model(model, target)
+    written = write_model(model, target, OPENVINO_XML)
     if not request.quiet:
         note(f"wrote {' and '.join(written)}")
     return EXIT_OK

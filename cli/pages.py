@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
     """Return the bytes of a model, and its name in messages."""
-    from deconv_ir.formats.openvino_xml.entry import read_file
+    from deconv_ir.formats import read_file
 
     if model == STREAM:
         return read_standard_input(limits.xml_bytes), FROM_STDIN

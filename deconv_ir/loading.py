@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.findings import IRWarning
-from deconv_ir.formats.openvino_xml import Weights, version10
-from deconv_ir.formats.openvino_xml.weights import ExtendedWeights
-from deconv_ir.formats.reading import Readable, compare_size, is_onednn, read_graph, with_weights
-from deconv_ir.ir.body import walk_graphs
+from deconv_ir.formats.openvino_xml import OPENVINO_XML, version10
+from deconv_ir.formats.reading import Readable, compare_size, read_graph, with_weights
+from deconv_ir.formats.registry import format_of_suffix
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.model import Model
-from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.precision import compare_rounding
 
 if TYPE_CHECKING:
+    from deconv_ir.formats.format import Format
     from deconv_ir.formats.onednn_json.overrides import Overrides
 
 __all__ = ["load", "save"]
@@ -115,7 +114,7 @@ def load(
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model: the XML, and its weights file next to it.
+    """Write a model, and its weights file next to it.
 
     Parameters
     ----------
@@ -123,14 +122,15 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         Layers, attributes and constants are written unchanged, for any `semantics`; those of a
         oneDNN Graph file are converted to layers of opsets.
     path : path-like
-        The .xml file; weights are written to the same name with .bin.
+        The file, whose suffix chooses its format: .xml, by default, with the weights in the same
+        name with .bin; .json, a oneDNN Graph file, with its constants in the same name with .npz.
 
     Raises
     ------
     OutputError
         A file cannot be written.
     UnsupportedError
-        An operation of oneDNN Graph has no counterpart.
+        An operation has no counterpart in the format.
 
     Examples
     --------
@@ -143,26 +143,9 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     write_model(model, Path(path))
 
 
-def write_model(model: Model, path: Path) -> list[str]:
+def write_model(model: Model, path: Path, target: Format | None = None) -> list[str]:
     """Write a model as `save` does; return the files that were written."""
-    from deconv_ir.formats.openvino_xml.writer import write, write_packed, write_weights
+    from deconv_ir.formats.conversion import write_graph
 
-    graph = model.graph.stored or model.graph
-    if is_onednn(graph):
-        from deconv_ir.formats.conversion import write_lowered
-
-        return write_lowered(graph, path)
-    weights = model.context.weights
-    has_constants = isinstance(weights, Weights) and any(
-        isinstance(x.operation, Const) for part in walk_graphs(graph) for x in part.layers
-    )
-    if not has_constants:
-        write(graph, path)
-        return [str(path)]
-    assert isinstance(weights, Weights)
-    if isinstance(weights, ExtendedWeights):  # with bytes that are no longer used
-        write_packed(graph, weights, path)
-    else:
-        write_weights(weights, path.with_suffix(".bin"))
-        write(graph, path)
-    return [str(path), str(path.with_suffix(".bin"))]
+    chosen = target or format_of_suffix(path) or OPENVINO_XML
+    return write_graph(model.graph.stored or model.graph, model.context.weights, path, chosen)

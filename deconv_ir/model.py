@@ -17,7 +17,7 @@ from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.findings import Finding
-from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.formats.reading import as_computed
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Interval, bounds

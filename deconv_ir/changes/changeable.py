@@ -238,10 +238,11 @@ class Changeable:
                 )
 
     def _require_ir(self, what: str, hint: Advice) -> None:
-        from deconv_ir.formats.reading import is_onednn
+        from deconv_ir.formats.registry import format_of
 
-        if is_onednn(self.graph):
-            message = f"the model is a oneDNN Graph file, {what}"
+        own = format_of(self.graph)
+        if not own.has_opsets:
+            message = f"the model is {own.title}, {what}"
             raise InputError(message, file=self.graph.file, hint=hint)
 
 

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from deconv_ir.compare.extract_part import extract_part, output_names
 from deconv_ir.compare.network import Network, open_stored
-from deconv_ir.errors import InputError, IRError
-from deconv_ir.formats.conversion import write_lowered
-from deconv_ir.formats.files import output_errors, replace_file
-from deconv_ir.formats.openvino_xml.packing import Packer
-from deconv_ir.formats.openvino_xml.writer import to_bytes
-from deconv_ir.formats.reading import is_onednn
+from deconv_ir.errors import IRError
+from deconv_ir.formats.conversion import write_graph
+from deconv_ir.formats.exchange import Extract, Written
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
+from deconv_ir.formats.registry import format_of, format_of_suffix
 from deconv_ir.hints import Hint
-from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.infer import infer
-from deconv_ir.ir.operation import ConstantSource, TensorInfo
+from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.tensor_names import find_tensors
 from deconv_ir.model import Model
-from deconv_ir.ops.constants.constant import unpack
-
-_SMALL = 16
-"""Constants with at most this many elements are settings (a scale, a clamp), not weights."""
 
 
 class Part(NamedTuple):
@@ -73,8 +67,8 @@ def cut(
     ----------
     model : Model or path-like
     output : path-like
-        The .xml file; the weights are written to the same name with .bin.  The part of a oneDNN
-        Graph file, given as a path, may also be a .json file.
+        The file, whose suffix chooses its format: .xml, by default, with the weights in the same
+        name with .bin; .json only for the part of a oneDNN Graph file, given as a path.
     start, end : str or sequence of str
         Tensors by tensor name, layer name or layer id: the inputs and the outputs of the
         part.  By default, those of the model.
@@ -109,27 +103,8 @@ def cut(
         message = "the model has no outputs"
         raise IRError(message, file=network.graph.file, hint=Hint.OTHER_END())
     part = extract_part(network.graph, infos, starts, ends)
-    if Path(output).suffix == ".json":
-        return _write_operations(model, network, part, Path(output))
-    return write_part(network, part, Path(output), strip_weights)
-
-
-def _write_operations(
-    model: Model | str | os.PathLike[str], network: Network, part: Graph, output: Path
-) -> Part:
-    """Write a part of a oneDNN Graph file in its own format."""
-    from deconv_ir.formats.onednn_json.part import part_of_file
-    from deconv_ir.formats.openvino_xml.entry import read_file
-
-    if isinstance(model, Model) or not is_onednn(network.graph):
-        raise InputError(f"{output}: only a part of a oneDNN Graph file can be a .json file")
-    described = _describe(part, 0)
-    inputs = [layer.outputs[0].names[0] for layer in part.layers if layer.type == "Parameter"]
-    ids = {layer.id for layer in part.layers}
-    text = part_of_file(read_file(model), ids, inputs, described.outputs)
-    with output_errors(output, "the part"), replace_file(output) as stream:
-        stream.write(text.encode())
-    return described
+    source = None if isinstance(model, Model) else Path(model)
+    return write_part(network, part, Path(output), strip_weights, source)
 
 
 def _names(given: str | Sequence[str]) -> Sequence[str]:
@@ -142,77 +117,34 @@ def results_of(graph: Graph) -> list[Source]:
     return [row[0] for layer, row in rows if layer.type == "Result" and row[0] is not None]
 
 
-def write_part(network: Network, part: Graph, output: Path, seed: int | None = None) -> Part:
-    """Write a part of a network, with only the weights that it uses."""
-    if is_onednn(network.graph):
-        write_lowered(part, output)
-        return _describe(part, 0)
-    packer = _Packer(network.context.weights, seed)
-    packed = packer.pack(part)
-    with output_errors(output, "the part"):
-        if packer.size:
-            with replace_file(output.with_suffix(".bin")) as stream:
-                for chunk in packer.chunks():
-                    stream.write(chunk)
-        with replace_file(output) as stream:
-            stream.write(to_bytes(packed))
-    return _describe(packed, packer.size)._replace(kept=tuple(packer.kept))
+def write_part(
+    network: Network,
+    part: Graph,
+    output: Path,
+    seed: int | None = None,
+    source: Path | None = None,
+) -> Part:
+    """Write a part of a network, with only the weights that it uses.
+
+    `source` is the file of the network; None if the network may differ from it.
+    """
+    target = format_of_suffix(output) or OPENVINO_XML
+    own = format_of(part)
+    names = tuple(output_names(part))
+    written = Written()
+    if own.has_opsets or target is own:
+        extract = Extract(part, names, network.context.weights, source, seed)
+        written = target.cut(extract, output)
+    else:
+        write_graph(part, None, output, target)
+    return Part(len(part.layers), _inputs(part), names, written.weight_bytes, written.kept)
 
 
-def _describe(part: Graph, weight_bytes: int) -> Part:
-    inputs = [layer for layer in part.layers if layer.type == "Parameter"]
-    described = (
+def _inputs(part: Graph) -> tuple[str, ...]:
+    """Return name, type and shape of each input."""
+    return tuple(
         f"{layer.outputs[0].names[0] if layer.outputs[0].names else layer.name}: "
         f"{TensorInfo(layer.outputs[0].shape, layer.outputs[0].element_type)}"
-        for layer in inputs
+        for layer in part.layers
+        if layer.type == "Parameter"
     )
-    return Part(len(part.layers), tuple(described), tuple(output_names(part)), weight_bytes)
-
-
-class _Packer(Packer):
-    """Replaces weights by noise if there is a seed."""
-
-    def __init__(self, weights: ConstantSource | None, seed: int | None) -> None:
-        super().__init__(weights)
-        self.seed = seed
-        self.kept: list[str] = []
-        """Names of constants that are not replaced by noise, if others are."""
-
-    def note(self, name: str, element_type: ElementType, size: int) -> None:
-        if self.seed is not None and not _is_weight(element_type, size):
-            self.kept.append(name)
-
-    def data(
-        self, number: int, offset: int, size: int, element_type: ElementType
-    ) -> Iterator[bytes | memoryview]:
-        if self.seed is None or not _is_weight(element_type, size):
-            yield from super().data(number, offset, size, element_type)
-            return
-        assert self.weights is not None
-        yield _noise(self.weights.read(offset, size), element_type, [self.seed, number])
-
-
-def _is_weight(element_type: ElementType, size: int) -> bool:
-    elements = size * 8 // (element_type.bits or 8)
-    return elements > _SMALL and (element_type.is_float or 0 < element_type.bits <= 8)
-
-
-def _noise(data: memoryview, element_type: ElementType, seed: Sequence[int]) -> bytes:
-    """Return the bytes of random elements with the same statistics."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    if element_type.is_packed or not element_type.is_float:
-        raw = np.frombuffer(data, np.uint8)
-        if element_type.is_packed or element_type.kind == "bool":
-            # Every bit pattern of a packed type is a valid element.
-            return rng.permutation(raw).tobytes()
-        values = raw.view(element_type.numpy())
-        least, most = int(values.min()), int(values.max())
-        return rng.integers(least, most, len(values), endpoint=True).astype(values.dtype).tobytes()
-    values = unpack(data, element_type, len(data) * 8 // element_type.bits).astype(np.float64)
-    finite = values[np.isfinite(values)]
-    mean, deviation = (float(finite.mean()), float(finite.std())) if finite.size else (0.0, 1.0)
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (-1.0, 1.0)
-    drawn: Array = np.clip(rng.normal(mean, deviation, values.size), low, high)
-    return drawn.astype(element_type.numpy()).tobytes()

@@ -87,6 +87,7 @@ def extract_part(
         edges=tuple(edges),
         ir_version=graph.ir_version or 11,
         file=graph.file,
+        format=graph.format,
     )
 
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from deconv_ir.arrays.model_inputs import ModelInputs
-from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
+from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory
 from deconv_ir.formats.reading import read_model, with_weights
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers

@@ -12,10 +12,10 @@ from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.dumps import safe_stem
-from deconv_ir.formats.onednn_json.to_openvino import lower
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.formats.openvino_xml.writer import to_bytes
-from deconv_ir.formats.reading import is_onednn
+from deconv_ir.formats.registry import format_of
 from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import Array, from_numpy, parse_element_type
 from deconv_ir.ir.graph import Layer, Port, Source
@@ -202,11 +202,12 @@ class OpenVINOSide(_Grouped):
             for output in range(len(layer.outputs))
         }
         """Tensor -> its layer's name in OpenVINO, and the output."""
-        if is_onednn(graph):  # OpenVINO does not read these files, so they are converted to IRs
-            ir = lower(graph)
+        own = format_of(graph)
+        if not own.has_opsets:
+            ir = own.to_opsets(graph)
             self.model, self.weights = to_bytes(ir.graph), ir.weights
             self.ports = {source: (name, 0) for source, name in ir.names.items()}
-        elif graph.changed:
+        elif graph.changed or own is not OPENVINO_XML:  # OpenVINO does not read its file
             stored = network.context.weights
             self.model = to_bytes(graph)
             self.weights = b"".join(stored.chunks()) if isinstance(stored, Weights) else b""

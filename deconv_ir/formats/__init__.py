@@ -1,23 +1,44 @@
-"""Files and graphs: reading and writing each format."""
+"""Files and graphs: reading and writing each format.
+
+A format is a `Format` in the registry; `read_document` finds that of a file.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import InputError, IRError
-from deconv_ir.formats.files import is_json
+from deconv_ir.errors import DeconvError, InputError, IRError
+from deconv_ir.formats.files import read_input, similar_file
+from deconv_ir.formats.format import Document
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.formats.recognise import START, recognise
-from deconv_ir.limits import Limits
+from deconv_ir.formats.registry import find_format, suffixes
+from deconv_ir.hints import Hint
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
     from deconv_ir.formats.onednn_json.overrides import Overrides
-    from deconv_ir.formats.openvino_xml.document import Document
+
+
+def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """Return the bytes of a model's file, without the weights file."""
+    try:
+        return read_input(path, limits.xml_bytes, "the model", IRError)
+    except DeconvError as error:
+        name = os.fspath(path)
+        stem = name if not os.path.splitext(name)[1] else os.path.splitext(name)[0]
+        known = suffixes()
+        there = [s for s in known if not os.path.exists(name) and os.path.isfile(stem + s)]
+        if there and error.hint is None:
+            error.hint = Hint.DID_YOU_MEAN(os.path.basename(stem + there[0]))
+        error.hint = error.hint or similar_file(path, known)
+        raise
 
 
 def read_document(
     data: bytes, file: str | None, limits: Limits, overrides: Overrides | None = None
-) -> Document | OneDNNDocument:
+) -> Document:
     """Read a file of any format by its contents, and keep the location of each part.
 
     Raises
@@ -25,34 +46,22 @@ def read_document(
     InputError
         `overrides` are given, and the format does not support them.
     """
-    other = other_kind(data, file)
+    found = find_format(data, file)
+    other = None if found else other_kind(data, file)
     if other is not None:
-        from deconv_ir.formats.openvino_xml.document import Document
-
         document = Document(file)
         document.problems.append(other)
         return document
-    if is_json(data, file):
-        from deconv_ir.formats.onednn_json import reader
-
-        return reader.read_document(data, file, limits, overrides)
-    if overrides is not None:
+    found = found or OPENVINO_XML  # its reader says what is wrong with other text
+    if overrides is not None and not found.takes_overrides:
         raise InputError(f"{file or 'the file'} is not a oneDNN Graph file, which overrides need")
-    from deconv_ir.formats.openvino_xml import entry
-
-    return entry.read_document(data, file, limits)
+    return found.read(data, file, limits, overrides)
 
 
 def other_kind(data: bytes, file: str | None) -> IRError | None:
     """Return the error for a file of another kind than a model, such as ONNX; None if it may be."""
     kind = recognise(data[:START], file)
-    if kind is None or _is_text(data):
+    if kind is None or find_format(data, file) is not None:
         return None
     message = f"the file is {kind.what}, not an IR"
     return IRError(message, file=file, line=1, rule="xml", hint=kind.hint_for(file))
-
-
-def _is_text(data: bytes) -> bool:
-    """Whether a file begins like XML or JSON, in any encoding."""
-    start = data[:START].lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").lower()
-    return start[:1] in (b"<", b"{", b"[") and not start.startswith((b"<!doctype html", b"<html"))

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.formats import read_document
-from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
-from deconv_ir.formats.openvino_xml.entry import read_file
-from deconv_ir.formats.openvino_xml.weights import weights_problem
+from deconv_ir.formats import read_document, read_file
+from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory, weights_problem
 from deconv_ir.hints import Hint
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer, locating
@@ -27,17 +25,8 @@ Readable = str | os.PathLike[str] | bytes | bytearray | memoryview
 """A file: its path, or its contents."""
 
 
-ONEDNN = "onednn_graph"
-"""Tag of the extra element of graphs that were read from oneDNN Graph files."""
-
-
 _ALIGNMENT = 64
 """Bytes after the last constant that may be padding."""
-
-
-def is_onednn(graph: Graph) -> bool:
-    """Whether a graph was read from a oneDNN Graph file."""
-    return any(info.tag == ONEDNN for info in graph.extras)
 
 
 def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = None) -> Graph:
@@ -55,7 +44,7 @@ def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = No
 def read_model(
     model: Readable, limits: Limits, overrides: Overrides | None = None
 ) -> tuple[Graph | None, Sequence[DeconvError]]:
-    """Read an IR or a oneDNN Graph file, or its contents; `overrides` are for oneDNN Graph only."""
+    """Read a file of any format, or its contents; `overrides` are for oneDNN Graph only."""
     file: str | None = None
     if isinstance(model, bytes | bytearray | memoryview):
         data = bytes(model)

@@ -231,6 +231,8 @@ class Graph:
     stored : Graph or None
         The network as files hold it, if `semantics` changed element types here; layers of it have
         the same indices.  None: the graph itself.
+    format : str or None
+        Name of the file format that the graph was read from; None: an IR, or made in memory.
 
     Examples
     --------
@@ -251,6 +253,7 @@ class Graph:
     bare: bool = False
     changed: bool = False
     stored: Graph | None = None
+    format: str | None = None
 
     @functools.cached_property
     def topology(self) -> Topology:

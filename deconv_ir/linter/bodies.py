@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, GraphLocation
-from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
 from deconv_ir.ir.geometry import Interval
@@ -39,7 +38,7 @@ def _element(context: LintContext, index: int) -> Element:
 def read_bodies(context: LintContext) -> Iterator[Body]:
     """Connect and infer the bodies of a graph's layers, with the shapes of their inputs."""
     document = context.document
-    for owner, tag, inner in document.bodies if isinstance(document, Document) else ():
+    for owner, tag, inner in document.bodies:
         assert inner.graph is not None, "a body has a graph"
         given = _given(context, owner, tag)
         errors: list[DeconvError] = []

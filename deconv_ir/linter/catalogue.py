@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, InputError
 from deconv_ir.findings import Finding
 from deconv_ir.hints import Advice, Hint
-from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule
+from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, letters_of
 from deconv_ir.linter.rules import (  # noqa: F401 - they declare the rules
     attributes,
     decoders,
@@ -31,6 +31,22 @@ _BY_LIBRARY_RULE: dict[str, list[Rule]] = {}
 for _rule in RULES.values():
     for _name in _rule.library_rules:
         _BY_LIBRARY_RULE.setdefault(_name, []).append(_rule)
+
+
+def register(rule: Rule) -> Rule:
+    """Add a rule of another package, declared by `rule.rule`.
+
+    Raises
+    ------
+    InputError
+        Another rule has its code.
+    """
+    if rule.code in RULES and RULES[rule.code].name != rule.name:
+        raise InputError(f"there is already a lint rule {rule.code}, {RULES[rule.code].name}")
+    RULES[rule.code] = rule
+    for name in rule.library_rules:
+        _BY_LIBRARY_RULE.setdefault(name, []).append(rule)
+    return rule
 
 
 def rule_for(library_rule: str, item: Finding) -> str:
@@ -78,10 +94,14 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
             found = set(RULES)
         elif text.lower() in FAMILIES.values():
             found = {r.code for r in RULES.values() if r.family == text.lower()}
-        elif upper.startswith("IR"):
-            found = {code for code in RULES if code.startswith(upper)}
         else:
-            found = {r.code for r in RULES.values() if r.name == text.lower()}
+            letters = letters_of(upper)
+            found = {
+                rule.code
+                for rule in RULES.values()
+                if rule.name == text.lower()
+                or (rule.code.startswith(upper) and letters_of(rule.code) == letters)
+            }
         if not found:
             raise DeconvError(f"there is no lint rule {text!r}", hint=nearest_rule(text))
         chosen |= found

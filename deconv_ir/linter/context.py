@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding
-from deconv_ir.formats.openvino_xml.document import Document as XMLDocument
-from deconv_ir.formats.openvino_xml.locations import Locator
+from deconv_ir.formats.format import Document, Locator
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Layer, Port, Topology, ancestors
 from deconv_ir.ir.infer import Inference, Outputs, infer
@@ -18,8 +18,6 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
-    from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.probing import Contradiction
     from deconv_ir.linter.weights import WeightsView
@@ -88,7 +86,7 @@ class LintContext:
 
     def __init__(
         self,
-        document: XMLDocument | OneDNNDocument,
+        document: Document,
         context: Context,
         inference: Inference | None,
         weights: WeightsView | None,
@@ -107,7 +105,7 @@ class LintContext:
             self.file(error.finding)
         for error in (*document.problems, *document.remarks):
             self.file(error.finding)
-        implied = _OF_EDGES if self.onednn is not None else ()
+        implied = () if document.states_edges else _OF_EDGES
         if inference is not None:
             for error in self.topology.problems:
                 if error.rule not in implied:
@@ -314,7 +312,7 @@ class LintContext:
     def has_no_result(self) -> bool:
         """Whether the network has no Result and no Assign."""
         if self.graph.bare or (
-            self.onednn is not None and (self.graph.layers or self.document.problems)
+            not self.document.states_edges and (self.graph.layers or self.document.problems)
         ):
             return False  # outputs of a graph file are its unused tensors
         return not any(self.by_type.get(kind) for kind in SINKS)
@@ -324,7 +322,8 @@ class LintContext:
         """Layers, except Parameters, on which neither a Result nor an Assign depends."""
         if self.graph.bare or not self.by_type.get("Result"):
             return []
-        if self.onednn is not None and (self.document.problems or self.topology.problems):
+        broken = self.document.problems or self.topology.problems
+        if broken and not self.document.states_edges:
             return []
         ends = [i for kind in SINKS for i in self.by_type.get(kind, ())]
         needed = ancestors(self.topology, ends)
@@ -404,7 +403,7 @@ class LintContext:
     @cached_property
     def unusual_operations(self) -> set[tuple[str, str]]:
         """Types and versions other than those of implemented operations."""
-        if self.onednn is not None:
+        if not self.document.has_opsets:
             return set()
         pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
         return {pair for pair in pairs if not _is_usual(*pair)}
@@ -417,7 +416,7 @@ class LintContext:
     @property
     def is_openvino_model(self) -> bool:
         """Whether OpenVINO's reader should read the file."""
-        return not self.graph.bare and self.onednn is None
+        return not self.graph.bare and self.document.format == OPENVINO_XML.name
 
     @cached_property
     def versions_without_opset(self) -> bool:
@@ -436,18 +435,9 @@ class LintContext:
         ]
 
     @cached_property
-    def locator(self) -> Locator | OneDNNLocator:
+    def locator(self) -> Locator:
         """Finds the parts of the graph in the text."""
-        if isinstance(self.document, XMLDocument):
-            return self.document.locator()
-        from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
-
-        return OneDNNLocator(self.document)
-
-    @cached_property
-    def onednn(self) -> OneDNNDocument | None:
-        """The document, if it is a oneDNN Graph file."""
-        return None if isinstance(self.document, XMLDocument) else self.document
+        return self.document.locator()
 
     @property
     def semantics(self) -> Semantics:

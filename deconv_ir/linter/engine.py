@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, GraphLocation, Severity
-from deconv_ir.formats import read_document
-from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.entry import read_file
-from deconv_ir.formats.openvino_xml.locations import Locator
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats import read_document, read_file
+from deconv_ir.formats.format import Document
 from deconv_ir.formats.openvino_xml.weights import weights_beside
+from deconv_ir.formats.registry import FORMATS
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Inference
@@ -28,7 +26,6 @@ from deconv_ir.linter.options import Options
 from deconv_ir.linter.rule import Rule
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.suppress import Suppressions
     from deconv_ir.linter.weights import WeightsView
@@ -50,7 +47,7 @@ class Result(Record):
     """Number of findings silenced by comments in the file."""
     hidden: tuple[tuple[Severity, int], ...] = field(default=())
     """Findings that were not requested, by severity; see `Options.hidden`."""
-    document: Document | OneDNNDocument | None = field(default=None)
+    document: Document | None = field(default=None)
     reads: tuple[tuple[int, int], ...] | None = field(default=None)
     """The bytes of the .bin on which the findings depend; None if it was not opened."""
     lines: Mapping[int, str] = field(default=MappingProxyType({}))
@@ -104,7 +101,7 @@ def check_bytes(
 
 
 def check_document(
-    document: Document | OneDNNDocument,
+    document: Document,
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     *,
@@ -145,7 +142,7 @@ def check_document(
 
 
 def open_context(
-    document: Document | OneDNNDocument,
+    document: Document,
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     *,
@@ -159,7 +156,8 @@ def open_context(
     evidence: Evidence | None = None
     inference_context = Context(options.semantics)
     if graph is not None:
-        beside = weights if isinstance(document, Document) else None  # JSON has no constants
+        own = next((f for f in FORMATS if f.name == document.format), None)
+        beside = weights if own is None or own.weights_suffix else None
         view = _open_weights(graph, beside, errors)
         inference_context = Context(options.semantics, view)
         given = _given(graph, options)
@@ -170,14 +168,14 @@ def open_context(
     context = LintContext(document, inference_context, inference, view, errors, evidence)
     context.deep = options.deep
     context.resumes = resume
-    if isinstance(document, Document) and document.bodies:
+    if document.bodies:
         from deconv_ir.linter.bodies import read_bodies
 
         context.bodies = tuple(read_bodies(context))
     return context
 
 
-def _lines(document: Document | OneDNNDocument, findings: Iterable[Finding]) -> dict[int, str]:
+def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:
     """Return the text of the lines with findings."""
     source = document.source
     if source is None:
@@ -203,7 +201,7 @@ def _found(rule: Rule, context: LintContext) -> Iterator[Finding]:
 def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
     """Return the suppressions of the file's comments, and report comments that name no rule."""
     source = contexts[0].document.source
-    if not isinstance(source, Source) or not source.comments:
+    if source is None or not source.comments:
         return None
     from deconv_ir.linter.suppress import Suppressions
 
@@ -236,6 +234,7 @@ def _runs(
 def _to_run(options: Options, context: LintContext) -> Iterable[str]:
     """Iterate over the rules that may have something to report."""
     types = None if context.inference is None else context.by_type.keys()
+    others = {known.rules for known in FORMATS if known.name != context.document.format}
     present = frozenset(context.library_findings)
     if "ir-version" in present:
         # Other versions give other meanings to what follows.
@@ -251,6 +250,7 @@ def _to_run(options: Options, context: LintContext) -> Iterable[str]:
                 and rule.has_check
                 and not (rule.types and types.isdisjoint(rule.types))
                 and (not rule.when or getattr(context, rule.when))
+                and rule.family not in others
             )
         ):
             yield rule.code
@@ -380,11 +380,12 @@ def _layer_at(context: LintContext, offset: int) -> str | None:
     """Return the label of the layer that contains an offset."""
     from bisect import bisect_right
 
-    locator = context.locator
     at = bisect_right(context.document.layers, offset) - 1
-    if at < 0 or context.graph.bare or not isinstance(locator, Locator):
+    if at < 0 or context.graph.bare:
         return None
-    return context.graph.layers[at].label if offset < locator.layer(at).end else None
+    owner = context.locator.owner(offset)
+    is_in = owner is not None and owner.start == context.document.layers[at]
+    return context.graph.layers[at].label if is_in else None
 
 
 def _passed_over(context: LintContext) -> tuple[tuple[str, int], ...]:
@@ -393,17 +394,6 @@ def _passed_over(context: LintContext) -> tuple[tuple[str, int], ...]:
         return ()
     counts: dict[str, int] = {}
     for layer in context.graph.layers:
-        if not layer.operation.implemented and not _has_rule(context, layer):
+        if not layer.operation.implemented and not context.document.is_known(layer):
             counts[layer.type] = counts.get(layer.type, 0) + 1
     return tuple(sorted(counts.items()))
-
-
-def _has_rule(context: LintContext, layer: Layer) -> bool:
-    """Whether the type and version of a layer are implemented."""
-    if context.onednn:
-        from deconv_ir.formats.onednn_json.kinds import KINDS
-
-        return layer.type in KINDS
-    from deconv_ir.ops import find_operation
-
-    return find_operation(layer.type, layer.version) is not None

@@ -43,15 +43,22 @@ REGISTRY: dict[str, Rule] = {}
 
 
 def family_of(code: str) -> str:
-    """Return the family of the rule with a code."""
-    return FAMILIES[code.removeprefix("IR")[0]]
+    """Return the family of the rule with a code; of one of another package, the code's letters."""
+    letters = letters_of(code)
+    return FAMILIES[code[2]] if letters == "IR" else letters.lower()
+
+
+def letters_of(code: str) -> str:
+    """Return the letters with which a code begins."""
+    return code.rstrip("0123456789")
 
 
 class Rule(NamedTuple):
     """One kind of mistake; see `rule`."""
 
     code: str
-    """Stable and short: ``IR`` and three digits, the first of them the family's."""
+    """Stable and short: ``IR`` and three digits, the first of them the family's; of a rule of
+    another package, the family in capitals, and a number."""
     name: str
     """Stable and readable."""
     severity: Severity

@@ -13,7 +13,7 @@ from typing import Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, TextSpan
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.source_text import SourceText
 from deconv_ir.linter.catalogue import RULES, select_rules
 from deconv_ir.suggestions import one_edit_apart
 
@@ -47,7 +47,7 @@ class Directive:
 class Suppressions:
     """The rules that a file's comments silence; `starts` has the offsets of its parts, in order."""
 
-    def __init__(self, source: Source, starts: Sequence[int]) -> None:
+    def __init__(self, source: SourceText, starts: Sequence[int]) -> None:
         self.directives: dict[int | None, list[Directive]] = {}
         """Start of a layer or an edge, or None for the whole file -> its directives."""
         self.mistakes: list[Finding] = []

@@ -16,7 +16,7 @@ from deconv_ir.drawing.page.statistics import (
     figures,
     share_of,
 )
-from deconv_ir.formats.openvino_xml import WeightsInMemory
+from deconv_ir.formats.openvino_xml.weights import WeightsInMemory
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.operation import Context
 from deconv_ir.ops.constants.constant import Const

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import deconv_ir
-from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 BLOCK = Path(__file__).parents[2] / "samples" / "block" / "block.xml"

@@ -12,7 +12,7 @@ import pytest
 from support import IR
 
 import deconv_ir
-from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.formats.openvino_xml.weights import Weights
 from hostile.children import MIB, bounded
 
 

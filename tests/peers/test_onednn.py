@@ -10,7 +10,8 @@ import pytest
 from onednn_forms import ZEROS, as_bytes, op, tensor, windows
 
 import deconv_ir
-from deconv_ir.formats.conversion import to_openvino
+from deconv_ir.formats.conversion import convert
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
 
 openvino = pytest.importorskip(
     "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
@@ -80,7 +81,7 @@ def test_openvino_agrees(
     model = deconv_ir.load(data, strict=True)
     given = [RNG.uniform(0.2, 1.5, shape).astype(np.float32) for shape in inputs]
     wanted = model.run(given)
-    to_openvino(data, tmp_path / "model.xml")
+    convert(data, tmp_path / "model.xml", OPENVINO_XML)
     compiled = openvino.compile_model(
         tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
     )

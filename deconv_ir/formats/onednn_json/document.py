@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from deconv_ir.errors import DeconvError
 from deconv_ir.findings import GraphLocation, Location, TextSpan
-from deconv_ir.formats.onednn_json.kinds import SPELLINGS
+from deconv_ir.formats import format as base
+from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Text
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import Shape
+from deconv_ir.ops.base import attributes_of
 
 
 class Tensor(NamedTuple):
@@ -49,8 +50,8 @@ class Stated(NamedTuple):
     outputs: tuple[Tensor, ...] = ()
 
 
-class Document:
-    """The result of reading one file; see the XML reader's class of this name.
+class Document(base.Document):
+    """The result of reading one file.
 
     Attributes
     ----------
@@ -60,41 +61,46 @@ class Document:
         Section, tensor id and place of each element of input_ports and output_ports.
     """
 
+    format = "onednn_json"
+    has_opsets = False
+    states_edges = False
+
     def __init__(self, file: str | None) -> None:
-        self.file = file
+        super().__init__(file)
         self.source: Text | None = None
-        self.graph: Graph | None = None
-        self.problems: list[DeconvError] = []
-        self.remarks: list[DeconvError] = []
         self.stated: list[Stated] = []
         self.root = TextSpan(0, 0)
         self.ports: list[tuple[str, int, TextSpan]] = []
 
-    @property
-    def layers(self) -> list[int]:
-        """Offsets of the graph's layers; a Parameter has no offset of its own."""
-        return []
+    def locator(self) -> Locator:
+        """Return the locator of the parts of the graph in the text."""
+        return Locator(self)
 
-    edges: tuple[int, ...] = ()
+    def is_known(self, layer: Layer) -> bool:
+        """Whether oneDNN Graph has the kind, and it can be run."""
+        return layer.type in KINDS
 
-    def located_problems(self) -> list[DeconvError]:
-        """Return the problems, each with its line and column."""
-        if self.graph is not None and self.source is not None:
-            locator = Locator(self)
-            for problem in self.problems:
-                if problem.location is not None:
-                    start, _ = locator.span(problem.location)
-                    problem.line, problem.column = self.source.position(start)
-        return self.problems
+    def known_attributes(self, layer: Layer) -> frozenset[str] | None:
+        """Return the attributes of the kind, which may differ from those of its class."""
+        if not layer.operation.implemented:
+            return None
+        cls, kind = type(layer.operation), KINDS.get(layer.type)
+        names = frozenset(spec.name for spec in attributes_of(cls))
+        return names if kind is None else names.intersection(kind.attributes(cls).values())
+
+    def is_rank_unknown(self, layer: int, output: int) -> bool:
+        """Whether the file says of an output that its rank is unknown."""
+        outputs = self.stated[layer].outputs
+        return output < len(outputs) and outputs[output].shape is None
 
 
-class Locator:
+class Locator(base.Locator):
     """Finds the parts of a graph in the text."""
 
     def __init__(self, document: Document) -> None:
         assert document.source is not None
         self.document = document
-        self.source = document.source
+        self.source: Text = document.source
 
     def span(self, location: Location) -> TextSpan:
         """Return the narrowest span of the text that contains a location."""
@@ -130,15 +136,3 @@ class Locator:
             return (stated.node if head is None else head).span
         value = found.get("value")
         return (found if value is None else value).span
-
-    def data(self, index: int) -> None:
-        """Return None: files of this format have no fixes."""
-        return
-
-    def port(self, index: int, side: str, port: int) -> None:
-        """Return None: files of this format have no fixes."""
-        return
-
-    def owner(self, offset: int) -> TextSpan | None:
-        """Return the span of the operation around an offset."""
-        return None

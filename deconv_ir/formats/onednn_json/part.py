@@ -4,8 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
+from deconv_ir.errors import InputError, IRError
+from deconv_ir.formats.exchange import Extract, Written
+from deconv_ir.formats.files import output_errors, read_input, replace_file
+from deconv_ir.formats.onednn_json.document import Document
 from deconv_ir.formats.onednn_json.reader import read_document
+from deconv_ir.limits import DEFAULT_LIMITS
+
+
+def write_part(part: Extract, path: Path) -> Written:
+    """Write operations of a oneDNN Graph file as another; see `Format.cut`."""
+    if part.source is None or part.graph.format != Document.format:
+        raise InputError(f"{path}: only a part of a oneDNN Graph file can be a .json file")
+    layers = part.graph.layers
+    inputs = [layer.outputs[0].names[0] for layer in layers if layer.type == "Parameter"]
+    data = read_input(part.source, DEFAULT_LIMITS.xml_bytes, "the model", IRError)
+    text = part_of_file(data, {layer.id for layer in layers}, inputs, part.outputs)
+    with output_errors(path, "the part"), replace_file(path) as stream:
+        stream.write(text.encode())
+    return Written()
 
 
 def part_of_file(

@@ -104,6 +104,7 @@ class _Reader(Members):
             edges=tuple(self.edges),
             extras=tuple(self.settings(root)),
             file=self.document.file,
+            format=Document.format,
         )
         quantizes = any(layer.type == "Dequantize" for layer in self.layers)
         if quantizes and not self.document.problems:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, UnsupportedError
+from deconv_ir.formats.exchange import Lowered
 from deconv_ir.formats.onednn_json.missing import Missing
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.geometry import PadMode
@@ -32,15 +33,6 @@ if TYPE_CHECKING:
     from deconv_ir.ops.onednn.quantization import Quantization
 
 _ALIGNED = 8
-
-
-class Lowered(NamedTuple):
-    """An IR and the contents of its weights file."""
-
-    graph: Graph
-    weights: bytes
-    names: dict[Source, str]
-    """Tensor of the graph -> the layer of the IR that has it as first output."""
 
 
 def lower(graph: Graph) -> Lowered:

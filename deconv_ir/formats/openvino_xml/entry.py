@@ -10,11 +10,10 @@ import os
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation
-from deconv_ir.formats.files import read_input, similar_file
+from deconv_ir.formats.files import read_input
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.reader import Reader, oversize
 from deconv_ir.formats.openvino_xml.source import Source
-from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
@@ -24,7 +23,7 @@ def read(
 ) -> tuple[Graph | None, list[DeconvError]]:
     """Read an IR from a file: its graph, if the file is an IR, and all problems in order."""
     try:
-        data = read_file(path, limits)
+        data = read_input(path, limits.xml_bytes, "the model", IRError)
     except DeconvError as error:
         return None, [error]
     return read_bytes(data, str(path), limits)
@@ -62,19 +61,3 @@ def read_document(
                 problem.location = None  # without a graph, the location has no meaning
         document.problems.append(error)
     return document
-
-
-def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Return the bytes of a model's file, without the weights file."""
-    try:
-        return read_input(path, limits.xml_bytes, "the model", IRError)
-    except DeconvError as error:
-        name = os.fspath(path)
-        stem = name if not os.path.splitext(name)[1] else os.path.splitext(name)[0]
-        there = [
-            s for s in (".xml", ".json") if not os.path.exists(name) and os.path.isfile(stem + s)
-        ]
-        if there and error.hint is None:
-            error.hint = Hint.DID_YOU_MEAN(os.path.basename(stem + there[0]))
-        error.hint = error.hint or similar_file(path, (".xml", ".json"))
-        raise

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deconv_ir.findings import GraphLocation, Location, TextSpan
+from deconv_ir.formats import format as base
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.source import Source
 
 
-class Locator:
+class Locator(base.Locator):
     """Finds the parts of a graph in the text that it was read from.
 
     Parameters
@@ -21,7 +22,7 @@ class Locator:
     """
 
     def __init__(self, source: Source, layers: Sequence[int], edges: Sequence[int]) -> None:
-        self.source = source
+        self.source: Source = source
         self.layers = layers
         self.edges = edges
         self._elements: dict[int, Element] = {}

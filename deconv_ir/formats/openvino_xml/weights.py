@@ -10,12 +10,24 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ResourceError, WeightsError
 from deconv_ir.formats.files import open_regular
 from deconv_ir.formats.recognise import START, recognise_weights
 from deconv_ir.hints import Hint
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class _Readable(Protocol):
+        @property
+        def path(self) -> str: ...
+
+        def __len__(self) -> int: ...
+
+        def read(self, offset: int, size: int) -> memoryview: ...
+
 
 _CHUNK = 1 << 20
 _MOST_AT_ONCE = 1 << 30  # Linux reads at most 2 GiB - 4096 bytes in one call
@@ -171,15 +183,6 @@ class ExtendedWeights(Weights):
         if offset >= border:
             return own
         return memoryview(bytes(self._first.read(offset, border - offset)) + bytes(own))
-
-
-class _Readable(Protocol):
-    @property
-    def path(self) -> str: ...
-
-    def __len__(self) -> int: ...
-
-    def read(self, offset: int, size: int) -> memoryview: ...
 
 
 def weights_problem(weights: _Readable) -> str | None:

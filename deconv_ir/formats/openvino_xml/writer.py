@@ -9,9 +9,12 @@ from pathlib import Path
 from lxml import etree
 
 from deconv_ir.formats.files import output_errors, replace_file
-from deconv_ir.formats.openvino_xml.weights import Weights
+from deconv_ir.formats.openvino_xml.weights import ExtendedWeights, Weights
+from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.graph import Graph, Info, Layer, Port
+from deconv_ir.ir.operation import ConstantSource
+from deconv_ir.ops.constants.constant import Const
 
 
 def write(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -86,10 +89,28 @@ def _info(info: Info) -> etree._Element:
     return element
 
 
+def save(graph: Graph, weights: ConstantSource | None, path: Path) -> list[str]:
+    """Write a graph and its weights, with the same name and .bin; see `Format.save`."""
+    has_constants = isinstance(weights, Weights) and any(
+        isinstance(layer.operation, Const) for part in walk_graphs(graph) for layer in part.layers
+    )
+    if not has_constants:
+        write(graph, path)
+        return [str(path)]
+    assert isinstance(weights, Weights)
+    if isinstance(weights, ExtendedWeights):  # with bytes that are no longer used
+        write_packed(graph, weights, path)
+    else:
+        write_weights(weights, path.with_suffix(".bin"))
+        write(graph, path)
+    return [str(path), str(path.with_suffix(".bin"))]
+
+
 def write_weights(weights: Weights, path: Path) -> None:
     """Copy a weights file; a copy onto itself does nothing."""
     with output_errors(path, "the weights"):
-        if path.exists() and path.samefile(weights.path):
+        in_file = weights.descriptor is not None
+        if in_file and path.exists() and path.samefile(weights.path):
             return
         _store(weights.chunks(), path)
 

@@ -8,8 +8,6 @@ from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.rule import ERROR, WARNING, check_once, rule
-from deconv_ir.ops import find_operation
-from deconv_ir.ops.base import attributes_of
 
 
 @rule("IR107", "unknown-attribute", WARNING, takes="unknown-attribute")
@@ -24,23 +22,15 @@ def unknown_attributes(context: LintContext) -> Iterator[Finding]:
     """
 
     def check(index: int, layer: Layer) -> Iterator[Finding]:
-        operation = find_operation(layer.type, layer.version)
-        kind = None
-        if context.onednn is not None:  # a kind may have an operation's name, and other attributes
-            from deconv_ir.formats.onednn_json.kinds import KINDS
-
-            operation, kind = type(layer.operation), KINDS.get(layer.type)
-        if operation is None or not operation.implemented:
+        known = context.document.known_attributes(layer)
+        if known is None:
             return
-        known = {spec.name for spec in attributes_of(operation)}
-        if kind is not None:
-            known &= set(kind.attributes(operation).values())
         for name, value in layer.attributes:
             if name not in known:
                 from deconv_ir.linter.leftovers import is_leftover
                 from deconv_ir.suggestions import nearest
 
-                if kind is None and is_leftover(layer.type, name, value):
+                if context.document.has_opsets and is_leftover(layer.type, name, value):
                     continue
                 yield Finding(
                     f"{layer.type} has no attribute {name!r}",

@@ -21,8 +21,8 @@ def _tensors(
     context: LintContext,
 ) -> Iterator[tuple[int, str, int, Tensor]]:
     """Iterate over the tensors of operations: index of the layer, side, position."""
-    document = context.onednn
-    assert document is not None, "`when` says so"
+    document = context.document
+    assert isinstance(document, Document), "the family is that of the format"
     for index, layer in enumerate(context.graph.layers):
         if layer.type in _MADE:
             continue
@@ -32,7 +32,7 @@ def _tensors(
                 yield index, side, position, tensor
 
 
-@rule("IR703", "strides-do-not-cover-shape", ERROR, when="onednn")
+@rule("IR703", "strides-do-not-cover-shape", ERROR)
 def wrong_strides(context: LintContext) -> Iterator[Finding]:
     """Strides do not give every element of the tensor a place of its own.
 
@@ -62,7 +62,7 @@ def wrong_strides(context: LintContext) -> Iterator[Finding]:
             )
 
 
-@rule("IR704", "dtype-not-allowed", ERROR, when="onednn")
+@rule("IR704", "dtype-not-allowed", ERROR)
 def wrong_dtypes(context: LintContext) -> Iterator[Finding]:
     """The operation's document does not list the element type of a tensor.
 
@@ -95,7 +95,7 @@ def _either(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-@rule("IR706", "port-names-no-tensor", WARNING, when="onednn")
+@rule("IR706", "port-names-no-tensor", WARNING)
 def missing_ports(context: LintContext) -> Iterator[Finding]:
     """input_ports or output_ports names a tensor that is not an input or output.
 
@@ -108,8 +108,8 @@ def missing_ports(context: LintContext) -> Iterator[Finding]:
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
         ]}
     """
-    document = context.onednn
-    assert document is not None, "`when` says so"
+    document = context.document
+    assert isinstance(document, Document), "the family is that of the format"
     produced, used = _ids(document)
     for section, number, span in document.ports:
         wanted, other = (used, produced) if section == "input_ports" else (produced, used)
@@ -134,7 +134,7 @@ def _ids(document: Document) -> tuple[set[int], set[int]]:
     return produced, used
 
 
-@rule("IR707", "unknown-kind", ERROR, when="onednn")
+@rule("IR707", "unknown-kind", ERROR)
 def unknown_kinds(context: LintContext) -> Iterator[Finding]:
     """oneDNN Graph has no operation of this kind.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.hints import Hint
@@ -13,9 +12,6 @@ from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import diagnosis_fix, dims_fix, stated_type_fix, type_fix
 from deconv_ir.linter.rule import ERROR, rule
 from deconv_ir.linter.rules.fragments import output_shape
-
-if TYPE_CHECKING:
-    from deconv_ir.formats.onednn_json.document import Document
 
 
 def has_no_interval(found: Finding) -> bool:
@@ -70,7 +66,7 @@ def _without_dims(context: LintContext) -> Iterator[Finding]:
         for port, declared in enumerate(layer.outputs):
             if declared.shape is not None or not layer.operation.implemented:
                 continue
-            if context.onednn is not None and _of_unknown_rank(context.onednn, index, port):
+            if context.document.is_rank_unknown(index, port):
                 continue
             computed = context.outputs(index)[port].shape
             if computed:
@@ -81,12 +77,6 @@ def _without_dims(context: LintContext) -> Iterator[Finding]:
                     expected=format_shape(computed),
                     fix=dims_fix(context, index, "output", port, computed),
                 )
-
-
-def _of_unknown_rank(document: Document, index: int, port: int) -> bool:
-    """Whether a graph file declares the rank of an output as unknown."""
-    outputs = document.stated[index].outputs
-    return port < len(outputs) and outputs[port].shape is None
 
 
 _SHAPES = {"Parameter": "shape", "ReadValue": "variable_shape"}

@@ -14,7 +14,9 @@ from support import IR
 
 import deconv_ir
 from deconv_ir.errors import InputError, UnsupportedError
-from deconv_ir.formats.conversion import to_onednn, to_openvino
+from deconv_ir.formats.conversion import convert
+from deconv_ir.formats.onednn_json import ONEDNN_JSON
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.linter.engine import check_bytes, check_file
 from deconv_ir.linter.options import choose
 
@@ -249,7 +251,7 @@ def test_an_ir_of_a_graph_computes_the_same(name: str, tmp_path: Path) -> None:
         operations[0]["outputs"][0]["shape"] = []
         data = as_bytes(*operations)
     model = deconv_ir.load(data, warn=False)  # pads that the library clamps are reported
-    to_openvino(data, tmp_path / "model.xml")
+    convert(data, tmp_path / "model.xml", OPENVINO_XML)
     again = deconv_ir.load(tmp_path / "model.xml")
     assert list(again.inputs) == list(model.inputs)
     assert list(again.outputs) == list(model.outputs)
@@ -278,13 +280,13 @@ NO_IR = {"AvgPoolBackward", "Dropout", "InterpolateBackward", "MaxPoolBackward"}
 def test_an_ir_of_a_graph_comes_back(name: str, tmp_path: Path) -> None:
     """The graph that is written from the IR computes what the IR does."""
     data = as_bytes(*LOWERED[name]) if name in LOWERED else json.dumps(graph_of(name)).encode()
-    to_openvino(data, tmp_path / "model.xml")
+    convert(data, tmp_path / "model.xml", OPENVINO_XML)
     if name in NOT_BACK:
         with pytest.raises(UnsupportedError, match=NOT_BACK[name]):
-            to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+            convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
         assert not (tmp_path / "graph.json").exists()
         return
-    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
     model = deconv_ir.load(tmp_path / "model.xml", warn=False)
     again = deconv_ir.load(tmp_path / "graph.json", warn=False)
     beside = tmp_path / "graph.npz"
@@ -326,7 +328,7 @@ def test_comparisons_there_and_back(kind: str, attributes: dict[str, str], tmp_p
         ir.result(ir.layer(logic, [first, second], precision="BOOL"))
     ir.result(ir.layer("LogicalNot", [first], precision="BOOL"))
     ir.save(tmp_path)
-    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
     model = deconv_ir.load(tmp_path / "graph.json")
     constants = dict(np.load(tmp_path / "graph.npz"))
     names = [name for name in model.inputs if name not in constants]
@@ -357,7 +359,7 @@ def test_forms_that_a_graph_cannot_express(
     ir.result(ir.layer(kind, inputs, attributes, version=version, precision="UNSPECIFIED"))
     ir.save(tmp_path)
     with pytest.raises(UnsupportedError, match=words):
-        to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+        convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
 
 
 @pytest.mark.parametrize(
@@ -374,9 +376,9 @@ def test_conversions_to_i8_must_be_of_its_levels(
     ir.save(tmp_path)
     if not fits:
         with pytest.raises(UnsupportedError, match="Convert of f32 to i8"):
-            to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+            convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
         return
-    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
     x = np.float32([-200, -1.5, -0.4, 0, 0.5, 2.5, 99.6, 300])
     (found,) = deconv_ir.load(tmp_path / "graph.json").run([x]).values()
     assert found.tolist() == [-128, -2, 0, 0, 0, 2, 100, 127]
@@ -389,7 +391,7 @@ def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
         operation["name"] = operation["kind"].lower()
     data = as_bytes(*operations)
     assert not check_bytes(data, "g.json", choose(severity="info")).findings
-    to_openvino(data, tmp_path / "model.xml")
+    convert(data, tmp_path / "model.xml", OPENVINO_XML)
     names = [layer.name for layer in deconv_ir.load(tmp_path / "model.xml").graph.layers]
     assert len(set(names)) == len(names)
     assert {"matmul", "matmul_2"} <= set(names)
@@ -398,7 +400,7 @@ def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
 
 def test_only_opsets_are_written(tmp_path: Path) -> None:
     """The IR does not contain layers of oneDNN's own types."""
-    to_openvino(as_bytes(*pattern()), tmp_path / "model.xml")
+    convert(as_bytes(*pattern()), tmp_path / "model.xml", OPENVINO_XML)
     graph = deconv_ir.load(tmp_path / "model.xml").graph
     assert all((layer.version or "").startswith("opset") for layer in graph.layers)
     assert not graph.of_type("ConvTranspose")
@@ -415,7 +417,7 @@ def test_what_an_ir_cannot_express_is_named_and_nothing_written(tmp_path: Path) 
         op(1, "Wildcard", [tensor(2, x)], [tensor(3, x)]),
     )
     with pytest.raises(UnsupportedError, match=r"MaxPoolBackward has no.*Wildcard"):
-        to_openvino(data, tmp_path / "model.xml")
+        convert(data, tmp_path / "model.xml", OPENVINO_XML)
     assert not list(tmp_path.iterdir())
 
 
@@ -453,7 +455,7 @@ def test_a_graph_of_an_ir_computes_the_same(tmp_path: Path) -> None:
     """Constants become inputs, whose arrays are written beside the file."""
     network().save(tmp_path)
     source = deconv_ir.load(tmp_path / "model.xml")
-    written = to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    written = convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
     assert written == [str(tmp_path / "graph.json"), str(tmp_path / "graph.npz")]
     model = deconv_ir.load(tmp_path / "graph.json", strict=True)
     given = arrays_for(source)
@@ -464,7 +466,7 @@ def test_a_graph_of_an_ir_computes_the_same(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
     assert {layer.type for layer in model.graph.layers} >= {"ConvTranspose", "HardSwish"}
     # And back: an IR that computes the same.
-    to_openvino(tmp_path / "graph.json", tmp_path / "again.xml")
+    convert(tmp_path / "graph.json", tmp_path / "again.xml", OPENVINO_XML)
     again = deconv_ir.load(tmp_path / "again.xml")
     (found,) = again.run({**constants, data: given["x"]}).values()
     np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
@@ -520,8 +522,8 @@ def test_one_layer_there_and_back(
     source = deconv_ir.load(tmp_path / "model.xml")
     given = arrays_for(source)
     (wanted,) = source.run(given).values()
-    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
-    to_openvino(tmp_path / "graph.json", tmp_path / "again.xml")
+    convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
+    convert(tmp_path / "graph.json", tmp_path / "again.xml", OPENVINO_XML)
     for name in ("graph.json", "again.xml"):
         model = deconv_ir.load(tmp_path / name, strict=True)
         beside = tmp_path / "graph.npz"
@@ -538,13 +540,13 @@ def test_what_a_graph_cannot_express_is_named(tmp_path: Path) -> None:
     ir.result(ir.layer("Erf", [ir.layer("Sinh", [x])]))
     ir.save(tmp_path)
     with pytest.raises(UnsupportedError, match="Sinh has no counterpart; Erf has no counterpart"):
-        to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+        convert(tmp_path / "model.xml", tmp_path / "graph.json", ONEDNN_JSON)
     assert not (tmp_path / "graph.json").exists()
 
 
 def test_each_direction_needs_the_other_format(tmp_path: Path) -> None:
     """A file is not converted to its own format."""
     with pytest.raises(InputError, match="an IR already"):
-        to_openvino("samples/block/block.xml", tmp_path / "model.xml")
+        convert("samples/block/block.xml", tmp_path / "model.xml", OPENVINO_XML)
     with pytest.raises(InputError, match="a oneDNN Graph file already"):
-        to_onednn("samples/onednn/int8.json", tmp_path / "graph.json")
+        convert("samples/onednn/int8.json", tmp_path / "graph.json", ONEDNN_JSON)

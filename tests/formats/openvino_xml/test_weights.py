@@ -10,7 +10,7 @@ import pytest
 from support import IR
 
 import deconv_ir
-from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.formats.openvino_xml.weights import Weights
 
 
 def constant_ir(

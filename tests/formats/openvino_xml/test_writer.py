@@ -69,3 +69,11 @@ def test_save_into_a_directory_that_is_not_there(tmp_path: Path) -> None:
     model = deconv_ir.load(SAMPLES / "block" / "block.xml")
     with pytest.raises(deconv_ir.OutputError, match="cannot write"):
         deconv_ir.save(model, tmp_path / "none" / "copy.xml")
+
+
+def test_weights_in_memory_replace_a_file(tmp_path: Path) -> None:
+    xml, weights = ((SAMPLES / f"block/block.{s}").read_bytes() for s in ("xml", "bin"))
+    for stale in (b"", b"other"):
+        (tmp_path / "copy.bin").write_bytes(stale)
+        deconv_ir.save(deconv_ir.load(xml, weights), tmp_path / "copy.xml")
+        assert (tmp_path / "copy.bin").read_bytes() == weights

@@ -15,7 +15,8 @@ from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
 from onednn_oracle import RNG, close, floats, run, scatter
 
 import deconv_ir
-from deconv_ir.formats.conversion import to_openvino
+from deconv_ir.formats.conversion import convert
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
 
 
 def quantized_graph(
@@ -412,7 +413,7 @@ def test_scales_of_groups_with_several_channels(zps: list[int], tmp_path: Path) 
     (found,) = run(*nodes, arrays=arrays)
     wanted = [2 * (1 - zp) * scale for zp, scale in zip(zps, scales, strict=True)]
     assert found[0, :, 0].tolist() == wanted
-    to_openvino(as_bytes(*nodes), tmp_path / "model.xml")
+    convert(as_bytes(*nodes), tmp_path / "model.xml", OPENVINO_XML)
     (again,) = deconv_ir.load(tmp_path / "model.xml").run(arrays).values()
     np.testing.assert_array_equal(again, found)
     wider = deconv_ir.Overrides(in_shapes="0:1x4x7")
