@@ -19,7 +19,7 @@ help:
 	@echo "make test        run the tests"
 	@echo "make test-without-compiler  run what computes on an install that had no C compiler"
 	@echo "make test-lowest run the tests with the lowest versions that pyproject.toml allows"
-	@echo "make check       ruff, mypy --strict, import direction, generated files are up to date"
+	@echo "make check       ruff, mypy --strict, direction of imports and of C headers, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make test-peers-quick  the same with every third case of the large groups"
 	@echo "make test-browser  open pages of deconv-show in Chromium (installs playwright)"
@@ -114,6 +114,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_c_layers.py
 	$(BIN)/python tools/regen.py --check
 
 regen: $(VENV)/installed-dev

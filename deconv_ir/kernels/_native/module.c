@@ -1,97 +1,16 @@
-/* The Python module: its types and functions, and how they release the interpreter lock. */
-#include "module.h"
-
+/* The Python module: its types and functions. */
+#include "layer/layer.h"
+#include "normalization/normalization.h"
+#include "pointwise/pointwise.h"
+#include "pooling/pooling.h"
 #include "products/products.h"
-
-#include <string.h>
-
-/* The state of a thread that computes without the interpreter lock. */
-static _Thread_local PyThreadState *unlocked;
-
-int run_is_interrupted(void) {
-    if (!unlocked) return 0;
-    PyEval_RestoreThread(unlocked);
-    /* A signal handler may run kernels as well. */
-    unlocked = NULL;
-    const int failed = PyErr_CheckSignals();
-    unlocked = PyEval_SaveThread();
-    return failed;
-}
-
-void begin_unlocked(void) { unlocked = PyEval_SaveThread(); }
-
-void end_unlocked(void) {
-    PyEval_RestoreThread(unlocked);
-    unlocked = NULL;
-}
-
-int take_fields(PyObject *packed, void *fields, size_t bytes) {
-    Py_buffer buffer;
-    if (PyObject_GetBuffer(packed, &buffer, PyBUF_SIMPLE)) return -1;
-    const int fits = buffer.len == (Py_ssize_t)bytes;
-    if (fits) memcpy(fields, buffer.buf, bytes);
-    else
-        PyErr_Format(PyExc_ValueError, "%zd bytes of fields where %zu are needed", buffer.len,
-                     bytes);
-    PyBuffer_Release(&buffer);
-    return fits ? 0 : -1;
-}
-
-int take_call(PyObject *arguments, int count, PyObject **given, void *fields, size_t bytes) {
-    if (PyTuple_Size(arguments) != count + 1) {
-        PyErr_Format(PyExc_TypeError, "expected %d arrays and their fields", count);
-        return -1;
-    }
-    for (int i = 0; i < count; i++) given[i] = PyTuple_GetItem(arguments, i);
-    return take_fields(PyTuple_GetItem(arguments, count), fields, bytes);
-}
-
-int64_t threads_within(int64_t threads) { return most(1, least(threads, MOST_THREADS)); }
-
-int take_arrays(PyObject *const *given, int count, unsigned written, Py_buffer *buffers) {
-    int good = 1;
-    for (int i = 0; good && i < count; i++)
-        good = !PyObject_GetBuffer(given[i], &buffers[i],
-                                   written >> i & 1 ? PyBUF_CONTIG : PyBUF_CONTIG_RO);
-    return good;
-}
-
-int run_unlocked(job_function function, void *context, int64_t count, int64_t threads,
-                 int64_t scratch_bytes) {
-    begin_unlocked();
-    const int failed =
-        parallel_run(function, context, count, threads_within(threads), scratch_bytes);
-    end_unlocked();
-    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
-    return failed;
-}
-
-PyObject *release_all(int failed, Py_buffer *buffers, int count) {
-    while (count > 0) PyBuffer_Release(&buffers[--count]);
-    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "arrays do not fit");
-    if (failed) return NULL;
-    Py_RETURN_NONE;
-}
-
-extern PyType_Spec kernel_spec;    /* layer/object.c */
-extern PyType_Spec packer_spec;    /* layer/packer.c */
-extern PyType_Spec block_spec;     /* runtime/memory.c */
-extern PyType_Spec pointwise_spec; /* pointwise/object.c */
-PyObject *pointwise_operations(void);
-PyObject *module_resample(PyObject *module, PyObject *arguments); /* resample/resample.c */
-PyObject *module_pool(PyObject *module, PyObject *arguments);     /* pooling/pooling.c */
-PyObject *module_sample(PyObject *module, PyObject *arguments);   /* sampling/sampling.c */
-PyObject *module_select(PyObject *module, PyObject *arguments);   /* selection/selection.c */
-/* normalization/normalization.c */
-PyObject *module_standardize(PyObject *module, PyObject *arguments);
-PyObject *module_sum_rows(PyObject *module, PyObject *arguments);
-PyObject *module_softmax(PyObject *module, PyObject *arguments);  /* normalization/softmax.c */
-/* products/products.c */
-PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
-PyObject *module_multiply(PyObject *module, PyObject *arguments);
-PyObject *module_copy_matrices(PyObject *module, PyObject *arguments);
-PyObject *module_attend(PyObject *module, PyObject *arguments);   /* products/attention.c */
-PyObject *module_recur(PyObject *module, PyObject *arguments);    /* recurrent/recurrent.c */
+#include "python/call.h"
+#include "recurrent/recurrent.h"
+#include "resample/resample.h"
+#include "runtime/cpu.h"
+#include "runtime/memory.h"
+#include "sampling/sampling.h"
+#include "selection/selection.h"
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
     (void)module;
@@ -199,6 +118,7 @@ static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
 }
 
 static int module_exec(PyObject *module) {
+    set_signal_check(run_is_interrupted);
     if (add_constants(module)) return -1;
     if (add_object(module, "OPERATIONS", pointwise_operations()) ||
         add_object(module, "COST_CONSTANTS", cost_constants_table()) ||

@@ -2,7 +2,7 @@
 #ifndef DECONV_CHANNEL_VECTORS_H
 #define DECONV_CHANNEL_VECTORS_H
 
-#include "native.h"
+#include "direct/plan.h"
 
 struct context;
 struct tile;

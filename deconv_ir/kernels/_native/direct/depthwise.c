@@ -12,7 +12,7 @@
  * The sums are bitwise equal to those of other layers.  Tables and tiles are made once for all
  * channels of a job.
  */
-#include "cost_model.h"
+#include "direct/cost.h"
 #include "direct/direct.h"
 
 #include <string.h>

@@ -2,10 +2,14 @@
 #ifndef DECONV_DIRECT_H
 #define DECONV_DIRECT_H
 
-#include "native.h"
+#include "direct/plan.h"
 
 #include <stdatomic.h>
 #include <string.h>
+
+/* Make an axis of a plan: the taps of its sub-convolutions.  Returns nonzero when out of memory. */
+int axis_make(const struct layer *layer, const struct run *run, int index,
+              const struct subs *subs, struct axis *axis);
 
 struct context {
     const struct kernel *k;
@@ -135,6 +139,9 @@ static inline void add_rows(const struct context *c, char *out, int64_t pitch, i
         add_to(c->run->addition, out, out, count);
 }
 
+/* Copy plain data; of data that are read in place, only the last partial vector, since reading
+ * beyond it might access unmapped memory. */
+void copy_plain(const struct context *c, const struct tile *tile, const struct go *go);
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
               int64_t qy, int64_t b);
@@ -148,6 +155,8 @@ void run_one_position(void *context, int64_t job, void *scratch);
 /* The channels of a job of a depthwise layer. */
 void run_depthwise(const struct context *c, struct tile *tile);
 
+/* Whether rows of sums are rows of results: nothing is interleaved, converted or streamed. */
+int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan);
 /* The first element of a row of results. */
 char *out_row(const struct context *c, const struct tile *tile, int64_t image, int64_t channel,
               int64_t oz, int64_t oy);

@@ -11,8 +11,6 @@
 
 #include <stdlib.h>
 
-#define SUBS_TOGETHER 8 /* sub-convolutions that read the same data while these are in cache */
-
 static struct tile tile_of(const struct context *c, int64_t job, void *scratch) {
     const struct tiling *t = &c->plan->tiling;
     struct tile tile;
@@ -41,124 +39,6 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     tile.offsets = (int32_t *)(void *)(tile.weights + t->weights_bytes);
     take_taps(c, &tile);
     return tile;
-}
-
-/* The data of a tile from a channel on, if they are read without a copy. */
-static const char *data_in_place(const struct context *c, const struct tile *tile,
-                                 int64_t channel) {
-    const int64_t index = tile->group * c->layer->channels_in + channel;
-    return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
-                      tile->first[2]) * c->kernels->size;
-}
-
-/* Copy plain data; of data that are read in place, only the last partial vector, since reading
- * beyond it might access unmapped memory. */
-static void copy_plain(const struct context *c, const struct tile *tile, const struct go *go) {
-    const int64_t size = c->kernels->size, step = c->run->channel_step * size;
-    const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->shape[2];
-    const int64_t copied = c->in_place ? count % c->kernels->lanes : count;
-    const char *from = data_in_place(c, tile, go->first) + (count - copied) * size;
-    for (int64_t channel = 0; channel < go->count && copied > 0; channel++)
-        c->kernels->copy_rows(from + channel * step, 0, 1, copied * size, 0, step,
-                              tile->data + channel * stride);
-}
-
-/* Sum whole vectors of positions in the output itself, at `out`, and the rest in scratch. */
-static void sum_straight(const struct context *c, const struct tile *tile, const struct go *go,
-                         const struct sweep *sweep, char *out) {
-    const int64_t size = c->kernels->size, rest = sweep->positions % c->kernels->lanes;
-    const int64_t whole = sweep->positions - rest;
-    const int64_t channel = packing_channel(c->packing, sweep->first_block);
-    const int64_t channel_step = c->run->output[0] * c->run->output[1] * c->run->extent;
-    struct sweep part = *sweep;
-    part.positions = whole;
-    part.sums = out;
-    part.row_stride = channel_step;
-    part.together = 1;
-    if (c->in_place) {
-        part.data = data_in_place(c, tile, go->first);
-        part.offsets = c->in_place;
-        part.channel_step = c->run->channel_step;
-    }
-    if (whole > 0) sum_blocks(c, tile, go, &part);
-    if (rest > 0) {
-        struct sweep last = *sweep;
-        last.positions = rest;
-        last.data += c->in_place ? 0 : whole * size;
-        sum_blocks(c, tile, go, &last);
-    }
-    for (int64_t b = 0; go->ends && rest > 0 && b < sweep->blocks; b++) {
-        const int64_t first = packing_channel(c->packing, sweep->first_block + b) - channel;
-        c->kernels->copy_lines(sweep->sums + b * sweep->block_stride * size, sweep->row_stride,
-                               packing_rows(c->packing, sweep->first_block + b), rest,
-                               out + (first * channel_step + whole) * size, channel_step);
-        add_rows(c, out + (first * channel_step + whole) * size, channel_step * size,
-                 packing_rows(c->packing, sweep->first_block + b), rest);
-    }
-    part.positions = c->run->addition ? whole : sweep->positions; /* add_rows() activates */
-    activate_blocks(c, go, &part);
-}
-
-void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
-              int64_t qy, int64_t b) {
-    const struct tiling *t = &c->plan->tiling;
-    const struct axis *a = c->plan->axes;
-    const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
-    const int64_t positions = t->images * t->shape[0] * t->line;
-    const int64_t block_size = lines * c->packing->rows * positions;
-    const int whole = go->begins && go->ends;
-    /* At its end, the output may have fewer positions of this sub-convolution. */
-    const int64_t zs = positions_along(tile, &a[0], 0, qz);
-    const int64_t ys = positions_along(tile, &a[1], 1, qy);
-    if (zs <= 0 || ys <= 0) return;
-    struct sub subs[SUBS_TOGETHER];
-    struct sweep sweep = {
-        .subs = subs,
-        .first_block = tile->first_block + b,
-        .blocks = least(t->together, tile->blocks - b),
-        .positions = (ys - 1) * t->pitch + tile->shape[2],
-        .channel_step = t->channel_stride,
-        .row_stride = positions,
-        .block_stride = block_size,
-        .sub_stride = c->packing->rows * positions,
-    };
-    char *sums = tile->sums;
-    if (!whole) sums += ((qz * subs_along(&a[1]) + qy) * t->blocks + b) * block_size * size;
-    for (int64_t qx = 0; qx < lines; qx += SUBS_TOGETHER) {
-        sweep.sub_count = least(SUBS_TOGETHER, lines - qx);
-        for (int64_t i = 0; i < sweep.sub_count; i++)
-            subs[i] = sub_of(c, tile, qz, qy, qx + i);
-        sweep.channel_bytes =
-            subs[0].row_taps *
-            (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + CACHE_LINE);
-        for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < zs; z++) {
-                sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
-                sweep.sums = sums + (qx * sweep.sub_stride +
-                                     (image * t->shape[0] + z) * t->line) * size;
-                if (t->straight)
-                    sum_straight(c, tile, go, &sweep,
-                                 out_row(c, tile, image,
-                                         packing_channel(c->packing, sweep.first_block),
-                                         (tile->first[0] + z) * a[0].out_stride + qz,
-                                         tile->first[1]) + tile->first[2] * size);
-                else {
-                    sum_blocks(c, tile, go, &sweep);
-                    activate_blocks(c, go, &sweep);
-                }
-            }
-    }
-    if (!go->ends || t->straight) return;
-    if (c->layer->folded > 1) {
-        /* Their blocks are equal and contiguous. */
-        const int64_t channels = c->layer->channels_out / c->layer->folded;
-        write_rows(c, tile, 0, channels, subs, sums, positions, channels * positions);
-        return;
-    }
-    for (int64_t i = 0; i < sweep.blocks; i++)
-        write_rows(c, tile, packing_channel(c->packing, sweep.first_block + i),
-                   packing_rows(c->packing, sweep.first_block + i), subs,
-                   sums + i * block_size * size, positions, sweep.sub_stride);
 }
 
 /* Copy the data that a sub-convolution reads into a panel without gaps, [channel,
@@ -273,21 +153,6 @@ static void run_tile(void *context, int64_t job, void *scratch) {
         go.first += go.count;
         go.begins = 0;
     } while (go.first < channels);
-}
-
-int is_streamed(const struct kernel *k, const struct run *run) {
-    const enum element element = (enum element)k->layer.element;
-    const int64_t size = element_size(element);
-    const int64_t row = run->extent * size;
-    const int64_t rows = run->batch * k->layer.groups * k->layer.channels_out / k->layer.folded *
-                         run->output[0] * run->output[1];
-    return (element == F32 || element == F64) && row >= STREAMED_ROW &&
-           rows * row >= STREAMED_BYTES;
-}
-
-int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan) {
-    return plan->axes[2].out_stride == 1 && k->layer.folded == 1 && !is_streamed(k, run) &&
-           element_size((enum element)k->layer.element) == k->kernels->size;
 }
 
 /* Channels at a multiple of this distance share few sets of the first-level cache. */

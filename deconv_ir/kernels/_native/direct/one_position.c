@@ -13,10 +13,16 @@
  *
  * The sums are bitwise equal to those of tiles.
  */
-#include "cost_model.h"
+#include "convolution/costs.h"
+#include "direct/cost.h"
 #include "direct/direct.h"
 
 #include <string.h>
+
+#define ONE_POSITION_JOB_CYCLES 5000.0     /* of a job; smaller ones do not pay off */
+#define ONE_POSITION_THREAD_CYCLES 10000.0 /* of all jobs, for each further thread */
+/* With one tap and more images than this, tiles are faster: images are positions of a panel. */
+#define ONE_POSITION_IMAGES 4
 
 /* The position of the output that a tap of an axis reaches, or -1. */
 static int64_t landing(const struct axis *a, int64_t q, int64_t tap) {

@@ -3,86 +3,14 @@
  * These functions do not touch data.  The packing of the filter depends on neither extents nor
  * pads; a plan does, and takes microseconds to make.
  */
-#include "cost_model.h"
+#include "convolution/search.h"
 #include "direct/channel_vectors.h"
+#include "direct/cost.h"
 #include "direct/direct.h"
 #include "direct/output_vectors.h"
-#include "runtime/searches.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ------------------------------------------------------------- an axis -- */
-
-static int64_t tap_count(const struct subs *p, int64_t sub) {
-    return p->first[sub + 1] - p->first[sub];
-}
-
-/* The data of tap `t` of sub-convolution q: data[in_stride*(v + offset) + residue]. */
-static struct tap_place tap_place(const struct layer *layer, const struct run *run, int index,
-                              const struct tap *t, int64_t q) {
-    const int64_t stride = layer->strides[index], pad = run->pads_begin[index];
-    if (!layer->forward) return (struct tap_place){floor_divide(q + pad, stride) - t->shift, 0};
-    const int64_t at = layer->dilations[index] * t->kernel - pad;
-    const int64_t offset = floor_divide(at, stride);
-    return (struct tap_place){offset, at - offset * stride};
-}
-
-static int axis_make(const struct layer *layer, const struct run *run, int index,
-                     const struct subs *subs, struct axis *axis) {
-    const int64_t stride = layer->strides[index], pad = run->pads_begin[index];
-    axis->data = run->data[index];
-    axis->output = run->output[index];
-    axis->out_stride = layer->forward ? 1 : stride;
-    axis->in_stride = layer->forward ? stride : 1;
-    /* Sub-convolutions beyond the output's extent do not exist. */
-    const int64_t existing = least(axis->out_stride, most(axis->output, 1));
-    axis->pattern_of = calloc((size_t)existing, sizeof *axis->pattern_of);
-    axis->sub_of = calloc((size_t)existing, sizeof *axis->sub_of);
-    axis->pattern_first = calloc((size_t)existing + 1, sizeof *axis->pattern_first);
-    axis->places = calloc((size_t)layer->kernel[index], sizeof *axis->places);
-    if (!axis->pattern_of || !axis->sub_of || !axis->pattern_first || !axis->places) return -1;
-    /* Two sub-convolutions share a list if their packed tap counts and all offsets are equal, as
-     * they mostly are for neighbours. */
-    int64_t lists = 0, used = 0;
-    int any = 0;
-    for (int64_t q = 0; q < existing; q++) {
-        const int64_t sub =
-            layer->forward ? 0 : q + pad - floor_divide(q + pad, stride) * stride;
-        const int64_t taps = tap_count(subs, sub);
-        struct tap_place *list = axis->places + used;
-        axis->sub_of[q] = sub;
-        for (int64_t t = 0; t < taps; t++) {
-            list[t] = tap_place(layer, run, index, &subs->taps[subs->first[sub] + t], q);
-            axis->low = any ? least(axis->low, list[t].offset) : list[t].offset;
-            axis->high = any ? most(axis->high, list[t].offset) : list[t].offset;
-            any = 1;
-        }
-        int64_t same = 0;
-        while (same < lists &&
-               (axis->pattern_first[same + 1] - axis->pattern_first[same] != taps ||
-                memcmp(axis->places + axis->pattern_first[same], list,
-                       (size_t)taps * sizeof *list)))
-            same++;
-        axis->pattern_of[q] = same;
-        if (same < lists) continue;
-        used += taps;
-        axis->pattern_first[++lists] = used;
-    }
-    axis->patterns = lists;
-    /* One tap reads one residue; with several taps, the residues in between are copied as well. */
-    axis->residues = layer->kernel[index] == 1 ? 1 : axis->in_stride;
-    if (layer->kernel[index] == 1 && used > 0) {
-        axis->residue = axis->places[0].residue;
-        axis->places[0].residue = 0;
-    }
-    /* Outside of this range no tap reads data: see fill_outside(). */
-    const int64_t all = divide_up(axis->output, axis->out_stride);
-    const int64_t extent = divide_up(axis->data, axis->in_stride);
-    axis->first = least(most(0, -axis->high), all);
-    axis->last = most(axis->first, least(all, extent - axis->low));
-    return 0;
-}
 
 /* -------------------------------------------------------------- tiling -- */
 
@@ -183,13 +111,12 @@ static void count_jobs(const struct kernel *k, const struct run *run, const stru
 /* Bytes of a tile: its offsets are of 32 bits. */
 #define MOST_TILE (INT64_C(1) << 30)
 
-struct search {
-    const struct kernel *k;
-    const struct run *run;
+_Static_assert(sizeof(struct tiling) <= MOST_TILING_BYTES, "the cache has no room for a tiling");
+
+struct direct_search {
+    struct search search;
     struct plan *plan;
     int64_t budget, limit;
-    struct tiling best; /* cycles < 0: not found yet */
-    double cycles;      /* of the best for some threads; negative: not found yet */
 };
 
 /* Maximum positions of a plane for sums channel by channel if rows are not plain. */
@@ -197,10 +124,10 @@ struct search {
 
 /* Choose how a tile is summed: channel by channel; in the output itself, if the positions of a
  * plane are those of the output without gaps (with one tap or one axis); or in scratch. */
-static void choose_way(const struct search *s, struct tiling *t) {
-    const struct layer *layer = &s->k->layer;
+static void choose_way(const struct direct_search *s, struct tiling *t) {
+    const struct layer *layer = &s->search.k->layer;
     const struct axis *a = s->plan->axes;
-    const int plain = !t->compact && rows_are_plain(s->k, s->run, s->plan);
+    const int plain = !t->compact && rows_are_plain(s->search.k, s->search.run, s->plan);
     const int64_t plane = (a[1].last - a[1].first) * (a[2].last - a[2].first);
     t->depthwise = !t->compact && layer->channels_in == 1 && layer->channels_out == 1 &&
                    (plain || plane <= SMALL_PLANE);
@@ -210,36 +137,37 @@ static void choose_way(const struct search *s, struct tiling *t) {
 }
 
 /* Keep a tiling if it is the best that fits. */
-static void keep_best(struct search *s, struct tiling t) {
-    t.vectors = takes_channel_vectors(s->k, s->run, s->plan, &t) ? s->k->kernels->lanes : 1;
-    size_tile(s->k, s->plan, &t);
+static void keep_best(struct direct_search *s, struct tiling t) {
+    const struct kernel *k = s->search.k;
+    const struct run *run = s->search.run;
+    t.vectors = takes_channel_vectors(k, run, s->plan, &t) ? k->kernels->lanes : 1;
+    size_tile(k, s->plan, &t);
     if (t.vectors > 1 && t.bytes > s->limit) {
         t.vectors = 1;
-        size_tile(s->k, s->plan, &t);
+        size_tile(k, s->plan, &t);
     }
     if (t.bytes > s->limit) return;
     if (!t.outputs) choose_way(s, &t);
-    count_jobs(s->k, s->run, s->plan, &t);
-    t.cycles = direct_cycles(s->k, s->run, s->plan, &t);
-    if (s->cycles < 0 || t.cycles < s->cycles) s->cycles = t.cycles;
-    if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
+    count_jobs(k, run, s->plan, &t);
+    search_rate(&s->search, &t, &t.cycles);
 }
 
 /* Consider a tiling with vectors of positions, and of output channels. */
-static void consider(struct search *s, struct tiling t) {
+static void consider(struct direct_search *s, struct tiling t) {
     /* Only panels and vectors of output channels join the positions of several images. */
     if (t.compact || t.images == 1) keep_best(s, t);
-    t.outputs = takes_output_vectors(s->k, s->run, s->plan, &t);
+    t.outputs = takes_output_vectors(s->search.k, s->search.run, s->plan, &t);
     if (t.outputs) keep_best(s, t);
 }
 
 /* Consider tiles of a shape with the number of input channels that fits the cache, and with all or
  * some blocks of rows per job. */
-static void consider_shape(struct search *s, struct tiling t) {
-    const int64_t channels = most(s->k->layer.channels_in, 1), step = s->k->packing.channel_block;
+static void consider_shape(struct direct_search *s, struct tiling t) {
+    const struct kernel *k = s->search.k;
+    const int64_t channels = most(k->layer.channels_in, 1), step = k->packing.channel_block;
     t.channels = channels;
-    t.blocks = most(s->k->packing.blocks, 1);
-    size_tile(s->k, s->plan, &t);
+    t.blocks = most(k->packing.blocks, 1);
+    size_tile(k, s->plan, &t);
     const int64_t used = (t.compact ? t.panel_bytes : t.data_bytes) / channels;
     const int64_t steps = divide_up(channels, step);
     const int64_t fit = least(steps, most(1, s->budget / most(used, 1) / step));
@@ -247,9 +175,9 @@ static void consider_shape(struct search *s, struct tiling t) {
     for (int64_t more = 0; more < 2; more++) {
         t.channels = least(channels, divide_up(steps, goes + more) * step);
         for (int64_t groups = 1; groups <= 16; groups *= 2) {
-            t.blocks = divide_up(most(s->k->packing.blocks, 1), groups);
+            t.blocks = divide_up(most(k->packing.blocks, 1), groups);
             consider(s, t);
-            if (t.blocks == 1 || s->k->layer.folded > 1) break;
+            if (t.blocks == 1 || k->layer.folded > 1) break;
         }
         if (goes == 1) break;
     }
@@ -265,9 +193,10 @@ static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
 }
 
 /* Consider tiles of a shape, and compact panels if rows are whole and short. */
-static void consider_layouts(struct search *s, struct tiling t, int64_t whole, int64_t block) {
-    const int panels = t.shape[2] == whole && whole <= 2 * block && s->k->layer.folded == 1;
-    for (t.images = 1; t.images <= (panels ? s->run->batch : 1); t.images *= 2) {
+static void consider_layouts(struct direct_search *s, struct tiling t, int64_t whole,
+                             int64_t block) {
+    const int panels = t.shape[2] == whole && whole <= 2 * block && s->search.k->layer.folded == 1;
+    for (t.images = 1; t.images <= (panels ? s->search.run->batch : 1); t.images *= 2) {
         const int64_t positions = t.images * t.shape[0] * t.shape[1] * t.shape[2];
         if (t.images > 1 && positions > 32 * block) break;
         t.compact = 0;
@@ -278,15 +207,15 @@ static void consider_layouts(struct search *s, struct tiling t, int64_t whole, i
     }
 }
 
-static double search_tilings(void *context, int64_t threads, int64_t scratch_bytes) {
-    struct search *s = context;
+static void consider_all(struct search *search, int64_t threads, int64_t scratch_bytes) {
+    struct direct_search *s = (struct direct_search *)search;
+    const struct kernel *k = search->k;
     struct tiling t = {.threads = threads};
-    s->cycles = -1;
     s->limit = most(least(scratch_bytes / threads, MOST_TILE), 1);
-    s->budget = least(data_cache(&s->k->layer.machine), s->limit);
+    s->budget = least(data_cache(&k->layer.machine), s->limit);
     const struct axis *axes = s->plan->axes;
-    const int64_t lanes = s->k->kernels->lanes;
-    const int64_t block = (int64_t)s->k->kernels->columns[s->k->packing.rows] * lanes;
+    const int64_t lanes = k->kernels->lanes;
+    const int64_t block = (int64_t)k->kernels->columns[k->packing.rows] * lanes;
     int64_t whole[AXES];
     for (int a = 0; a < AXES; a++) whole[a] = most(axes[a].last - axes[a].first, 1);
     for (t.shape[0] = whole[0]; t.shape[0] > 0; t.shape[0] /= 2)
@@ -295,9 +224,8 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
                  t.shape[2] = next_row_part(whole[2], t.shape[2], lanes)) {
                 consider_layouts(s, t, whole[2], block);
                 /* Narrower tiles are needed only if scratch is short. */
-                if (t.shape[2] <= 2 * block && s->cycles >= 0) break;
+                if (t.shape[2] <= 2 * block && search->cycles >= 0) break;
             }
-    return s->cycles;
 }
 
 /* A small tile that exceeds the run's scratch, which the caller can raise, unlike the layer's.  It
@@ -322,17 +250,17 @@ static void choose_tiling(const struct kernel *k, const struct run *run, struct 
     if (plan_one_position(k, run, plan)) return;
     struct search_key key;
     struct tiling *best = &plan->tiling;
-    search_key_make(k, run, NULL, &key);
-    if (search_find(&key, best)) return;
-    struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
-    const double cycles = search_threads(run, search_tilings, &s);
-    *best = s.best;
-    if (cycles < 0) {
+    search_key_make(k, run, NULL, 0, &key);
+    if (search_find(&key, best, sizeof *best)) return;
+    struct direct_search s = {
+        .search = {k, run, plan, direct_cycles, consider_all, best, sizeof *best, -1, -1},
+        .plan = plan};
+    if (search_threads(&s.search) < 0) {
         smallest_tile(k, run, plan, best);
         count_jobs(k, run, plan, best);
         best->cycles = direct_cycles(k, run, plan, best);
     }
-    search_keep(&key, best);
+    search_keep(&key, best, sizeof *best);
 }
 
 /* ------------------------------------------------------------- offsets -- */
@@ -379,22 +307,6 @@ static int make_offsets(struct plan *plan) {
                     }
     }
     return 0;
-}
-
-struct run join_axes(const struct kernel *k, const struct run *run) {
-    struct run joined = *run;
-    if (k->layer.folded > 1 || (k->layer.channels_in == 1 && k->layer.channels_out == 1))
-        return joined;
-    for (int a = 0; a < AXES; a++)
-        if (k->layer.kernel[a] != 1 || k->layer.strides[a] != 1 || run->pads_begin[a] ||
-            run->data[a] != run->output[a] ||
-            (a < AXES - 1 && run->data[a] > 1 &&
-             run->step[a] != run->data[a + 1] * run->step[a + 1]))
-            return joined;
-    joined.output[2] = joined.extent = run->output[0] * run->output[1] * run->output[2];
-    joined.data[2] = joined.output[2];
-    joined.data[0] = joined.data[1] = joined.output[0] = joined.output[1] = 1;
-    return joined;
 }
 
 int plan_make(const struct kernel *k, const struct run *given, struct plan *plan) {

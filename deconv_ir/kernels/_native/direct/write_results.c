@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan) {
+    return plan->axes[2].out_stride == 1 && k->layer.folded == 1 && !is_streamed(k, run) &&
+           element_size((enum element)k->layer.element) == k->kernels->size;
+}
+
 char *out_row(const struct context *c, const struct tile *tile, int64_t image, int64_t channel,
               int64_t oz, int64_t oy) {
     const struct axis *a = c->plan->axes;

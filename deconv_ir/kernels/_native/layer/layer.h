@@ -5,7 +5,9 @@
 #ifndef DECONV_LAYER_H
 #define DECONV_LAYER_H
 
-#include "module.h"
+#include "convolution/convolution.h"
+#include "direct/plan.h"
+#include "python/call.h"
 #include "winograd/winograd.h"
 
 /* Weights transformed for Winograd, shared by plans. */
@@ -49,12 +51,25 @@ typedef struct {
 
 /* The layer of a Python object, or NULL with an exception set. */
 Kernel *kernel_of(PyObject *object);
-/* Whether all figures of a machine are possible. */
+/* The sum of two numbers below this does not overflow. */
+#define MOST_SUM (INT64_C(1) << 62)
+/* The product of extents, or -1 if it exceeds the size of any buffer. */
+int64_t product_of(const int64_t *factors, int count);
+/* Whether a buffer has this size; else an exception is set. */
+int buffer_has(const Py_buffer *buffer, int64_t bytes);
+/* Whether all figures of a machine, and of a layer, are possible. */
 int machine_is_sane(const struct machine *machine);
+int layer_is_sane(const struct layer *layer);
+/* Read (data, out, addend or None, fields).  Returns 0, or -1 with an exception set. */
+int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run, Py_buffer *in,
+                     Py_buffer *result, Py_buffer *added);
 /* Read the fields of a run with contiguous data of this shape, [batch, Z, Y, X]; the buffer is
  * released.  Returns 0, or -1 with an exception set. */
 int run_of_shape(const Kernel *self, PyObject *shape, const struct run_fields *fields,
                  struct run *run);
+extern PyType_Spec kernel_spec, packer_spec;
+/* The constants of the cost model, as ((name, value), ...). */
+PyObject *cost_constants_table(void);
 /* The method `predict`: layer/prediction.c. */
 PyObject *kernel_predict(PyObject *object, PyObject *arguments);
 /* Whether its weights are neither packed nor being packed. */

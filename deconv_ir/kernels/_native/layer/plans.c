@@ -1,8 +1,6 @@
 /* The choice of a run's algorithm, and the plans and transformed weights that runs share. */
 #include "layer/layer.h"
 
-#include "cost_model.h"
-
 #include <stdlib.h>
 #include <string.h>
 

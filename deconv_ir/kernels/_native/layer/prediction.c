@@ -1,7 +1,7 @@
 /* Predictions of the cost model with other constants, for tools/fit_costs.py. */
 #include "layer/layer.h"
 
-#include "cost_model.h"
+#include "convolution/costs.h"
 
 PyObject *cost_constants_table(void) {
     PyObject *table = PyTuple_New(COST_CONSTANTS);
@@ -18,10 +18,7 @@ static double plan_cycles(const struct kernel *k, const struct shared_plan *shar
     const struct wino_plan *winograd = &shared->winograd;
     if (shared->form) return wino_cycles(k, &shared->run, winograd, &winograd->tiling);
     const struct run run = join_axes(k, &shared->run);
-    const struct tiling *t = &shared->plan.tiling;
-    if (!t->one_position) return direct_cycles(k, &run, &shared->plan, t);
-    return scheduled_cycles((double)run.batch * one_position_cycles(k) * (double)t->blocks,
-                            t->jobs, t->threads);
+    return direct_cycles(k, &run, &shared->plan, &shared->plan.tiling);
 }
 
 PyObject *kernel_predict(PyObject *object, PyObject *arguments) {

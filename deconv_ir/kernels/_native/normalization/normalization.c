@@ -1,7 +1,7 @@
 /* Standardised rows and sums of rows, in f32, on several threads. */
 #include "normalization/normalization.h"
 
-#include "module.h"
+#include "simd/rows.h"
 
 /* Minimum number of elements per thread. */
 #define LEAST_SHARED 16384
@@ -51,10 +51,6 @@ static void do_sum(void *context, int64_t job, void *scratch) {
         const float sum = (float)r->functions->sum(r->data + row * r->count, r->count);
         r->out[row] = r->mean ? sum / (float)r->count : sum;
     }
-}
-
-const struct row_functions *row_functions_of(int isa) {
-    return BY_ISA(isa, &functions_rows);
 }
 
 static int run(struct rows *r, job_function function, int64_t threads) {

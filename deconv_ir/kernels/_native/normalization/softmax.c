@@ -1,7 +1,7 @@
 /* SoftMax and LogSoftmax along an axis, in f32, on several threads. */
 #include "normalization/normalization.h"
 
-#include "module.h"
+#include "simd/rows.h"
 
 /* Elements of a job. */
 #define JOB_ELEMENTS 16384

@@ -3,7 +3,6 @@
  * kernels/pointwise.py is the only caller.  Memory safety is checked here:
  * register numbers, the sizes of buffers, and that shapes can be broadcast.
  */
-#include "module.h"
 #include "pointwise/pointwise.h"
 
 #include <string.h>
@@ -25,20 +24,6 @@ static const struct {
 
 static const struct pointwise_functions *functions_for(enum isa isa) {
     return BY_ISA(isa, &functions_pointwise);
-}
-
-int epilogue_take(struct epilogue *epilogue, int64_t isa, int is_f32, int64_t activation,
-                  int64_t operation) {
-    if (activation < 0 || activation >= ACTIVATIONS) return 0;
-    epilogue->activation = (enum activation)activation;
-    epilogue->scales = epilogue->scale != 1 || epilogue->offset != 0;
-    epilogue->immediates[0] = (float)epilogue->low;
-    epilogue->immediates[1] = (float)epilogue->high;
-    if (activation != ACT_FUNCTION) return 1;
-    if (operation < 0 || operation >= PW_OPERATIONS || operations[operation].operands != 1)
-        return 0;
-    epilogue->function = functions_for((enum isa)isa)->table[operation];
-    return is_f32;
 }
 
 static int refuse(const char *message) {

@@ -1,7 +1,7 @@
 /* Max and average pooling of up to three axes, in f32. */
 #include "pooling/pooling.h"
 
-#include "module.h"
+#include "simd/windows.h"
 
 /* Elements that a job reads; minimum number of elements per thread. */
 #define JOB_ELEMENTS 16384

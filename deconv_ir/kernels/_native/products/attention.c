@@ -6,8 +6,8 @@
  *   K  elements of a query; then keys
  *   N  queries; then elements of a value
  */
-#include "normalization/normalization.h"
 #include "products/products.h"
+#include "simd/rows.h"
 
 #define JOBS_OF_THREAD 3 /* of queries, if matrices are few */
 

@@ -8,7 +8,7 @@
  */
 #include "products/products.h"
 
-#include "pointwise/pointwise.h"
+#include "simd/functions.h"
 
 #include <string.h>
 

@@ -2,7 +2,8 @@
 #ifndef DECONV_PRODUCTS_H
 #define DECONV_PRODUCTS_H
 
-#include "module.h"
+#include "python/call.h"
+#include "simd/microkernels.h"
 
 #define MOST_STACKED 8
 #define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
@@ -70,5 +71,10 @@ int64_t count_packed(struct product *p, int64_t rows);
 
 /* Divide memory among the buffers that count_packed() has counted. */
 struct pack_places places_at(const struct product *p, float *scratch);
+
+PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
+PyObject *module_multiply(PyObject *module, PyObject *arguments);
+PyObject *module_copy_matrices(PyObject *module, PyObject *arguments);
+PyObject *module_attend(PyObject *module, PyObject *arguments);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "recurrent/recurrent.h"
 
-#include "module.h"
+#include "simd/moments.h"
 
 #include <string.h>
 

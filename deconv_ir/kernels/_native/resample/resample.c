@@ -1,7 +1,7 @@
 /* Interpolation of planes: a pass over rows, then over columns, while a row is in cache. */
 #include "resample/resample.h"
 
-#include "module.h"
+#include "simd/taps.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* CPUID of the processor, and the vector code for it; cpu.py interprets it. */
-#include "native.h"
-#include "winograd/winograd.h"
+/* CPUID of the processor; cpu.py interprets it. */
+#include "runtime/cpu.h"
+#include "runtime/arithmetic.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -55,23 +55,6 @@ int isa_available(int64_t isa) {
         atomic_store(&known[isa], found);
     }
     return found == 2;
-}
-
-const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator) {
-    return BY_ISA(isa, kernels)[accumulator];
-}
-
-const struct transforms *transforms_for(enum isa isa) {
-    return BY_ISA(isa, transforms);
-}
-
-enum accumulator accumulator_of(enum element element) {
-    switch (element) {
-    case F64: return ACC_F64;
-    case I8: case I16: case I32: return ACC_U32;
-    case I64: return ACC_U64;
-    default: return ACC_F32;
-    }
 }
 
 #ifdef DECONV_X86

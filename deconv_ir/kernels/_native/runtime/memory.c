@@ -1,12 +1,17 @@
-/* The pool of memory for large results: a Block is reused after its last owner is freed.
+/* Memory in huge pages, and the pool of blocks for large results: a block is reused after its last
+ * owner has freed it.
  *
  * The system finds, clears and maps a fresh page before it is written to.  For results that are
- * too large for the allocator to reuse, that takes as long as computing them.  The interpreter
- * lock guards the pool; kernels/runtime/memory.py allocates from it.
+ * too large for the allocator to reuse, that takes as long as computing them.  The interpreter lock
+ * guards the pool.
  */
-#include "module.h"
+#include "runtime/memory.h"
+
+#include "runtime/arithmetic.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #define KEPT_BLOCKS 64
 #define SMALL_PAGE 4096
@@ -23,6 +28,25 @@ static struct {
     int64_t bytes;
 } kept[KEPT_BLOCKS];
 
+void *allocate_huge(int64_t bytes) {
+    /* A smaller block would be mostly padding in a huge page. */
+    const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : CACHE_LINE;
+    void *block = NULL;
+    if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, CACHE_LINE))) return NULL;
+#ifdef MADV_HUGEPAGE
+    /* The end, which does not fill a huge page, stays in small pages. */
+    if (page == HUGE_PAGE) madvise(block, (size_t)(bytes / page * page), MADV_HUGEPAGE);
+#endif
+    return block;
+}
+
+void *allocate_weights(int64_t bytes) {
+    const int64_t slack = WEIGHTS_AHEAD + BEYOND_WEIGHTS;
+    char *block = allocate_huge(bytes + slack);
+    if (block) memset(block + bytes, 0, (size_t)slack);
+    return block;
+}
+
 static void *take_out(int slot) {
     void *memory = kept[slot].memory;
     for (; slot > 0; slot--) kept[slot] = kept[slot - 1];
@@ -30,13 +54,6 @@ static void *take_out(int slot) {
     kept[0].bytes = 0;
     return memory;
 }
-
-typedef struct {
-    PyObject_HEAD
-    void *memory;
-    int64_t bytes;  /* requested */
-    int64_t allocated;
-} Block;
 
 /* Free the oldest blocks until at most `most_kept` bytes remain. */
 static void trim(int64_t most_kept) {
@@ -67,8 +84,14 @@ static void *take(int64_t bytes, int64_t *allocated) {
     return take_out(best);
 }
 
+void *take_block(int64_t bytes, int64_t *allocated) {
+    void *memory = take(bytes, allocated);
+    if (memory) used_bytes += *allocated;
+    return memory;
+}
+
 /* Return a block to the pool, within its bounds. */
-static void give(void *memory, int64_t allocated) {
+void give_block(void *memory, int64_t allocated) {
     used_bytes -= allocated;
     const int64_t most_kept = least(kept_bytes, all_bytes - used_bytes);
     if (allocated > most_kept) {
@@ -87,51 +110,3 @@ void keep_blocks(int64_t most_kept, int64_t most_in_all) {
     all_bytes = most_in_all;
     for (int i = 0; i < KEPT_BLOCKS; i++) free(take_out(KEPT_BLOCKS - 1));
 }
-
-static PyObject *block_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-    (void)keywords;
-    long long bytes;
-    if (!PyArg_ParseTuple(arguments, "L", &bytes)) return NULL;
-    if (bytes < 1 || bytes > PY_SSIZE_T_MAX / 2) {
-        PyErr_SetString(PyExc_ValueError, "no such size");
-        return NULL;
-    }
-    Block *self = (Block *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    if (!self) return NULL;
-    self->bytes = bytes;
-    self->memory = take(bytes, &self->allocated);
-    if (!self->memory) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
-    used_bytes += self->allocated;
-    return (PyObject *)self;
-}
-
-static void block_dealloc(PyObject *object) {
-    Block *self = (Block *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    if (self->memory) give(self->memory, self->allocated);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
-}
-
-static int block_buffer(PyObject *object, Py_buffer *view, int flags) {
-    Block *self = (Block *)object;
-    return PyBuffer_FillInfo(view, object, self->memory, (Py_ssize_t)self->bytes, 0, flags);
-}
-
-static PyType_Slot block_slots[] = {
-    {Py_tp_doc, "Block(bytes): memory from a pool, to which its last reference returns it."},
-    {Py_tp_new, block_new},
-    {Py_tp_dealloc, block_dealloc},
-    {Py_bf_getbuffer, block_buffer},
-    {0, NULL},
-};
-
-PyType_Spec block_spec = {
-    .name = "deconv_ir.kernels._compiled.Block",
-    .basicsize = sizeof(Block),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = block_slots,
-};

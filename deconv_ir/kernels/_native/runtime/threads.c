@@ -4,14 +4,17 @@
  * workers soon go to sleep: a spinning worker halves the speed of the next computation.
  */
 #define _GNU_SOURCE /* affinities */
-#include "native.h"
+#include "runtime/threads.h"
+
+#include "runtime/arithmetic.h"
+#include "runtime/cpu.h"
+#include "runtime/memory.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -114,25 +117,6 @@ static void initialise(void) {
     pthread_atfork(NULL, NULL, after_fork);
 }
 
-void *allocate_huge(int64_t bytes) {
-    /* A smaller block would be mostly padding in a huge page. */
-    const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : CACHE_LINE;
-    void *block = NULL;
-    if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, CACHE_LINE))) return NULL;
-#ifdef MADV_HUGEPAGE
-    /* The end, which does not fill a huge page, stays in small pages. */
-    if (page == HUGE_PAGE) madvise(block, (size_t)(bytes / page * page), MADV_HUGEPAGE);
-#endif
-    return block;
-}
-
-void *allocate_weights(int64_t bytes) {
-    const int64_t slack = WEIGHTS_AHEAD + CACHE_LINE * MAX_ROWS;
-    char *block = allocate_huge(bytes + slack);
-    if (block) memset(block + bytes, 0, (size_t)slack);
-    return block;
-}
-
 /* Scratch after the shared bytes; it may end in weights. */
 static void *scratch_of_thread(int64_t bytes) {
     if (shared_bytes + bytes <= kept_bytes) return (char *)kept + shared_bytes;
@@ -216,6 +200,11 @@ static void wait_briefly(int64_t waited) {
     else sched_yield();
 }
 
+/* Of the layer above: the interpreter's. */
+static int (*signal_check)(void);
+
+void set_signal_check(int (*check)(void)) { signal_check = check; }
+
 /* Check for signals.  A handler may start a run within this one: for that run, the pool is taken,
  * and the thread's scratch is set aside. */
 static int look_for_signals(void) {
@@ -228,7 +217,7 @@ static int look_for_signals(void) {
     kept_bytes = shared_bytes = 0;
     place = -1;
     pthread_setspecific(kept_key, NULL);
-    const int found = run_is_interrupted();
+    const int found = signal_check ? signal_check() : 0;
     free(kept);
     stopped = outer;
     kept = block;

@@ -2,7 +2,7 @@
  * are those of the formulas of the document, rounded step by step. */
 #include "sampling/sampling.h"
 
-#include "module.h"
+#include "simd/planes.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* TopK of few elements, in f32: rows, or vectors of positions if the axis is not the last. */
 #include "selection/selection.h"
 
-#include "module.h"
+#include "simd/ranks.h"
 
 /* Elements of a job, and minimum number of elements per thread. */
 #define JOB_ELEMENTS 16384

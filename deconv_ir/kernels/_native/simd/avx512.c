@@ -1,13 +1,13 @@
 /* Vectors of 64 bytes. */
-#include "native.h"
-#include "normalization/normalization.h"
-#include "pointwise/pointwise.h"
-#include "pooling/pooling.h"
-#include "recurrent/recurrent.h"
-#include "resample/resample.h"
-#include "sampling/sampling.h"
-#include "selection/selection.h"
-#include "winograd/winograd.h"
+#include "simd/microkernels.h"
+#include "simd/rows.h"
+#include "simd/functions.h"
+#include "simd/windows.h"
+#include "simd/moments.h"
+#include "simd/taps.h"
+#include "simd/planes.h"
+#include "simd/ranks.h"
+#include "simd/transforms.h"
 #ifdef DECONV_X86
 #ifdef __clang__
 #pragma clang attribute push( \

@@ -1,13 +1,13 @@
 /* Vectors of 16 bytes: SSE2, NEON, or the compiler's emulation. */
-#include "native.h"
-#include "normalization/normalization.h"
-#include "pointwise/pointwise.h"
-#include "pooling/pooling.h"
-#include "recurrent/recurrent.h"
-#include "resample/resample.h"
-#include "sampling/sampling.h"
-#include "selection/selection.h"
-#include "winograd/winograd.h"
+#include "simd/microkernels.h"
+#include "simd/rows.h"
+#include "simd/functions.h"
+#include "simd/windows.h"
+#include "simd/moments.h"
+#include "simd/taps.h"
+#include "simd/planes.h"
+#include "simd/ranks.h"
+#include "simd/transforms.h"
 
 #define VECTOR_LANES_32 4
 #define VECTOR_LANES_64 2

@@ -99,38 +99,38 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #define NAME(x) JOIN(x, f32, SUFFIX)
 #define IS_FLOAT 1
 #define NATIVE(e) ((e) == F32)
-#include "direct/microkernel.inc.h"
+#include "simd/microkernel.inc.h"
 
 #define ELEMENT double
 #define LANES VECTOR_LANES_64
 #define NAME(x) JOIN(x, f64, SUFFIX)
 #define IS_FLOAT 1
 #define NATIVE(e) ((e) == F64)
-#include "direct/microkernel.inc.h"
+#include "simd/microkernel.inc.h"
 
 #define ELEMENT uint32_t
 #define LANES VECTOR_LANES_32
 #define NAME(x) JOIN(x, u32, SUFFIX)
 #define IS_FLOAT 0
 #define NATIVE(e) ((e) == I32)
-#include "direct/microkernel.inc.h"
+#include "simd/microkernel.inc.h"
 
 #define ELEMENT uint64_t
 #define LANES VECTOR_LANES_64
 #define NAME(x) JOIN(x, u64, SUFFIX)
 #define IS_FLOAT 0
 #define NATIVE(e) ((e) == I64)
-#include "direct/microkernel.inc.h"
+#include "simd/microkernel.inc.h"
 
-#include "pointwise/functions.inc.h"
-#include "normalization/rows.inc.h"
-#include "pooling/windows.inc.h"
-#include "recurrent/moments.inc.h"
-#include "resample/rows.inc.h"
-#include "sampling/planes.inc.h"
-#include "selection/ranks.inc.h"
+#include "simd/functions.inc.h"
+#include "simd/rows.inc.h"
+#include "simd/windows.inc.h"
+#include "simd/moments.inc.h"
+#include "simd/taps.inc.h"
+#include "simd/planes.inc.h"
+#include "simd/ranks.inc.h"
 #include "simd/no_vectors.inc.h"
-#include "winograd/transforms.inc.h"
+#include "simd/transforms.inc.h"
 
 #define TABLE_(suffix)                                              \
     const struct microkernels *const kernels_##suffix[ACCUMULATORS] = { \

@@ -1,4 +1,4 @@
-/* Undefines the macros of pointwise/functions.inc.h, after the vector code that uses them. */
+/* Undefines the macros of simd/functions.inc.h, after the vector code that uses them. */
 #undef LANES
 #undef NAME
 #undef INLINE

@@ -1,5 +1,5 @@
 /* Transposes a square of vectors, with lanes of 4 bytes: included by
- * direct/microkernel.inc.h. */
+ * simd/microkernel.inc.h. */
 
 /* The same shuffle of each four lanes of two vectors; L is the first lane of the second. */
 #define L LANES

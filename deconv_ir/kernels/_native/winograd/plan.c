@@ -2,8 +2,8 @@
  *
  * Like direct/plan.c, this touches no data.
  */
-#include "cost_model.h"
-#include "runtime/searches.h"
+#include "convolution/search.h"
+#include "winograd/winograd.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -150,24 +150,6 @@ static void count_jobs(const struct kernel *k, const struct run *run,
     t->jobs = t->places * t->row_groups;
 }
 
-int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *t,
-                          int64_t height) {
-    const struct wino_axis *a = plan->packing->axes;
-    const int64_t dilation = a[0].dilation * a[1].dilation * a[2].dilation * t->images;
-    const int64_t *w = plan->windows;
-    int64_t blocks = 0;
-    for (int64_t edge = 0; edge < 1 << AXES; edge++) {
-        int64_t positions = dilation, tiles = 1;
-        for (int i = 0; i < AXES; i++) {
-            const int64_t part = i == 1 ? height : t->shape[i];
-            positions *= edge >> i & 1 ? w[i] % part : part;
-            tiles *= edge >> i & 1 ? 1 : w[i] / part;
-        }
-        blocks += tiles * divide_up(positions, t->width);
-    }
-    return blocks;
-}
-
 /* Number of blocks of positions of all rows of tiles along the second axis. */
 static int64_t blocks_along(const struct wino_plan *plan, const struct wino_tiling *t) {
     const int64_t row = t->positions / t->shape[1];
@@ -186,43 +168,41 @@ static void deal_evenly(const struct wino_plan *plan, struct wino_tiling *t) {
     if (t->cycles >= 0 && blocks_along(plan, &even) <= blocks_along(plan, t)) *t = even;
 }
 
-struct search {
-    const struct kernel *k;
-    const struct run *run;
+_Static_assert(sizeof(struct wino_tiling) <= MOST_TILING_BYTES, "no room for a tiling");
+_Static_assert(sizeof(struct wino_choice) <= MOST_FORM_BYTES, "no room for a choice");
+
+struct wino_search {
+    struct search search;
     const struct wino_plan *plan;
     int64_t threads, scratch_bytes; /* of all threads together */
-    struct wino_tiling best; /* cycles < 0: not found yet */
-    double cycles;           /* of the best for these threads; negative: not found yet */
 };
 
 /* Jobs per thread that keep all threads busy. */
 #define FEW_PLACES 4
 
 /* Keep a tiling if it is the best that fits. */
-static void rate(struct search *s, struct wino_tiling t) {
+static void rate(struct wino_search *s, struct wino_tiling t) {
     if (t.bytes * s->threads + t.shared_bytes > s->scratch_bytes) return;
-    t.cycles = wino_cycles(s->k, s->run, s->plan, &t);
-    if (s->cycles < 0 || t.cycles < s->cycles) s->cycles = t.cycles;
-    if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
+    search_rate(&s->search, &t, &t.cycles);
 }
 
 /* Consider panels that all threads share. */
-static void consider_shared(struct search *s, struct wino_tiling t) {
+static void consider_shared(struct wino_search *s, struct wino_tiling t) {
     t.fills = least(divide_up(FEW_PLACES * s->threads, t.places),
-                    divide_up(s->plan->packing->channels, s->k->kernels->lanes));
+                    divide_up(s->plan->packing->channels, s->search.k->kernels->lanes));
     t.shared_size = t.panel_size + t.fills * t.level_size;
     t.shared_bytes = t.places * t.shared_size * (int64_t)sizeof(float);
     t.bytes -= t.panel_size * (int64_t)sizeof(float);
     rate(s, t);
 }
 
-static void consider(struct search *s, struct wino_tiling t) {
-    size_tile(s->k, s->plan, &t);
+static void consider(struct wino_search *s, struct wino_tiling t) {
+    size_tile(s->search.k, s->plan, &t);
     const int64_t chunks = s->plan->packing->chunks, threads = s->threads;
     t.threads = threads;
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
         t.chunks = divide_up(chunks, groups);
-        count_jobs(s->k, s->run, s->plan, &t);
+        count_jobs(s->search.k, s->search.run, s->plan, &t);
         rate(s, t);
         if (groups == 1 || threads == 1) continue;
         /* If all threads have jobs at different positions, panels cannot be shared. */
@@ -232,8 +212,8 @@ static void consider(struct search *s, struct wino_tiling t) {
 
 /* Consider a tiling with panels of the usual width, and of widths that leave fewer positions of the
  * last block empty. */
-static void consider_widths(struct search *s, struct wino_tiling t) {
-    const struct microkernels *kernels = s->k->kernels;
+static void consider_widths(struct wino_search *s, struct wino_tiling t) {
+    const struct microkernels *kernels = s->search.k->kernels;
     const int64_t positions = count_positions(s->plan, &t), lanes = kernels->lanes;
     const int64_t padded = round_up(positions, PANEL_COLUMNS * lanes);
     for (int columns = 1; columns <= WIDEST_PANEL; columns++) {
@@ -250,10 +230,10 @@ static void consider_widths(struct search *s, struct wino_tiling t) {
 #define MOST_POSITIONS 2048
 
 /* Consider tiles of a shape; tiles of whole images may have several images. */
-static void consider_shape(struct search *s, struct wino_tiling t) {
+static void consider_shape(struct wino_search *s, struct wino_tiling t) {
     const int64_t *w = s->plan->windows;
     const int whole = t.shape[0] == w[0] && t.shape[1] == w[1] && t.shape[2] == w[2];
-    for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
+    for (t.images = 1; t.images <= s->search.run->batch; t.images *= 2) {
         if (t.images > 1 && (!whole || count_positions(s->plan, &t) > MOST_POSITIONS)) break;
         consider_widths(s, t);
     }
@@ -261,10 +241,10 @@ static void consider_shape(struct search *s, struct wino_tiling t) {
 
 /* The height above `low`, up to that of the tiling, for which the fewest positions of blocks are
  * empty. */
-static int64_t fitting_height(const struct search *s, struct wino_tiling t, int64_t low) {
+static int64_t fitting_height(const struct wino_search *s, struct wino_tiling t, int64_t low) {
     int64_t best = t.shape[1], fewest = 0;
     t.images = 1;
-    t.width = PANEL_COLUMNS * s->k->kernels->lanes;
+    t.width = PANEL_COLUMNS * s->search.k->kernels->lanes;
     for (int64_t height = t.shape[1]; height > low; height--) {
         const int64_t blocks = wino_count_blocks(s->plan, &t, height);
         if (height < t.shape[1] && blocks >= fewest) continue;
@@ -274,11 +254,10 @@ static int64_t fitting_height(const struct search *s, struct wino_tiling t, int6
     return best;
 }
 
-static double search_tilings(void *context, int64_t threads, int64_t scratch_bytes) {
-    struct search *s = context;
+static void consider_all(struct search *search, int64_t threads, int64_t scratch_bytes) {
+    struct wino_search *s = (struct wino_search *)search;
     struct wino_tiling t = {.images = 1};
     const int64_t *w = s->plan->windows;
-    s->cycles = -1;
     s->threads = threads;
     s->scratch_bytes = scratch_bytes;
     for (t.shape[0] = w[0]; t.shape[0] > 0; t.shape[0] = next_part(w[0], t.shape[0], 4))
@@ -287,7 +266,7 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
             for (t.shape[2] = w[2]; t.shape[2] > 0; t.shape[2] = next_part(w[2], t.shape[2], 4)) {
                 /* Lines that belong to different positions can only form whole rows. */
                 if (t.shape[2] < w[2] &&
-                    (s->plan->interleaved_high > 0 || t.shape[2] < s->k->kernels->lanes))
+                    (s->plan->interleaved_high > 0 || t.shape[2] < s->search.k->kernels->lanes))
                     break;
                 t.shape[1] = height;
                 if (count_positions(s->plan, &t) > MOST_POSITIONS) continue;
@@ -296,24 +275,27 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
                 if (t.shape[1] < height) consider_shape(s, t);
             }
         }
-    return s->cycles;
 }
 
 static void choose_tiling(const struct kernel *k, const struct run *run, struct wino_plan *plan) {
     struct search_key key;
-    search_key_make(k, run, &plan->packing->choice, &key);
-    if (search_find(&key, &plan->tiling)) return;
-    struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
-    search_threads(run, search_tilings, &s);
+    const struct wino_choice *choice = &plan->packing->choice;
+    struct wino_tiling *best = &plan->tiling;
+    search_key_make(k, run, choice, sizeof *choice, &key);
+    if (search_find(&key, best, sizeof *best)) return;
+    *best = (struct wino_tiling){.cycles = -1};
+    struct wino_search s = {
+        .search = {k, run, plan, wino_cycles, consider_all, best, sizeof *best, -1, -1},
+        .plan = plan};
+    search_threads(&s.search);
     /* No tile fits: use nearly the smallest one, since the choice of Winograd must not depend on
      * it. */
-    for (int64_t scratch = run->scratch_bytes; s.best.cycles < 0 && scratch < run->thread_bytes;) {
+    for (int64_t scratch = run->scratch_bytes; best->cycles < 0 && scratch < run->thread_bytes;) {
         scratch = least(2 * most(scratch, CACHE_LINE), run->thread_bytes);
-        search_tilings(&s, 1, scratch);
+        search_some(&s.search, 1, scratch);
     }
-    plan->tiling = s.best;
-    deal_evenly(plan, &plan->tiling);
-    search_keep(&key, &plan->tiling);
+    deal_evenly(plan, best);
+    search_keep(&key, best, sizeof *best);
 }
 
 /* ---------------------------------------------------------------- plan -- */

@@ -11,20 +11,15 @@
 #ifndef DECONV_WINOGRAD_H
 #define DECONV_WINOGRAD_H
 
-#include "native.h"
+#include "convolution/convolution.h"
+#include "simd/transforms.h"
 
-#define MOST_POINTS 4        /* of an axis */
-#define MOST_OUTPUTS 3
-#define MOST_VALUES (MOST_POINTS * MOST_POINTS * MOST_POINTS)
-#define MOST_TAPS 27         /* that are transformed together */
 #define MOST_AXIS_SUBS 64  /* of an axis */
 #define MOST_AXIS_PARTS 4    /* of an axis */
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
 #define MOST_DILATION 16       /* positions between taps */
 #define MOST_LANES 16        /* of a vector of f32 */
 #define MOST_INTERLEAVED 1024 /* lines that form a row of the output */
-#define PANEL_COLUMNS 2      /* usual columns of a micro-kernel, in vectors of positions */
-#define WIDEST_PANEL 3       /* maximum columns */
 #define NARROWEST_PANEL 16   /* fewest positions of a micro-kernel */
 
 /* A level is a magnitude of the data, scaled by the weights of its channel: see docs/numerics.md.
@@ -38,67 +33,11 @@
 /* A filter is not transformed if, for an output channel, the ratio of two taps exceeds this. */
 #define MOST_UNEVEN_TAPS 16
 
-/* F(outputs, taps) of one axis. */
-enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, WINO_SIZES };
-
 struct wino_shape {
     int points, outputs, taps;
     double weights[MOST_POINTS][3]; /* [point][tap]: the factor of a tap at a point */
 };
 extern const struct wino_shape wino_shapes[WINO_SIZES];
-
-/* The taps of a sub-convolution, or of a part of it. */
-struct wino_taps {
-    enum wino_size kind[AXES];
-    int count[AXES], first[AXES]; /* number, and the first of F(m, r)'s taps */
-    int at[MOST_TAPS];            /* index of each among the packed taps of a channel */
-};
-
-/* The packed weights of a row, and the distances between its taps and channels. */
-struct wino_source {
-    const float *from;
-    int64_t step, channel_step;
-};
-
-/* Vector code for f32, see transforms.inc.h. */
-struct transforms {
-    /* Transform one element for each point: `count` vectors, which are `step` apart in the data. If
-     * there are four points, only the first `points` may be requested. */
-    void (*input_transform)(enum wino_size kind, const float *const *from, int64_t step,
-                            float *const *to, int64_t count, int points);
-    /* Transform the products at the points into outputs at `count` positions, plus a bias.  Up to a
-     * vector beyond the end is written. */
-    void (*output_transform)(enum wino_size kind, const float *const *from, float *const *to,
-                             int64_t count, float bias);
-    /* Gather vectors of channels: copy element i of each channel's row to vector i + at of `to`,
-     * which is [position modulo dilation][pitch][channel].  Memory from `end` on is not read; if it
-     * is NULL, up to a vector beyond the row is read.  Raises the `levels` of the positions to the
-     * largest magnitude, scaled by a factor for each row; those of NaN are above all others. */
-    void (*gather)(const float *const *from, const float *scales, int64_t count,
-                   const char *end, int64_t at, int64_t dilation, int64_t pitch, float *levels,
-                   float *to);
-    /* The inverse: copy `groups` whole vectors of positions, from `position` on, of the first
-     * `channels` to a panel as in tile_line(). */
-    void (*tile_vectors)(const float *from, int64_t groups, int64_t channels, int64_t position,
-                int64_t width, float *panel, int64_t step);
-    /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
-    void (*tile_line)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
-    /* Interleave lines from position `at` on: count * lines elements, rounded up to whole vectors
-     * of positions. */
-    void (*interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
-                  float *out);
-    /* Compute the weights of `count` rows at all points, for `channels` input channels: those of
-     * point i are written to to[i], unless it is NULL, as [channel][row], step[i] from channel to
-     * channel.  With `are_channels`, the rows are channels of one row. */
-    void (*weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
-                    int are_channels, int64_t channels, float *const *to, const int64_t *step);
-};
-extern const struct transforms *const transforms_baseline;
-#ifdef DECONV_X86
-extern const struct transforms *const transforms_avx2;
-extern const struct transforms *const transforms_avx512;
-#endif
-const struct transforms *transforms_for(enum isa isa);
 
 /* One axis of a packed layer.  Window w of sublattice r starts at data position
  * step*w + r + origin; output j of sub-convolution q is at v = step*w + dilation*j + r + shift. */
@@ -220,6 +159,14 @@ static inline int64_t wino_tile_begin(const struct wino_plan *plan, const struct
     const int64_t all = plan->windows[axis];
     return axis == 1 && t->even ? at * all / t->grid[1] : least(at * t->shape[axis], all);
 }
+
+/* Cycles of a barrier: until all threads know that panels are filled. */
+#define BARRIER_CYCLES 9000
+/* With fewer input or output channels, Winograd is not considered unless it is forced. */
+#define WINO_FEWEST_CHANNELS 8
+/* The cost function, of a struct wino_plan and a struct wino_tiling: see convolution/search.h. */
+double wino_cycles(const struct kernel *k, const struct run *run, const void *plan,
+                   const void *tiling);
 
 /* Count the blocks of positions of all tiles of an image, if a tile has `height` windows along the
  * second axis; tiles at the edges have fewer. */

@@ -1,4 +1,4 @@
-/* Pooling of rows for one instruction set; included after pointwise/functions.inc.h. */
+/* Pooling of rows for one instruction set; included after simd/functions.inc.h. */
 #if LANES == 4
 #define EVEN_LANES(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #elif LANES == 8

@@ -4,7 +4,7 @@
  *     for each tap: sums[position] += weights[tap] * data[position + offset]
  *
  * Vectors never cross cache lines for any tap, and rows may be short.  Included by
- * direct/microkernel.inc.h.
+ * simd/microkernel.inc.h.
  */
 #undef MOST_WIDTH
 #define MOST_WIDTH 8 /* positions whose sums are in registers: they hide a multiply-add's latency */

@@ -1,5 +1,5 @@
 /* Sums, standardisation and softmax of rows for one instruction set; included after
- * pointwise/functions.inc.h. */
+ * simd/functions.inc.h. */
 #define SUMS 4
 #define SUMMED_BLOCK 4096 /* elements whose sum is kept in f32 */
 #define SOFTMAX_TILE 256

@@ -1,7 +1,7 @@
 /* Direct sums whose vectors hold output channels: OUT_VECTORS of them at OUT_POSITIONS positions.
  *
  * Positions are read one by one, at any address, so rows may have any length.  Two blocks
- * of rows of the packed filter make a vector.  Included by direct/microkernel.inc.h.
+ * of rows of the packed filter make a vector.  Included by simd/microkernel.inc.h.
  */
 INLINE void NAME(sum_listed)(const int listed, const struct out_sums *sums,
                              const struct out_place *places, const float *restrict weights,

@@ -1,12 +1,12 @@
-/* The functions of the Python module, and helpers for arguments, runs and results. */
-#ifndef DECONV_MODULE_H
-#define DECONV_MODULE_H
+/* Calls from Python: their arguments, the interpreter lock, results. */
+#ifndef DECONV_CALL_H
+#define DECONV_CALL_H
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
-#include "native.h"
+#include "runtime/threads.h"
 
 /* Read a call: `count` objects, which the caller does not own, then packed fields of this size.
  * Returns 0, or -1 with an exception. */
@@ -25,7 +25,12 @@ int run_unlocked(job_function function, void *context, int64_t count, int64_t th
  * arrays do not fit. */
 PyObject *release_all(int failed, Py_buffer *buffers, int count);
 
-/* The constants of the cost model, as ((name, value), ...). */
-PyObject *cost_constants_table(void);
+/* Whether a signal ends the calling thread's run; if so, its exception is set. */
+int run_is_interrupted(void);
+/* Release the interpreter lock, and acquire it again. */
+void begin_unlocked(void);
+void end_unlocked(void);
+
+extern PyType_Spec block_spec; /* python/block.c */
 
 #endif

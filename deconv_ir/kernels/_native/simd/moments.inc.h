@@ -1,6 +1,6 @@
 /* The products and a time step (a moment) of an LSTM or a GRU for one instruction set.
  *
- * Included by simd/instruction_set.inc.h after pointwise/functions.inc.h, whose vectors and
+ * Included by simd/instruction_set.inc.h after simd/functions.inc.h, whose vectors and
  * functions it uses.  A sum has the same order for any number of sequences and threads.
  */
 #define PARTS (RECURRENT_UNITS / LANES)

@@ -553,12 +553,12 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 }
 #undef COPY_OUT
 
-#include "direct/depthwise.inc.h"
+#include "simd/depthwise.inc.h"
 #if IS_FLOAT && LANES == VECTOR_LANES_32
 #include "simd/transpose.inc.h"
-#include "direct/channel_vectors.inc.h"
+#include "simd/channel_vectors.inc.h"
 #if LANES == 2 * ROWS
-#include "direct/output_vectors.inc.h"
+#include "simd/output_vectors.inc.h"
 #endif
 #endif
 

@@ -1,4 +1,4 @@
-/* Interpolation of rows for one instruction set; included after pointwise/functions.inc.h. */
+/* Interpolation of rows for one instruction set; included after simd/functions.inc.h. */
 
 /* Loads the elements of a vector of outputs at one tap. */
 INLINE VF NAME(picked)(const float *row, int64_t first, const int32_t *lanes) {

@@ -1,4 +1,4 @@
-/* Sampling of planes for one instruction set; included after pointwise/functions.inc.h. */
+/* Sampling of planes for one instruction set; included after simd/functions.inc.h. */
 
 INLINE VF NAME(gathered)(const float *plane, const int32_t *index) {
 #if defined(__AVX512F__) && LANES == 16

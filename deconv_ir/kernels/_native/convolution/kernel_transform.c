@@ -3,7 +3,7 @@
  *   K  input channels x taps of a sub-convolution
  * as [group][sub-convolution][block of rows][K][row].
  */
-#include "native.h"
+#include "convolution/convolution.h"
 
 #include <errno.h>
 #include <stdlib.h>

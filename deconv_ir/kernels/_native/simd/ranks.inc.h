@@ -1,4 +1,4 @@
-/* Selection for one instruction set; included after pointwise/functions.inc.h. */
+/* Selection for one instruction set; included after simd/functions.inc.h. */
 
 #define NAN_RANK 0x7fffff00 /* above infinity, and not the least integer when flipped */
 #define NO_RANK INT32_MIN

@@ -4,7 +4,7 @@
  *     for each tap: sums[row][vector] += weight * data[row][vector + offset]
  *
  * Data are used for one output channel only, so loads are the bottleneck.  All blocks have the same
- * size: the last ones overlap those before.  Included by direct/microkernel.inc.h.
+ * size: the last ones overlap those before.  Included by simd/microkernel.inc.h.
  */
 #undef DEPTHWISE_VECTORS
 #define DEPTHWISE_VECTORS 8 /* sums in registers, to hide a multiply-add's latency */

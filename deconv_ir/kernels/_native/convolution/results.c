@@ -1,8 +1,26 @@
-/* Fills the results that no tap reaches with the bias, activated. */
-#include "native.h"
+/* Results: whether they are streamed, and those that no tap reaches: the bias, activated. */
+#include "convolution/convolution.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+int is_streamed(const struct kernel *k, const struct run *run) {
+    const enum element element = (enum element)k->layer.element;
+    const int64_t size = element_size(element);
+    const int64_t row = run->extent * size;
+    const int64_t rows = run->batch * k->layer.groups * k->layer.channels_out / k->layer.folded *
+                         run->output[0] * run->output[1];
+    return (element == F32 || element == F64) && row >= STREAMED_ROW &&
+           rows * row >= STREAMED_BYTES;
+}
+
+/* Positions of an axis. */
+struct spans {
+    int64_t count;
+    struct span {
+        int64_t begin, end;
+    } *span;
+};
 
 struct context {
     const struct kernel *k;

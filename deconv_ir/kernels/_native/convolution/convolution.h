@@ -1,0 +1,153 @@
+/* A convolution, transposed or not: its layer, a run of it, and its packed filter.
+ *
+ * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one remainder q, often
+ * called a phase, use the same kernel taps at the same distances: they are a dense correlation over
+ * v, the sub-convolution q (`sub` in names).  A tile is a block of v for some images and one group.
+ *
+ * A convolution is one sub-convolution.  Its data are split by their position modulo the stride,
+ * the `residue`, when they are copied.
+ */
+#ifndef DECONV_CONVOLUTION_H
+#define DECONV_CONVOLUTION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "interface.h"
+#include "runtime/threads.h"
+#include "simd/microkernels.h"
+
+/* The figures of a processor that the cost models use, in addition to its instructions; see
+ * cpu.py. */
+struct machine {
+    int64_t level2;       /* bytes of a core's second-level cache */
+    int64_t sure_level2;  /* of it, bytes that no hidden thread shares: direct sums are planned so */
+    int64_t level3;       /* of the third-level cache that it shares */
+    double multiply_adds; /* vector multiply-adds that a core issues per cycle */
+};
+
+/* The description of a layer, which native.py has checked. */
+struct layer {
+    int64_t forward; /* 0: transposed convolution, 1: convolution */
+    int64_t element, isa;
+    int64_t groups, channels_in, channels_out; /* of one group */
+    /* With few output channels, the `folded` sub-convolutions of the last axis become channels,
+     * sub-convolution*outs + out, of a layer with stride 1 there; 1: not folded. */
+    int64_t folded;
+    /* The number of sub-convolutions of a folded layer that have the last tap of the last axis. For
+     * the others the packed filter has zeros, which must not be multiplied by an infinity or a
+     * NaN.  0: all have it. */
+    int64_t guarded;
+    int64_t winograd; /* enum winograd_use */
+    int64_t kernel[AXES], strides[AXES], dilations[AXES];
+    int64_t channel_block; /* see struct packing; 0: chosen by packing_make() */
+    struct machine machine;
+};
+
+struct run {
+    int64_t batch;
+    int64_t data[AXES], output[AXES], pads_begin[AXES];
+    /* Elements from one image, channel and position of the data to the next. */
+    int64_t image_step, channel_step, step[AXES];
+    int64_t threads, scratch_bytes;
+    int64_t thread_bytes; /* scratch of a thread beyond which larger tiles are not faster */
+    int64_t winograd; /* enum winograd_choice */
+    /* For a folded layer: the extent of the output's last axis, and the number of interleaved
+     * positions before its first. */
+    int64_t extent, crop;
+    const struct addition *addition; /* or NULL; no plan depends on it */
+    /* The algorithm is chosen for these extents: those of the whole layer, if the run is a tile. */
+    struct {
+        int64_t data[AXES], pads_begin[AXES], output[AXES];
+    } whole;
+};
+
+/* One tap of one axis. */
+struct tap {
+    int64_t kernel; /* position in the kernel */
+    int64_t shift;  /* d*k == s*shift + sub-convolution */
+};
+
+/* The taps of one axis, by sub-convolution, for packing. */
+struct subs {
+    int64_t count;    /* sub-convolutions: the stride, or 1 for a convolution */
+    int64_t *first;   /* [count + 1]: the first tap of each sub-convolution */
+    struct tap *taps; /* [kernel], by sub-convolution */
+};
+
+/* The layout of the packed filter: [group][sub-convolution][block of rows][channel][tap][row]. */
+struct packing {
+    int rows;             /* most rows of a block */
+    int64_t blocks;       /* blocks of rows: the first `larger` have `rows`, the rest one less */
+    int64_t larger;
+    struct subs subs[AXES];
+    int64_t *sub_start; /* element at which each sub-convolution of all axes begins */
+    int64_t group_size;   /* elements of one group */
+    /* Input channels that are summed before a sum is stored.  Results depend on it, so it is a
+     * property of the layer, never of the tiles of a run. */
+    int64_t channel_block;
+};
+
+/* A layer with packed weights, shared by all its plans and runs. */
+struct kernel {
+    struct layer layer;
+    const struct microkernels *kernels;
+    struct packing packing;
+    struct epilogue epilogue;
+    void *packed, *bias; /* in the accumulator's type; bias: or NULL */
+};
+
+int packing_make(const struct layer *layer, const struct microkernels *kernels,
+                 struct packing *packing);
+void packing_free(struct packing *packing);
+static inline int packing_rows(const struct packing *p, int64_t block) {
+    return p->rows - (block >= p->larger);
+}
+static inline int64_t packing_channel(const struct packing *p, int64_t block) {
+    return block * p->rows - (block > p->larger ? block - p->larger : 0);
+}
+/* Extent of the first axis of Python's filter, for one group. */
+static inline int64_t filter_rows(const struct layer *layer) {
+    return layer->forward ? layer->channels_out : layer->channels_in;
+}
+/* Read all rows from an open file and pack them, until `stopped` is set (or NULL). Returns the same
+ * values as pack_rows(), or CANNOT_READ. */
+#define CANNOT_READ 2
+int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads,
+              const atomic_int *stopped);
+/* Pack `count` rows from `first` on, counted over all groups; all rows if the first two axes of the
+ * filter are `swapped`.  Returns 1 if one of their weights is infinite or NaN, else the result of
+ * parallel_run(). */
+int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
+              int64_t threads);
+/* Whether `count` f32 or f64 are finite. */
+int all_finite(const void *values, int64_t count, int size);
+/* Undo the packing: write the caller's filter, in the accumulator's type. */
+void unpack_filter(const struct kernel *k, void *filter);
+
+/* Results of at least this size do not stay in cache.  An ordinary store would read each cache line
+ * first; non-temporal stores avoid that and pay off if most of a row is whole cache lines. */
+#define STREAMED_BYTES ((int64_t)8 << 20)
+#define STREAMED_ROW 256
+int is_streamed(const struct kernel *k, const struct run *run);
+
+/* Fill the results that no tap reaches with the bias, activated.  fill_outside() fills those
+ * outside of [low, high) on any axis; fill_unreached() finds them all, for layers that are not
+ * folded and whose sub-convolutions all have taps.  Both return the result of parallel_run(). */
+int fill_unreached(const struct kernel *k, const struct run *run, void *out);
+int fill_outside(const struct kernel *k, const struct run *run, void *out,
+                 const int64_t low[AXES], const int64_t high[AXES]);
+
+/* The positions of an axis that a tile reads: `before` positions in front of the data, then `count`
+ * with data, from `begin` on. */
+struct stretch {
+    int64_t begin, before, count;
+};
+
+/* The stretch of the positions from `first` up to `last` of an axis with `extent` elements. */
+static inline struct stretch stretch_make(int64_t first, int64_t last, int64_t extent) {
+    const int64_t begin = least(most(first, 0), last);
+    return (struct stretch){begin, begin - first, most(0, least(last, extent) - begin)};
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* Reads layers and runs, and checks them as far as memory safety needs. */
+#include "layer/layer.h"
+
+#include <string.h>
+
+int machine_is_sane(const struct machine *machine) {
+    return machine->sure_level2 > 0 && machine->level2 >= machine->sure_level2 &&
+           machine->level3 > 0 && machine->multiply_adds > 0;
+}
+
+int layer_is_sane(const struct layer *layer) {
+    if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
+    if (!isa_available(layer->isa)) return 0;
+    if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
+    if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
+    if (layer->winograd < WINOGRAD_NEVER || layer->winograd > WINOGRAD_ALWAYS) return 0;
+    if (layer->channel_block < 0) return 0;
+    if (!machine_is_sane(&layer->machine)) return 0;
+    for (int a = 0; a < AXES; a++)
+        if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
+    return 1;
+}
+
+/* Bytes of scratch, with which plans compute without checks for overflow. */
+#define MOST_SCRATCH (INT64_C(1) << 40)
+
+int64_t product_of(const int64_t *factors, int count) {
+    int64_t result = 1;
+    for (int i = 0; i < count; i++)
+        if (__builtin_mul_overflow(result, factors[i], &result)) return -1;
+    return result;
+}
+
+int buffer_has(const Py_buffer *buffer, int64_t bytes) {
+    if (buffer->len == bytes) return 1;
+    PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes where %lld are needed", buffer->len,
+                 (long long)bytes);
+    return 0;
+}
+
+int64_t kernel_rows(const Kernel *self) {
+    return self->k.layer.groups * filter_rows(&self->k.layer);
+}
+
+/* Positions are sums of pads and extents. */
+static int axis_is_sane(int64_t data, int64_t pad, int64_t output) {
+    return data >= 0 && data < MOST_SUM && pad > -MOST_SUM && pad < MOST_SUM && output >= 0 &&
+           output < MOST_SUM;
+}
+
+/* Whether positions and sizes of a run are in bounds, and the interleaved positions cover the
+ * output. */
+static int run_is_sane(const Kernel *self, struct run *run) {
+    const int64_t folded = self->k.layer.folded;
+    run->threads = threads_within(run->threads);
+    run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
+    run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
+    run->winograd = most(WINOGRAD_REFUSED, least(run->winograd, WINOGRAD_JUDGED));
+    int good = 1;
+    for (int a = 0; a < AXES; a++)
+        good &= axis_is_sane(run->data[a], run->pads_begin[a], run->output[a]) &&
+                axis_is_sane(run->whole.data[a], run->whole.pads_begin[a], run->whole.output[a]);
+    return good && run->extent >= 0 && run->extent < MOST_SUM && run->crop >= 0 &&
+           run->crop < folded && run->output[2] == divide_up(run->crop + run->extent, folded);
+}
+
+/* Set what does not depend on arrays. */
+static void run_of_fields(const struct run_fields *f, struct run *run) {
+    memcpy(run->pads_begin, f->pads_begin, sizeof run->pads_begin);
+    memcpy(run->output, f->output, sizeof run->output);
+    memcpy(run->whole.data, f->data_of_whole, sizeof run->whole.data);
+    memcpy(run->whole.pads_begin, f->pads_begin_of_whole, sizeof run->whole.pads_begin);
+    memcpy(run->whole.output, f->output_of_whole, sizeof run->whole.output);
+    run->threads = f->threads;
+    run->scratch_bytes = f->scratch_bytes;
+    run->thread_bytes = f->thread_bytes;
+    run->winograd = f->winograd;
+    run->extent = f->extent;
+    run->crop = f->crop;
+}
+
+int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
+                     Py_buffer *in, Py_buffer *result, Py_buffer *added) {
+    const int64_t size = element_size((enum element)self->k.layer.element);
+    const int64_t channels_in = self->k.layer.groups * self->k.layer.channels_in;
+    PyObject *given[3], *addend;
+    struct run_fields fields;
+    memset(run, 0, sizeof *run);
+    memset(added, 0, sizeof *added);
+    if (take_call(arguments, 3, given, &fields, sizeof fields)) return -1;
+    run_of_fields(&fields, run);
+    addend = given[2];
+    if (PyObject_GetBuffer(given[0], in, PyBUF_STRIDED_RO)) return -1;
+    if (PyObject_GetBuffer(given[1], result, PyBUF_CONTIG)) {
+        PyBuffer_Release(in);
+        return -1;
+    }
+    const int lead = AXES + 2 - in->ndim; /* number of missing leading axes */
+    int good = lead >= 0 && lead < AXES && in->itemsize == size && in->shape[1] == channels_in;
+    if (good) {
+        run->batch = in->shape[0];
+        run->image_step = in->strides[0] / size;
+        run->channel_step = in->strides[1] / size;
+        for (int a = 0; a < AXES; a++) {
+            run->data[a] = a < lead ? 1 : in->shape[a + 2 - lead];
+            run->step[a] = a < lead ? run->channel_step : in->strides[a + 2 - lead] / size;
+        }
+        for (int a = 0; a < in->ndim; a++) good &= in->strides[a] % size == 0;
+        good = good && run_is_sane(self, run);
+        good &= result->len ==
+                product_of((int64_t[]){size, run->batch, self->k.layer.groups,
+                                    self->k.layer.channels_out / self->k.layer.folded,
+                                    run->output[0], run->output[1], run->extent}, 7);
+    }
+    if (good && addend != Py_None) {
+        good = !PyObject_GetBuffer(addend, added, PyBUF_CONTIG_RO);
+        good = good && self->k.layer.element == F32 && buffer_has(added, result->len);
+    }
+    if (good) return 0;
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "data, out or addend do not fit the kernel");
+    if (added->obj) PyBuffer_Release(added);
+    PyBuffer_Release(in);
+    PyBuffer_Release(result);
+    return -1;
+}
+
+/* Set the steps of contiguous data, the usual case, whose runs reuse the plan. */
+static void set_steps(const Kernel *self, struct run *run) {
+    int64_t step = 1;
+    for (int a = AXES - 1; a >= 0; a--) {
+        run->step[a] = step;
+        if (__builtin_mul_overflow(step, run->data[a], &step)) step = 0;
+    }
+    run->channel_step = step;
+    if (__builtin_mul_overflow(step, self->k.layer.groups * self->k.layer.channels_in,
+                               &run->image_step))
+        run->image_step = 0;
+}
+
+int run_of_shape(const Kernel *self, PyObject *shape, const struct run_fields *fields,
+                 struct run *run) {
+    memset(run, 0, sizeof *run);
+    if (!PyArg_ParseTuple(shape, "LLLL", &run->batch, &run->data[0], &run->data[1],
+                          &run->data[2]))
+        return -1;
+    run_of_fields(fields, run);
+    if (run->batch < 0 || !run_is_sane(self, run)) {
+        PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
+        return -1;
+    }
+    set_steps(self, run);
+    return 0;
+}

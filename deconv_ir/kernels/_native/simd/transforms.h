@@ -1,0 +1,70 @@
+/* The vector code of Winograd F(m, r): transforms of data, weights and products. */
+#ifndef DECONV_TRANSFORMS_H
+#define DECONV_TRANSFORMS_H
+
+#include "simd/microkernels.h"
+
+#define MOST_POINTS 4        /* of an axis */
+#define MOST_OUTPUTS 3
+#define MOST_VALUES (MOST_POINTS * MOST_POINTS * MOST_POINTS)
+#define MOST_TAPS 27         /* that are transformed together */
+#define PANEL_COLUMNS 2      /* usual columns of a micro-kernel, in vectors of positions */
+#define WIDEST_PANEL 3       /* maximum columns */
+
+/* F(outputs, taps) of one axis. */
+enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, WINO_SIZES };
+
+/* The taps of a sub-convolution, or of a part of it. */
+struct wino_taps {
+    enum wino_size kind[AXES];
+    int count[AXES], first[AXES]; /* number, and the first of F(m, r)'s taps */
+    int at[MOST_TAPS];            /* index of each among the packed taps of a channel */
+};
+
+/* The packed weights of a row, and the distances between its taps and channels. */
+struct wino_source {
+    const float *from;
+    int64_t step, channel_step;
+};
+
+/* Vector code for f32, see transforms.inc.h. */
+struct transforms {
+    /* Transform one element for each point: `count` vectors, which are `step` apart in the data. If
+     * there are four points, only the first `points` may be requested. */
+    void (*input_transform)(enum wino_size kind, const float *const *from, int64_t step,
+                            float *const *to, int64_t count, int points);
+    /* Transform the products at the points into outputs at `count` positions, plus a bias.  Up to a
+     * vector beyond the end is written. */
+    void (*output_transform)(enum wino_size kind, const float *const *from, float *const *to,
+                             int64_t count, float bias);
+    /* Gather vectors of channels: copy element i of each channel's row to vector i + at of `to`,
+     * which is [position modulo dilation][pitch][channel].  Memory from `end` on is not read; if it
+     * is NULL, up to a vector beyond the row is read.  Raises the `levels` of the positions to the
+     * largest magnitude, scaled by a factor for each row; those of NaN are above all others. */
+    void (*gather)(const float *const *from, const float *scales, int64_t count,
+                   const char *end, int64_t at, int64_t dilation, int64_t pitch, float *levels,
+                   float *to);
+    /* The inverse: copy `groups` whole vectors of positions, from `position` on, of the first
+     * `channels` to a panel as in tile_line(). */
+    void (*tile_vectors)(const float *from, int64_t groups, int64_t channels, int64_t position,
+                int64_t width, float *panel, int64_t step);
+    /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
+    void (*tile_line)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
+    /* Interleave lines from position `at` on: count * lines elements, rounded up to whole vectors
+     * of positions. */
+    void (*interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
+                  float *out);
+    /* Compute the weights of `count` rows at all points, for `channels` input channels: those of
+     * point i are written to to[i], unless it is NULL, as [channel][row], step[i] from channel to
+     * channel.  With `are_channels`, the rows are channels of one row. */
+    void (*weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
+                    int are_channels, int64_t channels, float *const *to, const int64_t *step);
+};
+extern const struct transforms *const transforms_baseline;
+#ifdef DECONV_X86
+extern const struct transforms *const transforms_avx2;
+extern const struct transforms *const transforms_avx512;
+#endif
+const struct transforms *transforms_for(enum isa isa);
+
+#endif
