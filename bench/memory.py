@@ -46,7 +46,7 @@ OURS = """
 import sys
 import numpy as np
 import deconv_ir
-from deconv_cli.resources import hand_back, limit_threads
+from deconv_cli.run.resources import hand_back, limit_threads
 
 threads, path, *files = sys.argv[1:]
 with limit_threads(int(threads)):
@@ -70,7 +70,7 @@ CHILD = """
 import json, pathlib, sys
 import numpy as np
 import deconv_ir
-from deconv_cli.resources import hand_back
+from deconv_cli.run.resources import hand_back
 
 def read(field):
     status = pathlib.Path("/proc/self/status").read_text()

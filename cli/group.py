@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import click
 
-from .common import run_model_command
-from .options import CONTEXT, version_option
+from .shared.common import run_model_command
+from .shared.options import CONTEXT, version_option
 
 _COMMANDS = {
     "cut": "Write a part of an IR (deconv-cut).",
@@ -29,7 +29,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        found: click.Command = importlib.import_module(f"deconv_cli.{cmd_name}").command
+        found: click.Command = importlib.import_module(f"deconv_cli.{cmd_name}.command").command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -17,10 +17,10 @@ def _start(module: str) -> None:
     importlib.import_module(f".{module}", __package__).main()
 
 
-cut = functools.partial(_start, "cut")
-diff = functools.partial(_start, "diff")
+cut = functools.partial(_start, "cut.command")
+diff = functools.partial(_start, "diff.command")
 group = functools.partial(_start, "group")
-lint = functools.partial(_start, "lint")
-run = functools.partial(_start, "run")
-show = functools.partial(_start, "show")
-spec = functools.partial(_start, "spec")
+lint = functools.partial(_start, "lint.command")
+run = functools.partial(_start, "run.command")
+show = functools.partial(_start, "show.command")
+spec = functools.partial(_start, "spec.command")

@@ -188,9 +188,9 @@ def invoke_script(module: str, *arguments: object, stdin: bytes | None = None) -
         def main(self, args: Sequence[str], prog_name: str, **_: object) -> None:
             import sys
 
-            from deconv_cli.common import run_command
+            from deconv_cli.shared.common import run_command
 
-            script = importlib.import_module(f"deconv_cli.{module}")
+            script = importlib.import_module(f"deconv_cli.{module}.command")
             old, sys.argv = sys.argv, [prog_name, *args]
             try:
                 run_command(script.command)

@@ -105,7 +105,7 @@ def test_an_entry_point(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(site)}
     arguments = [str(path), "--input", "x.npy", "--output", "y.npy"]
     subprocess.run(
-        [sys.executable, "-m", "deconv_cli.run", *arguments],
+        [sys.executable, "-m", "deconv_cli.run.command", *arguments],
         check=True, cwd=tmp_path, env=environment, capture_output=True,
     )  # fmt: skip
     assert np.load(tmp_path / "y.npy").tolist() == [2.5, -5]

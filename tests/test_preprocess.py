@@ -412,10 +412,10 @@ def test_files_are_computed_again_with_other_numbers(
 @pytest.mark.parametrize("options", [["--scale", "2"], ["--shape", "1,8,32,32"], []])
 def test_a_cluster_gets_the_changed_model(options: list[str]) -> None:
     """Workers read an unchanged model from its file, and get a changed one as a whole."""
-    from deconv_cli.cluster import send_model
-    from deconv_cli.models import open_model
-    from deconv_cli.request import Request
-    from deconv_cli.run import command
+    from deconv_cli.run.cluster import send_model
+    from deconv_cli.run.command import command
+    from deconv_cli.run.request import Request
+    from deconv_cli.shared.models import open_model
 
     class Client:
         def submit(self, kind: type, given: object, **_: object) -> object:

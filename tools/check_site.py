@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import click
-from deconv_cli.lint import command as lint
-from deconv_cli.run import command as run
-from deconv_cli.spec import command as spec
+from deconv_cli.lint.command import command as lint
+from deconv_cli.run.command import command as run
+from deconv_cli.spec.command import command as spec
 
 import deconv_ir
 import deconv_ir.operations

@@ -113,7 +113,7 @@ def _command(name: str, command: click.Command, heading: str = "##") -> list[str
 
 
 def _commands(found: re.Match[str]) -> str:
-    command = importlib.import_module(f"deconv_cli.{found[1]}").command
+    command = importlib.import_module(f"deconv_cli.{found[1]}.command").command
     return "\n".join(_command(f"deconv-{found[1]}", command))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deconv_cli.pages import read_linted_file
+from deconv_cli.shared.pages import read_linted_file
 
 from deconv_ir.drawing.page.document import write_page
 from deconv_ir.linter.options import choose

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from browser.conftest import Opened
-from deconv_cli.pages import read_linted_file
-from deconv_cli.show_results import draw_tensors, profile
+from deconv_cli.shared.pages import read_linted_file
+from deconv_cli.show.results import draw_tensors, profile
 from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR, deconvolution_ir
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deconv_cli.common import run_command
+from deconv_cli.shared.common import run_command
 from linter.mutations import MUTATORS
 from linter.network import NETWORK, complete, weights_bytes
 
@@ -63,7 +63,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
         import importlib
 
         monkeypatch.setattr("sys.argv", [f"deconv-{name}", *arguments])
-        command = importlib.import_module(f"deconv_cli.{name}").command
+        command = importlib.import_module(f"deconv_cli.{name}.command").command
         with pytest.raises(SystemExit) as done:
             run_command(command)
         captured = capfd.readouterr()

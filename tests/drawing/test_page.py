@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pytest
-from deconv_cli.pages import read_linted_file
+from deconv_cli.shared.pages import read_linted_file
 from drawn_networks import chain, large
 from hostile.mutate import Mutator
 from linter.test_bodies import MODEL as LOOP

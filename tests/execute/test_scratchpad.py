@@ -332,7 +332,7 @@ def test_a_process_stays_within_it_as_well(tmp_path: Path) -> None:
         encoder(16, size + size % 2).save(folder)
     code = """
 import sys, pathlib, numpy as np, deconv_ir
-from deconv_cli.resources import hand_back
+from deconv_cli.run.resources import hand_back
 def peak():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024

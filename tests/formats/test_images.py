@@ -167,7 +167,8 @@ def test_without_pillow() -> None:
     Image.fromarray(PIXELS).save("x.png")
     code = (
         "import sys; sys.modules['PIL'] = None\n"
-        "from deconv_cli.run import main; sys.argv[1:] = ['model.xml', '--input', 'x.png']; main()"
+        "from deconv_cli.run.command import main\n"
+        "sys.argv[1:] = ['model.xml', '--input', 'x.png']; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2

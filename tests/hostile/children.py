@@ -45,7 +45,7 @@ def start(script: str, *arguments: object, cwd: Path, **options: object) -> subp
         [
             sys.executable,
             "-c",
-            f"from deconv_cli.{script} import main; main()",
+            f"from deconv_cli.{script}.command import main; main()",
             *map(str, arguments),
         ],
         cwd=cwd,
@@ -57,7 +57,7 @@ def start(script: str, *arguments: object, cwd: Path, **options: object) -> subp
 def run(script: str, *arguments: object, cwd: Path, **options: Any) -> tuple[int, str, str]:
     """Run a command; return its exit code, standard output and standard error."""
     if options.keys() <= {"stdin"}:
-        code = f"from deconv_cli.{script} import main; main()"
+        code = f"from deconv_cli.{script}.command import main; main()"
         done = python(code, *arguments, cwd=cwd, env=environment(), **options)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
     process = start(script, *arguments, cwd=cwd, **options)

@@ -20,7 +20,8 @@ from typing import IO, Any
 
 MODULES = (
     "lxml.etree", "numpy", "deconv_ir.loading", "deconv_ir.execute.executor",
-    "deconv_cli.common", "deconv_cli.lint", "deconv_cli.run", "deconv_cli.spec",
+    "deconv_cli.shared.common", "deconv_cli.lint.command", "deconv_cli.run.command",
+    "deconv_cli.spec.command",
 )  # fmt: skip
 """Imported before the first fork."""
 

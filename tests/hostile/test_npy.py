@@ -1,4 +1,4 @@
-"""Malicious .npy files that tests/cli/test_npy.py does not cover."""
+"""Malicious .npy files that tests/formats/test_npy.py does not cover."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from deconv_cli import common
+from deconv_cli.shared import common
 from support import IR
 
 from deconv_ir.formats.files import replace_file
@@ -234,7 +234,7 @@ def test_a_signal_while_writing(number: int, expected: int, folder: Path) -> Non
     old.write_text("mine")
     code = (
         "import sys, pathlib\n"
-        "from deconv_cli import common\n"
+        "from deconv_cli.shared import common\n"
         "from deconv_ir.formats.files import replace_file\n"
         "import click\n"
         "@click.command()\n"

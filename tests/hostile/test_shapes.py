@@ -137,7 +137,7 @@ def test_memory_that_is_short_anywhere_else() -> None:
     """The error is one line, with a reason of our own where Python gives none."""
     code = (
         "import click\n"
-        "from deconv_cli.common import run_command\n"
+        "from deconv_cli.shared.common import run_command\n"
         "@click.command()\n"
         "def command():\n"
         "    bytearray(1 << 60)\n"

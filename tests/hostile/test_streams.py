@@ -89,7 +89,7 @@ def test_no_file_takes_the_number_of_a_closed_stream(folder: Path) -> None:
     """A library that prints to descriptor 1 or 2 must not write into a result."""
     code = (
         "import os, click\n"
-        "from deconv_cli.common import run_command\n"
+        "from deconv_cli.shared.common import run_command\n"
         "@click.command()\n"
         "def command():\n"
         "    with open('made', 'wb') as stream:\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from deconv_cli.common import run_command
-from deconv_cli.lint import command
+from deconv_cli.lint.command import command
+from deconv_cli.shared.common import run_command
 
 from deconv_ir.findings import Finding
 from deconv_ir.linter.engine import Result, check_file

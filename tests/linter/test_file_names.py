@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from deconv_cli.common import to_json
-from deconv_cli.reporters import FORMATS
+from deconv_cli.shared.common import to_json
+from deconv_cli.shared.reporters import FORMATS
 from hostile.children import python
 
 from .network import NETWORK, WEIGHTS
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 def run(folder: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command where output is strict UTF-8, as in most terminals."""
-    code = f"from deconv_cli.{command} import main; main()"
+    code = f"from deconv_cli.{command}.command import main; main()"
     done = python(
         code,
         *arguments,

@@ -147,7 +147,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "from deconv_cli.lint import main; main()"
+    code = "from deconv_cli.lint.command import main; main()"
     return python(code, *arguments, cwd=folder, text=True)
 
 

@@ -84,7 +84,7 @@ def test_layers_and_edges_are_told_apart(lint: Lint, bad: Path, cache: tuple[str
 def test_colours_are_for_terminals(bad: Path) -> None:
     """Standard output is a pipe in tests."""
     done = subprocess.run(
-        [sys.executable, "-c", "from deconv_cli.lint import main; main()", str(bad)],
+        [sys.executable, "-c", "from deconv_cli.lint.command import main; main()", str(bad)],
         capture_output=True,
         check=False,
     )

@@ -79,7 +79,7 @@ def test_is_not_imported(module: str, imported: set[str]) -> None:
 
 
 def test_exit_code_and_output_survive_the_quick_exit(tmp_path: Path) -> None:
-    code = "from deconv_cli.lint import main; main()"
+    code = "from deconv_cli.lint.command import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, str(case_of("cycle", "two layers").write(tmp_path))],
         capture_output=True,
@@ -92,7 +92,7 @@ def test_exit_code_and_output_survive_the_quick_exit(tmp_path: Path) -> None:
 
 def test_the_rules_run_without_docstrings(tmp_path: Path) -> None:
     path = case_of("cycle", "two layers").write(tmp_path)
-    code = "from deconv_cli.lint import main; main()"
+    code = "from deconv_cli.lint.command import main; main()"
     outputs = []
     for level in ("-O", "-OO"):
         done = subprocess.run(

@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from deconv_cli.reporters.sarif import rules_page
+from deconv_cli.shared.reporters.sarif import rules_page
 from hostile.children import python
 
 from deconv_ir import load
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return python(
-        "from deconv_cli.lint import main; main()",
+        "from deconv_cli.lint.command import main; main()",
         *arguments,
         cwd=folder,
         env=os.environ | {"XDG_CACHE_HOME": str(folder / ".cache")} | environment,
@@ -273,7 +273,7 @@ class TestColour:
     def shown(folder: Path, **environment: str) -> bytes:
         """Run deconv-lint on a terminal."""
         ours, theirs = pty.openpty()
-        code = "from deconv_cli.lint import main; main()"
+        code = "from deconv_cli.lint.command import main; main()"
         environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | environment
         subprocess.run(
             [sys.executable, "-c", code, "bad.xml", "--ignore", "IR209"],

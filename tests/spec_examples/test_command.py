@@ -251,7 +251,7 @@ def test_fix_leaves_a_document_it_can_not_write(doc: Path, monkeypatch: pytest.M
 def test_the_check_needs_no_numpy(doc: Path) -> None:
     code = (
         "import sys; sys.argv = ['deconv-spec', 'check', '-q', sys.argv[1]]\n"
-        "from deconv_cli.spec import command\n"
+        "from deconv_cli.spec.command import command\n"
         "command.main(standalone_mode=False)\n"
         "sys.exit('numpy' in sys.modules)"
     )

@@ -1,0 +1,1 @@
+"""deconv-cut: a part of a model."""

@@ -1,0 +1,1 @@
+"""deconv-diff: differences of two models."""

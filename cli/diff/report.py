@@ -1,0 +1,195 @@
+"""The report of deconv-diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deconv_ir.errors import MAX_NAME, one_line
+
+from ..run.tables import print_table
+from ..shared.common import to_json
+
+if TYPE_CHECKING:
+    from deconv_ir import Culprit, Difference, ModelDifference, TensorDifference
+
+_LISTED = 5
+"""Maximum number of listed layers with the same difference."""
+_AROUND = 4
+"""Number of listed tensors before and after the first one that differs."""
+
+
+def print_text(found: ModelDifference, *, verbose: bool, rtol: float) -> None:
+    """Print a summary by aspect, then the details."""
+    for line in _lines(found, verbose):
+        click.echo(line)
+    for reason, names in _by_reason(found.unmatched).items():
+        listed = ", ".join(one_line(name, 80) for name in (names if verbose else names[:_LISTED]))
+        more = "" if verbose or len(names) <= _LISTED else f" and {len(names) - _LISTED} more"
+        click.echo(f"Not compared, since {reason}: {listed}{more}")
+    if found.tensors:
+        click.echo()
+        _print_tensors(found, verbose, rtol)
+
+
+def _lines(found: ModelDifference, verbose: bool) -> Iterator[str]:
+    yield f"A  {one_line(found.a)}: {found.layers[0]} layers"
+    if found.layers[1]:
+        yield f"B  {one_line(found.b)}: {found.layers[1]} layers, {found.matched} in common"
+    else:
+        yield f"B  {one_line(found.b)}"
+    if not found.differences:
+        if found.layers[1]:
+            yield "The structure is equal."
+        return
+    yield ""
+    counts: dict[str, int] = {}
+    for difference in found.differences:
+        counts[difference.aspect.value] = counts.get(difference.aspect.value, 0) + 1
+    for aspect, count in counts.items():
+        yield f"{count:6d} {aspect}"
+    yield ""
+    groups: dict[tuple[str, ...], list[Difference]] = {}
+    for difference in found.differences:
+        key = (difference.aspect.value, difference.message, difference.a, difference.b)
+        groups.setdefault(key, []).append(difference)
+    for (aspect, *_), group in groups.items():
+        if len(group) <= _LISTED or verbose:
+            yield from (f"{aspect}: {_place(d)}{one_line(str(d))}" for d in group)
+        else:
+            names = ", ".join(one_line(d.layer, 80) for d in group[:_LISTED])
+            more = len(group) - _LISTED
+            alike = one_line(str(group[0]._replace(layer="")))
+            yield f"{aspect}: {alike}: {names} and {more} more layers"
+
+
+def _by_reason(unmatched: Mapping[str, str]) -> dict[str, list[str]]:
+    """Group names of arrays that were not compared by the reason."""
+    groups: dict[str, list[str]] = {}
+    for name, reason in unmatched.items():
+        groups.setdefault(one_line(reason), []).append(name)
+    return groups
+
+
+def _place(difference: Difference) -> str:
+    """Return the lines in the two files."""
+    lines = [
+        f"{side}:{line}"
+        for side, line in (("A", difference.line_a), ("B", difference.line_b))
+        if line is not None
+    ]
+    return f"{' '.join(lines)}: " if lines else ""
+
+
+def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
+    tensors = found.tensors
+    wrong = [k for k, tensor in enumerate(tensors) if not tensor.within]
+    if not wrong:
+        worst = max(tensors, key=lambda t: t.relative)
+        click.echo(
+            f"{'1 tensor agrees' if len(tensors) == 1 else f'{len(tensors)} tensors agree'} "
+            f"within {rtol:g} of the scale; the largest error is "
+            f"{worst.relative:.2g} of it, in {one_line(worst.name, 80)!r}."
+        )
+        return
+    shown: Sequence[int] = range(len(tensors))
+    if not verbose and len(tensors) > 4 * _AROUND:
+        near = range(max(0, wrong[0] - _AROUND), min(len(tensors), wrong[0] + _AROUND + 1))
+        shown = sorted({*near, *(k for k in range(len(tensors) - 2, len(tensors)))})
+    rows = [
+        ["" if t.within else "!", one_line(t.name, MAX_NAME), kind, *_figures(t)]
+        for t in (tensors[k] for k in shown)
+        for kind in [t.layer.rpartition("(")[2].partition(",")[0]]
+    ]
+    headers = [
+        "",
+        "tensor",
+        "type",
+        "largest error",
+        "of scale",
+        "RMS",
+        "cosine",
+        "out",
+        "NaN, inf",
+    ]
+    omit = ("NaN, inf", "cosine", "RMS", "type", "largest error")
+    print_table(rows, headers, ("left", "left", "left", *["right"] * 6), omit=omit)
+    if len(shown) < len(tensors):
+        click.echo(f"{len(tensors) - len(shown)} more tensors (-v lists all)")
+    click.echo(f"\n{len(wrong)} of {len(tensors)} tensors are out of tolerance.")
+    if found.stopped:
+        click.echo(f"The following tensors could not be compared: {one_line(found.stopped)}")
+    if found.culprit is not None:
+        for line in _culprit(found.culprit):
+            click.echo(line)
+
+
+def _figures(t: TensorDifference) -> list[str]:
+    if not t.within and t.first is None:
+        return [t.note, "", "", "", "", ""]
+    special = ""
+    if any((*t.nans, *t.infinities)):
+        special = f"{t.nans[0]}|{t.nans[1]}, {t.infinities[0]}|{t.infinities[1]}"
+    return [
+        f"{t.largest:.3g}",
+        f"{t.relative:.2g}",
+        f"{t.rms:.2g}",
+        f"{t.cosine:.6f}",
+        str(t.outside or ""),
+        special,
+    ]
+
+
+def _culprit(culprit: Culprit) -> Iterator[str]:
+    tensor = culprit.tensor
+    line = f", line {tensor.line}" if tensor.line is not None else ""
+    yield f"\n{one_line(culprit.sentence(line))}"
+    if tensor.first is not None:
+        at = ",".join(map(str, tensor.first))
+        yield f"  first element out of tolerance: [{at}]: {tensor.note}"
+    elif tensor.note:
+        yield f"  {tensor.note}"
+    if culprit.hint:
+        yield f"  {culprit.hint}"
+    for given in culprit.inputs:
+        yield f"  input {one_line(given)}"
+    for name, value in culprit.attributes.items():
+        yield f"  {one_line(name)}={one_line(value, 80)}"
+    for formula in culprit.formulas:
+        yield f"  {one_line(formula)}"
+    if culprit.pads:
+        yield f"  {one_line(culprit.pads)}"
+    for difference in culprit.differences:
+        yield f"  differs: {one_line(str(difference))}"
+
+
+def print_json(found: ModelDifference) -> None:
+    """Print everything as JSON."""
+    document: dict[str, Any] = {
+        "a": found.a,
+        "b": found.b,
+        "equal": found.equal,
+        "layers": found.layers,
+        "matched": found.matched,
+        "differences": [d._asdict() | {"aspect": d.aspect.value} for d in found.differences],
+        "tensors": [_finite(t._asdict()) for t in found.tensors],
+        "culprit": None,
+        "stopped": found.stopped,
+        "unmatched": dict(found.unmatched),
+    }
+    if found.culprit is not None:
+        document["culprit"] = found.culprit._asdict() | {
+            "tensor": _finite(found.culprit.tensor._asdict()),
+            "differences": [str(d) for d in found.culprit.differences],
+        }
+    click.echo(to_json(document), nl=False)
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a figure for JSON, which has no infinity: None in that case."""
+    return {
+        name: None if isinstance(value, float) and value - value != 0 else value
+        for name, value in values.items()
+    }

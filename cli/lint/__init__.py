@@ -1,0 +1,1 @@
+"""deconv-lint: mistakes in models."""

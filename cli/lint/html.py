@@ -1,0 +1,40 @@
+"""deconv-lint --html: the findings on the page of deconv-show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import utf_8
+
+from ..shared.common import STREAM, Mistake
+
+if TYPE_CHECKING:
+    from deconv_ir.findings import Finding
+    from deconv_ir.linter.options import Options
+
+    from .request import LintRequest
+
+
+def require_one(files: Sequence[str]) -> None:
+    """Require a single file whose text can be read again."""
+    if len(files) != 1:
+        raise Mistake(f"--html shows a single model, found {len(files)}")
+    if files[0] == STREAM:
+        raise Mistake("--html cannot show standard input (name a file)")
+
+
+def write_html(
+    file: str, findings: Sequence[Finding], options: Options, request: LintRequest
+) -> None:
+    """Write the page of a model with the findings of a run."""
+    from deconv_ir.drawing.page.document import write_page
+    from deconv_ir.formats.openvino_xml.weights import weights_beside
+
+    from ..shared.pages import progress, read_linted_file, read_model, write
+
+    data, _ = read_model(file, request.limits)
+    weights = request.weights or weights_beside(file)
+    linted = read_linted_file(data, file, options, weights, request.limits)
+    page = write_page(linted._replace(findings=findings), progress=progress())
+    write(utf_8(page), request.html or "")

@@ -1,0 +1,101 @@
+"""Combination of command line and settings files into the options for each file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.shapes import Shape
+from deconv_ir.linter.catalogue import select_rules
+from deconv_ir.linter.config import Config, find_config, matches, read_config
+from deconv_ir.linter.options import Options, choose
+
+from ..shared.common import Mistake
+
+if TYPE_CHECKING:
+    from .request import LintRequest
+
+
+class Settings:
+    """The options of the command line, which override the nearest settings file."""
+
+    def __init__(self, request: LintRequest) -> None:
+        self.select = _split(request.select)
+        self.ignore = _split(request.ignore)
+        self.extend_select = _split(request.extend_select)
+        self.severity = request.severity
+        self.semantics = request.semantics
+        self.reshape = dict(map(_parse_shape, request.shapes))
+        self.deep = request.deep
+        self.isolated = request.isolated
+        self.given = None if request.config is None else read_config(request.config)
+        self._configs: dict[str, Config] = {}
+        self._options: dict[tuple[Config, tuple[str, ...]], Options] = {}
+
+    def config(self, file: str) -> Config:
+        """Return the settings for a file: the nearest ones, from its folder upwards."""
+        if self.isolated:
+            return Config()
+        if self.given is not None:
+            return self.given
+        return find_config(os.path.dirname(file), self._configs)
+
+    def is_excluded(self, file: str) -> bool:
+        """Whether the settings exclude a file that was found in a folder."""
+        config = self.config(file)
+        if config.file is None or not config.exclude:
+            return False
+        return any(matches(file, p, config.folder) for p in config.exclude)
+
+    def options(self, file: str) -> Options:
+        """Return the options for a file."""
+        config = self.config(file)
+        ignored = config.ignored_for(file)
+        found = self._options.get((config, ignored))
+        if found is None:
+            try:
+                found = self._choose(config)
+                silent = select_rules(ignored)
+            except DeconvError as error:
+                self._choose(Config())  # mistakes on the command line are reported without a file
+                raise error.locate(file=config.file) from None
+            found = found.replace(rules=found.rules - silent, hidden=found.hidden - silent)
+            self._options[config, ignored] = found
+        return found
+
+    def effective(self, config: Config) -> Config:
+        """Return settings, overridden by those of the command line."""
+        return config.replace(
+            select=self.select or config.select or (),
+            ignore=(*(config.ignore or ()), *self.ignore),
+            extend_select=(*(config.extend_select or ()), *self.extend_select),
+            severity=self.severity or config.severity or "warning",
+            semantics=self.semantics or config.semantics or "spec",
+            deep=self.deep or config.deep,
+        )
+
+    def _choose(self, config: Config) -> Options:
+        chosen = self.effective(config)
+        return choose(
+            select=chosen.select or (),
+            ignore=chosen.ignore or (),
+            extend_select=chosen.extend_select or (),
+            severity=chosen.severity or "",
+            semantics=chosen.semantics or "",
+            severities=dict(chosen.severities),
+            reshape=self.reshape,
+            deep=chosen.deep,
+        )
+
+
+def _split(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.strip() for word in words for part in word.split(",") if part.strip())
+
+
+def _parse_shape(text: str) -> tuple[str, Shape]:
+    from ..shared.shapes import OPTION, parse_named_shape
+
+    if not text.rpartition("=")[0]:
+        raise Mistake(f"{OPTION} {text}: expected NAME=SHAPE, for example data=1,3,64,64")
+    return parse_named_shape(text)

@@ -1,0 +1,1 @@
+"""deconv-run: a model, run on arrays."""

@@ -1,0 +1,90 @@
+"""The option --info: inputs and outputs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deconv_ir.errors import UnsupportedError
+from deconv_ir.ir.shapes import format_shape
+
+from ..shared.common import EXIT_OK, counted, print_json, warn
+from ..shared.models import model_name
+from ..shared.shapes import input_shapes
+
+if TYPE_CHECKING:
+    from deconv_ir import Model
+    from deconv_ir.ir.dtypes import ElementType
+    from deconv_ir.ir.shapes import Shape
+
+    from .request import Request
+
+
+def print_info(model: Model, request: Request) -> int:
+    """Print inputs and outputs, with types and shapes; warn of layers that cannot be run."""
+    try:
+        model.require_runnable(request.wanted)
+    except UnsupportedError as error:
+        warn(str(error))
+    shapes = input_shapes(model, request.shapes)
+    inferred = model.infer_shapes(shapes)
+    inputs = [(name, port.element_type, shapes[name]) for name, port in model.inputs.items()]
+    outputs = [(name, port.element_type, inferred[name]) for name, port in model.outputs.items()]
+    if request.as_json:
+        document = {
+            "model": model_name(model),
+            "name": model.graph.name,
+            "layers": len(model.graph.layers),
+            "inputs": [_described(*port) for port in inputs],
+            "outputs": [_described(*port) for port in outputs],
+        }
+        if request.verbose:
+            document["layers"] = _layers(model, shapes)
+        print_json(document)
+        return EXIT_OK
+    from .tables import print_table
+
+    table = [
+        [kind, name, str(element_type or "?"), format_shape(shape)]
+        for kind, ports in (("input", inputs), ("output", outputs))
+        for name, element_type, shape in ports
+    ]
+    print_table(table, ["", "name", "type", "shape"], ("left", "left", "left", "left"))
+    click.echo(f"\n{model.graph.name}: {counted(model.graph.layers, 'layer')}")
+    if request.verbose:
+        rows = [
+            [row["id"], row["name"], row["type"], ", ".join(row["outputs"])]
+            for row in _layers(model, shapes)
+        ]
+        print_table(rows, ["id", "layer", "type", "outputs"], ("right", "left", "left", "left"))
+    return EXIT_OK
+
+
+def _layers(model: Model, shapes: Mapping[str, Shape]) -> list[dict[str, Any]]:
+    """Describe the layers, in the order of the file, with the inferred outputs."""
+    from deconv_ir.ir.infer import infer
+    from deconv_ir.ir.operation import TensorInfo
+
+    inputs = [i for i, layer in enumerate(model.graph.layers) if layer.type == "Parameter"]
+    given = {
+        index: TensorInfo(shapes[name], port.element_type)
+        for index, (name, port) in zip(inputs, model.inputs.items(), strict=True)
+    }
+    inference = infer(model.graph, model.context, given, collect=True)
+    return [
+        {
+            "id": layer.id,
+            "name": layer.name,
+            "type": layer.type,
+            "outputs": [str(info) for info in outputs],
+        }
+        for layer, outputs in zip(model.graph.layers, inference.outputs, strict=True)
+    ]
+
+
+def _described(name: str, element_type: ElementType | None, shape: Shape) -> dict[str, Any]:
+    dims = None if shape is None else [d if isinstance(d, int) else str(d) for d in shape]
+    type_name = None if element_type is None else str(element_type)
+    return {"name": name, "element_type": type_name, "shape": dims}

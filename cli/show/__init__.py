@@ -1,0 +1,1 @@
+"""deconv-show: a page that shows a model."""

@@ -1,0 +1,1 @@
+"""deconv-spec: examples of operation specifications."""
