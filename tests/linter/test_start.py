@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 CHECK = """
 import sys, lxml.etree, click
 before = set(sys.modules)
-from cli.lint import command
+from cli.lint.command import command
 command.main(["m.xml"], standalone_mode=False)
 print(*sorted(set(sys.modules) - before), file=sys.stderr)
 """
@@ -71,7 +71,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         *("deconv_ir.linter.cache", "deconv_ir.ops.opsets", "deconv_ir.linter.suppress"),
         *("deconv_ir.ir.body", "deconv_ir.ir.boxes", "deconv_ir.ir.scratchpad"),
         *("deconv_ir.ops.tile_rules", "deconv_ir.ops.convolution.packed"),
-        *("cli.lint_folders", "cli.lint_rules", "cli.reporters.json", "cli.reporters.sarif"),
+        *("cli.lint.folders", "cli.lint.rules"),
+        *("cli.shared.reporters.json", "cli.shared.reporters.sarif"),
     ],
 )
 def test_is_not_imported(module: str, imported: set[str]) -> None:
