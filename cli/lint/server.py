@@ -30,9 +30,9 @@ from deconv_ir.linter.hover import hover
 from deconv_ir.version import __version__
 
 from ..shared.common import EXIT_DIFFERS, EXIT_OK, hint_of
+from ..shared.reporters.sarif import rule_uri, rules_page
 from .paths import is_other_xml
 from .settings import Settings
-from ..shared.reporters.sarif import rule_uri, rules_page
 
 if TYPE_CHECKING:
     from pygls.workspace import PositionCodec, TextDocument
