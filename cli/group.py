@@ -29,7 +29,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        found: click.Command = importlib.import_module(f"deconv_cli.{cmd_name}.command").command
+        found: click.Command = importlib.import_module(f".{cmd_name}.command", __package__).command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from deconv_ir.text import MAX_NAME, one_line
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.edits import Edit
+    from deconv_ir.edits import Edit
     from deconv_ir.hints import Advice
 
 

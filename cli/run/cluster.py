@@ -126,6 +126,8 @@ def send_model(client: Any, model: Model, request: Request) -> Any:
         overridden = request.in_shapes or request.op_kind or request.mb or request.dt
         plain = not (overridden or request.changes_model)
         if plain:
+            from deconv_ir import load
+
             options = {
                 "semantics": request.semantics,
                 "accuracy": request.arithmetic,
@@ -135,7 +137,7 @@ def send_model(client: Any, model: Model, request: Request) -> Any:
             weights = model.weights_file
             paths = [None if p is None else os.path.realpath(p) for p in (request.model, weights)]
             assert paths[0] is not None, "the model is a file"
-            given = ModelFile.of(paths[0], paths[1], options)
+            given = ModelFile.of(paths[0], paths[1], options, load)
     # A task, so that a replacement worker can run it again.
     return client.submit(RemoteModel, given, pure=False, retries=_RETRIES)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError, InputError, IRError
 from deconv_ir.formats.files import read_input, similar_file
 from deconv_ir.formats.format import Document
+from deconv_ir.formats.onednn_json import ONEDNN_JSON
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.formats.registry import find_format, suffixes
@@ -52,10 +53,13 @@ def read_document(
         document = Document(file)
         document.problems.append(other)
         return document
+    if overrides is not None:
+        if found is not ONEDNN_JSON:
+            name = file or "the file"
+            raise InputError(f"{name} is not a oneDNN Graph file, which overrides need")
+        return ONEDNN_JSON.read(data, file, limits, overrides)
     found = found or OPENVINO_XML  # its reader says what is wrong with other text
-    if overrides is not None and not found.takes_overrides:
-        raise InputError(f"{file or 'the file'} is not a oneDNN Graph file, which overrides need")
-    return found.read(data, file, limits, overrides)
+    return found.read(data, file, limits)
 
 
 def other_kind(data: bytes, file: str | None) -> IRError | None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from deconv_ir.errors import DeconvError
     from deconv_ir.findings import Location
     from deconv_ir.formats.exchange import Extract, Lowered, Written
-    from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.formats.source_text import SourceText
     from deconv_ir.ir.graph import Graph, Layer
     from deconv_ir.ir.operation import ConstantSource
@@ -41,8 +40,6 @@ class Format(abc.ABC):
         Whether files of other kinds have the suffixes, too: those in folders must be `is_likely`.
     has_opsets : bool
         Whether layers are those of OpenVINO's opsets; otherwise `to_opsets` converts them.
-    takes_overrides : bool
-        Whether `read` takes `Overrides`.
     rules : str
         Family of the lint rules that only such files can break; empty: there are none.
     """
@@ -53,7 +50,6 @@ class Format(abc.ABC):
     weights_suffix = ""
     shares_suffixes = False
     has_opsets = True
-    takes_overrides = False
     rules = ""
 
     @abc.abstractmethod
@@ -65,9 +61,7 @@ class Format(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def read(
-        self, data: bytes, file: str | None, limits: Limits, overrides: Overrides | None = None
-    ) -> Document:
+    def read(self, data: bytes, file: str | None, limits: Limits) -> Document:
         """Read a file; its problems are collected in the document."""
 
     @abc.abstractmethod

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.operation import Operation
+from typing import Any, NamedTuple, Protocol
 
 Span = tuple[int, int]
 """The indices from the first to before the second."""
@@ -125,7 +122,7 @@ class LayerTile(NamedTuple):
     """
 
     inputs: tuple[Box | None, ...]
-    operation: Operation
+    operation: Any
     blocked: tuple[int, ...] = ()
     seen: tuple[int, ...] = ()
 
@@ -164,6 +161,6 @@ class Statistic(Protocol):
         """Add the result of `measure` for a box."""
         ...
 
-    def result(self) -> Operation:
-        """Return the operation that replaces the layer's."""
+    def result(self) -> Any:
+        """Return the `Operation` that replaces the layer's."""
         ...

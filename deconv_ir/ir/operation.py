@@ -17,7 +17,6 @@ from deconv_ir.ir.record import Record
 from deconv_ir.ir.shapes import Shape, format_shape, static
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.body import Body
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
     from deconv_ir.ir.expression import Expression, SemanticsDifference
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
@@ -183,7 +182,7 @@ class Context(NamedTuple):
     weights: ConstantSource | None = None
     scratch_bytes: int = 64 << 20
     accuracy: Accuracy = Accuracy.FAST
-    run_body: Callable[[Body, Mapping[int, Array]], Arrays] | None = None
+    run_body: Callable[[Any, Mapping[int, Array]], Arrays] | None = None
     body_findings: list[Finding] | None = None
     packer: Any = None
 
@@ -373,8 +372,8 @@ class Operation(Record):
         return TensorInfo(None)
 
     @property
-    def bodies(self) -> tuple[Body, ...]:
-        """The graphs that the layer runs, as If and Loop have them."""
+    def bodies(self) -> tuple[Any, ...]:
+        """The `Body` of each graph that the layer runs, as If and Loop have them."""
         return tuple(getattr(self, name) for name in self.body_names)
 
     def infer_parameters(

@@ -11,10 +11,11 @@ from deconv_ir.findings import Finding
 from deconv_ir.formats.format import Document, Locator
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.graph import Graph, Layer, Port, Topology, ancestors
+from deconv_ir.ir.graph import Graph, Port, ancestors
 from deconv_ir.ir.infer import Inference, Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.linter.graph_view import GraphView
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
@@ -51,24 +52,15 @@ class Body(NamedTuple):
     """The context of the body."""
 
 
-class LintContext:
+class LintContext(GraphView):
     """One file, read, connected and inferred.
 
     Attributes
     ----------
-    document : Document
-    inference_context : Context
-        Context of the inference: semantics and weights.
-    inference : Inference or None
-        None if the file is not an IR.
-    weights : WeightsView or None
-        The .bin; None if it is missing or not needed.
     bodies : tuple of Body
         Bodies of the graph's If, Loop and TensorIterator layers.
     around : LintContext or None
         For a body: the graph with its layer.
-    deep : bool
-        Whether rules may read all weights.
     resumes : bool
         Whether inference continues with the declared dims around a disputed layer.
     evidence : Evidence
@@ -81,7 +73,6 @@ class LintContext:
 
     bodies: tuple[Body, ...] = ()
     around: LintContext | None = None
-    deep: bool = False
     resumes: bool = True
 
     def __init__(
@@ -93,13 +84,9 @@ class LintContext:
         errors: Iterable[DeconvError] = (),
         evidence: Evidence | None = None,
     ) -> None:
-        self.document = document
-        self.inference_context = context
-        self.inference = inference
-        self.weights = weights
+        super().__init__(document, context, inference, weights)
         self._evidence = evidence
         self.dead_channels: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-        self._groups: dict[str, list[list[int]]] = {}
         self.library_findings: dict[str, list[Finding]] = {}
         for error in errors:
             self.file(error.finding)
@@ -131,17 +118,6 @@ class LintContext:
             yield from body.context.with_bodies()
 
     @property
-    def graph(self) -> Graph:
-        """The network."""
-        assert self.document.graph is not None
-        return self.document.graph
-
-    @property
-    def topology(self) -> Topology:
-        """The connections of the layers."""
-        return self.graph.topology
-
-    @property
     def evidence(self) -> Evidence:
         """Statements about each tensor, which determine the safe fixes."""
         if self._evidence is None:
@@ -154,101 +130,6 @@ class LintContext:
     def disputed(self) -> dict[int, Outputs]:
         """Layers that contradict the declared dims around them; see `Evidence.disputed`."""
         return {} if self._evidence is None else self._evidence.disputed
-
-    @cached_property
-    def by_type(self) -> dict[str, list[int]]:
-        """Type -> indices of the layers of that type."""
-        found: dict[str, list[int]] = {}
-        for index, layer in enumerate(self.graph.layers):
-            found.setdefault(layer.type, []).append(index)
-        return found
-
-    def layers(self, *types: str) -> Iterator[tuple[int, Layer]]:
-        """Iterate over the layers of some types whose attributes could be read."""
-        for kind in types:
-            for index in self.by_type.get(kind, ()):
-                layer = self.graph.layers[index]
-                if layer.operation.implemented:
-                    yield index, layer
-
-    def valid_layers(self, *types: str) -> Iterator[tuple[int, Layer]]:
-        """Iterate over the layers of some types whose attributes and inputs are valid."""
-        return (found for found in self.layers(*types) if found[0] not in self.unfit)
-
-    def outputs(self, index: int) -> tuple[TensorInfo, ...]:
-        """Return the infos of a layer's outputs; on a cycle, the declared ones."""
-        assert self.inference is not None
-        declared = self.graph.layers[index].outputs
-        return self.inference.outputs[index] or tuple(
-            TensorInfo(port.shape, port.element_type) for port in declared
-        )
-
-    def inputs(self, index: int) -> list[TensorInfo]:
-        """Return the infos of a layer's inputs."""
-        layer = self.graph.layers[index]
-        return [
-            self.outputs(source[0])[source[1]]
-            if source is not None
-            else TensorInfo(port.shape, port.element_type)
-            for port, source in zip(layer.inputs, self.topology.sources[index], strict=True)
-        ]
-
-    def alike(self, *types: str) -> Iterator[list[int]]:
-        """Iterate over the layers of some types, in groups that differ only in name and id.
-
-        Layers of a group share operation, attributes, declared ports and the infos of the inputs.
-        """
-        for kind in types:
-            groups = self._groups.get(kind)
-            if groups is None:
-                groups = self._groups[kind] = self._group(kind)
-            yield from groups
-
-    def _group(self, kind: str) -> list[list[int]]:
-        assert self.inference is not None
-        layers, sources, outputs = self.graph.layers, self.topology.sources, self.inference.outputs
-        groups: dict[tuple[object, ...], list[int]] = {}
-        for index in self.by_type.get(kind, ()):
-            layer = layers[index]
-            key = (
-                layer.version,
-                id(layer.operation),
-                id(layer.attributes),
-                id(layer.inputs),
-                id(layer.outputs),
-                *[
-                    source and outputs[source[0]] and id(outputs[source[0]][source[1]])
-                    for source in sources[index]
-                ],
-            )
-            groups.setdefault(key, []).append(index)
-        return list(groups.values())
-
-    @cached_property
-    def use_counts(self) -> list[int]:
-        """Number of edges that begin at each layer."""
-        counts = [0] * len(self.graph.layers)
-        for sources in self.topology.sources:
-            for source in sources:
-                if source is not None:
-                    counts[source[0]] += 1
-        return counts
-
-    @cached_property
-    def unfit(self) -> frozenset[int]:
-        """Indices of the layers whose inputs do not fit, or are not known: those on a cycle."""
-        assert self.inference is not None
-        wrong = {error.finding.part.layer for error in self.inference.errors} - {None}
-        cyclic = set(range(len(self.graph.layers))).difference(self.topology.order)
-        return frozenset(index for index in (*wrong, *cyclic) if index is not None)
-
-    def constants(self) -> Iterator[tuple[int, Layer, Const]]:
-        """Iterate over the constants."""
-        from deconv_ir.ops.constants.constant import Const
-
-        for index, layer in self.layers("Const"):
-            if isinstance(layer.operation, Const):
-                yield index, layer, layer.operation
 
     # The properties that rules name in `when`, which are cheap and mostly empty.
 

@@ -14,7 +14,7 @@ from deconv_ir.linter.safety import supports_attribute, supports_shape, supports
 from deconv_ir.ops.base import attributes_of
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.edits import Edit
+    from deconv_ir.edits import Edit
     from deconv_ir.linter.diagnosis import Correction, Diagnosis
 
 

@@ -9,7 +9,7 @@ from deconv_ir.linter.constants import needed_bytes
 from deconv_ir.linter.patterns import constant_before
 
 if TYPE_CHECKING:
-    from deconv_ir.linter.context import LintContext
+    from deconv_ir.linter.graph_view import GraphView
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
 
@@ -65,7 +65,7 @@ _NEGATIVE_INFINITY: Final = {
 }
 
 
-def suspicious(context: LintContext) -> list[tuple[int, bool]]:
+def suspicious(context: GraphView) -> list[tuple[int, bool]]:
     """Return the constants that may have a NaN or an infinite element.
 
     The flag tells that -inf is allowed, which masks consist of: no layer multiplies with it.
@@ -93,7 +93,7 @@ def suspicious(context: LintContext) -> list[tuple[int, bool]]:
     return found
 
 
-def multiplied_constants(context: LintContext) -> Iterator[tuple[int, Const]]:
+def multiplied_constants(context: GraphView) -> Iterator[tuple[int, Const]]:
     """Iterate over the constants that layers multiply with data."""
     for kind, ports in WEIGHTS.items():
         for index, port in [(i, p) for i, _ in context.layers(kind) for p in ports]:
@@ -127,7 +127,7 @@ def _may_be_infinite(const: Const, needed: int, weights: WeightsView, mask_allow
     return False
 
 
-def _calculated(context: LintContext) -> set[int]:
+def _calculated(context: GraphView) -> set[int]:
     """Return the constants with which a layer calculates, directly or after it was moved."""
     layers, sources = context.graph.layers, context.topology.sources
     found: set[int] = set()

@@ -6,8 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Callable
 
+from deconv_ir.edits import Edit
 from deconv_ir.findings import Finding
-from deconv_ir.formats.edits import Edit
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes

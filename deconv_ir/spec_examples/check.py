@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deconv_ir.edits import Edit
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, Fix, GraphLocation, Severity
-from deconv_ir.formats.edits import Edit
 from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import UNKNOWN, Dim

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deconv_ir.edits import Edit
 from deconv_ir.findings import Severity
-from deconv_ir.formats.edits import Edit
 from deconv_ir.ir.shapes import Shape, intersect_dims, static
 from deconv_ir.spec_examples.dims import is_malformed, printed_dim
 from deconv_ir.spec_examples.rules import Judgement, Verdict

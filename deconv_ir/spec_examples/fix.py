@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from deconv_ir.formats.edits import Edit, apply_edits
+from deconv_ir.edits import Edit, apply_edits
 from deconv_ir.ir.options import Semantics
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.corrections import corrections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,17 +66,22 @@ class ModelFile(NamedTuple):
         Keyword arguments of `load`.
     digest : str
         Digest of both files; a worker with other files raises an error.
+    loader : callable
+        Loads a model from both paths and the options, as `load` does; pickled by its name.
     """
 
     path: str
     weights: str | None
     options: dict[str, Any]
     digest: str
+    loader: Callable[..., Any]
 
     @classmethod
-    def of(cls, path: str, weights: str | None, options: dict[str, Any]) -> ModelFile:
+    def of(
+        cls, path: str, weights: str | None, options: dict[str, Any], loader: Callable[..., Any]
+    ) -> ModelFile:
         """Refer to the current contents of files."""
-        return cls(path, weights, options, _digest(path, weights))
+        return cls(path, weights, options, _digest(path, weights), loader)
 
     def load(self) -> Any:
         """Load the model.
@@ -86,13 +91,9 @@ class ModelFile(NamedTuple):
         InputError
             The files differ from those of the client.
         """
-        import importlib
-
         if _digest(self.path, self.weights) != self.digest:
             raise InputError("the worker finds another model than the client", file=self.path)
-        # The public API is above this package; a worker imports it by name.
-        load = importlib.import_module("deconv_ir.loading").load
-        return load(self.path, self.weights, warn=False, **self.options)
+        return self.loader(self.path, self.weights, warn=False, **self.options)
 
 
 def _digest(path: str, weights: str | None) -> str:

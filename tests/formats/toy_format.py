@@ -74,9 +74,7 @@ class Toy(Format):
     def recognise(self, data: bytes, file: str | None) -> bool:
         return data.startswith(b"toy\n")
 
-    def read(
-        self, data: bytes, file: str | None, limits: Limits, overrides: object = None
-    ) -> ToyDocument:
+    def read(self, data: bytes, file: str | None, limits: Limits) -> ToyDocument:
         text = data.decode()
         document = ToyDocument(file, text)
         layers: list[Layer] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from spec_forms import XML, prism, pygments
 
-from deconv_ir.formats.edits import apply_edits
+from deconv_ir.edits import apply_edits
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.text import Document
 

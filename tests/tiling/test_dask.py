@@ -130,7 +130,7 @@ def test_a_tile_that_is_recorded_is_not_written_again(
 
 def test_a_worker_with_another_model_stops(model: deconv_ir.Model, tmp_path: Path) -> None:
     path, weights = tmp_path / "model.xml", tmp_path / "model.bin"
-    given = ModelFile.of(str(path), str(weights), {"accuracy": "direct"})
+    given = ModelFile.of(str(path), str(weights), {"accuracy": "direct"}, deconv_ir.load)
     found = pickle.loads(pickle.dumps(RemoteModel(given))).model
     assert found.run(data())["y"].tobytes() == model.run(data())["y"].tobytes()
     weights.write_bytes(weights.read_bytes()[::-1])

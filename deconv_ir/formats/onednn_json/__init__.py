@@ -25,7 +25,6 @@ class _OneDNN(Format):
     suffixes = (".json",)
     shares_suffixes = True
     has_opsets = False
-    takes_overrides = True
     rules = "onednn"
 
     def recognise(self, data: bytes, file: str | None) -> bool:

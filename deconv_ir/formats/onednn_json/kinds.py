@@ -5,13 +5,13 @@ Sources: oneDNN, src/graph/interface/op_def.hpp and doc/graph/operations.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
+from deconv_ir.ops.onednn import class_of
 
 DTYPES: Final = {
     "f32": "f32",
@@ -82,10 +82,7 @@ class Kind(NamedTuple):
             found = find_operation(self.opset_type, self.version)
             assert found is not None, f"{self.opset_type} is implemented"
             return found
-        importlib.import_module(f"deconv_ir.ops.onednn.{self.module}")
-        from deconv_ir.ops.onednn.program import KINDS as CLASSES
-
-        return CLASSES[name]
+        return class_of(name, self.module)
 
 
 _OWN: Final = (

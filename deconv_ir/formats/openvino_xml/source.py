@@ -20,7 +20,7 @@ from lxml import etree
 from deconv_ir.errors import IRError
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.edits import Edit
+    from deconv_ir.edits import Edit
 
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -134,7 +134,7 @@ class Source:
 
         Raises ValueError if edits overlap, or if encoding the text does not reproduce the bytes.
         """
-        from deconv_ir.formats.edits import apply_edits
+        from deconv_ir.edits import apply_edits
 
         if self.text.encode(self.encoding) != self.data:
             raise ValueError(f"{self.encoding} text does not lead back to the same bytes")
