@@ -174,4 +174,5 @@ def test_the_copy_of_an_output_with_gaps_is_planned(tmp_path: Path) -> None:
     plan = model.bind([data]).plan
     assert plan.tensor_bytes == data.nbytes + data.nbytes * 240 // 256
     assert model.run([data])["y"].flags.c_contiguous
-    assert traced_peak(lambda: model.run([data])) <= plan.peak_bytes
+    small = 1 << 14  # Python objects
+    assert traced_peak(lambda: model.run([data])) <= plan.peak_bytes + small
