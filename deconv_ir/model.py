@@ -6,7 +6,7 @@ import functools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.changes.changeable import Changeable
@@ -132,19 +132,16 @@ class Model(Changeable, Tileable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The arguments of __init__.  Executors, plans and packed filters belong to a process.
-        return type(self), (self.graph, *self._settings)
+        return type(self), (self.graph, self.context.weights, *self._settings)
 
     @property
-    def _settings(self) -> tuple[Any, ...]:
-        """The arguments of __init__ after the graph."""
+    def _settings(self) -> tuple[Semantics, int, int | None, Accuracy]:
+        """The arguments of __init__ after the graph and the weights."""
         context = self.context
-        return (
-            context.weights,
-            self.semantics,
-            context.scratch_bytes,
-            self.memory_limit,
-            context.accuracy,
-        )
+        return self.semantics, context.scratch_bytes, self.memory_limit, context.accuracy
+
+    def _with_graph(self, graph: Graph, weights: ConstantSource | None) -> Self:
+        return type(self)(graph, weights, *self._settings)
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
         """Add findings that concern the network as a whole, for all inputs."""
@@ -497,8 +494,8 @@ class Model(Changeable, Tileable):
         if stored is not None and self.graph.stored is not None:
             alone = extract_layer(self.graph.stored, stored)
             alone = as_computed(alone, self.semantics, self.context.accuracy)
-            return Model(alone, *self._settings)
-        return Model(extract_layer(self.graph, found), *self._settings)
+            return self._with_graph(alone, self.context.weights)
+        return self._with_graph(extract_layer(self.graph, found), self.context.weights)
 
     @property
     def weights_file(self) -> str | None:

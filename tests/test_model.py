@@ -13,7 +13,9 @@ from support import IR, deconvolution_ir, traced_peak
 import deconv_ir
 from deconv_ir import Interval
 from deconv_ir.arrays.model_inputs import ModelInputs
+from deconv_ir.changes.changeable import Changeable
 from deconv_ir.ir.infer import Inference, infer
+from deconv_ir.tiling.tileable import Tileable
 
 BLOCK = Path(__file__).parent.parent / "samples" / "block" / "block.xml"
 
@@ -26,6 +28,12 @@ def test_public_names() -> None:
         assert getattr(deconv_ir, name) is not None
     errors = [getattr(deconv_ir, n) for n in deconv_ir.__all__ if n.endswith("Error")]
     assert all(issubclass(e, deconv_ir.DeconvError) for e in errors)
+
+
+@pytest.mark.parametrize("base", [Changeable, Tileable])
+def test_a_part_of_a_model_is_not_a_model(base: type) -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        base()
 
 
 def test_inputs_and_outputs_are_ordered_and_named() -> None:

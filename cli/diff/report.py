@@ -9,8 +9,8 @@ import click
 
 from deconv_ir.errors import MAX_NAME, one_line
 
-from ..run.tables import print_table
 from ..shared.common import to_json
+from ..shared.tables import print_table
 
 if TYPE_CHECKING:
     from deconv_ir import Culprit, Difference, ModelDifference, TensorDifference

@@ -12,8 +12,7 @@ from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.linter.engine import Result, read_or_check
 from deconv_ir.linter.fix import fix_bytes
 
-from ..shared.common import STREAM, Mistake
-from ..shared.diffs import unified_diff
+from ..shared.common import STREAM, Mistake, unified_diff
 
 if TYPE_CHECKING:
     from .request import LintRequest

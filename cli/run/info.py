@@ -44,7 +44,7 @@ def print_info(model: Model, request: Request) -> int:
             document["layers"] = _layers(model, shapes)
         print_json(document)
         return EXIT_OK
-    from .tables import print_table
+    from ..shared.tables import print_table
 
     table = [
         [kind, name, str(element_type or "?"), format_shape(shape)]

@@ -17,7 +17,7 @@ from ..shared.options import (
     Command,
     IntegerRange,
     NumberRange,
-    Options,
+    Preprocessing,
     argument,
     completer,
     flag,
@@ -28,9 +28,7 @@ from ..shared.options import (
     listing_option,
     option,
     parse_size,
-    preprocessing,
     random_inputs,
-    reverse_channels,
     semantics,
     tolerance,
 )
@@ -97,7 +95,7 @@ def _list_operations() -> None:
     print_operations()
 
 
-class Request(Options):
+class Request(Preprocessing, after="shapes"):
     """The options of deconv-run."""
 
     model: str = argument("MODEL")
@@ -159,11 +157,6 @@ class Request(Options):
         "--random-inputs, --explain-plan and --info; other static shapes reshape the model. "
         "Repeatable."
     )
-    layout: tuple[str, ...] = preprocessing("layout")
-    reverse_channels: bool = reverse_channels()
-    mean: tuple[str, ...] = preprocessing("mean")
-    scale: tuple[str, ...] = preprocessing("scale")
-    input_type: tuple[str, ...] = preprocessing("input_type")
     constants: tuple[str, ...] = option(
         "NAME=FILE.npy",
         "Another array for a constant of the model, by the name of its layer or tensor, or "
@@ -314,9 +307,7 @@ class Request(Options):
     @property
     def changes_model(self) -> bool:
         """Whether options change the model of an IR."""
-        from ..shared.changes import preprocesses
-
-        return bool(self.shapes or self.constants or preprocesses(self))
+        return bool(self.shapes or self.constants or self.preprocesses)
 
     @property
     def repeats(self) -> bool:
@@ -383,10 +374,10 @@ class Request(Options):
         if self.save_xml is not None and self.save_onednn is not None:
             raise Mistake("--save-xml and --save-onednn cannot be combined")
         if self.save_onednn is not None:
-            from ..shared.changes import NAMES
+            from ..shared.options import PREPROCESSING
 
             hint = "cannot be combined with --save-onednn (--save-xml writes the changed IR first)"
-            self.require_none_of(("shapes", "constants", *NAMES), hint)
+            self.require_none_of(("shapes", "constants", *PREPROCESSING), hint)
         if self.two_pass and self.tile is None:
             raise Mistake("--two-pass requires --tile")
         if self.dump_all and self.dump is None:

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-from tabulate import tabulate
 
-from deconv_ir.errors import one_line
 from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.machine_limits import MachineLimits, measure_limits
 from deconv_ir.execute.memory import format_bytes
 
 from ..shared.common import counted, print_json
-from .fit import fit, terminal_width
+from ..shared.tables import print_table
 from .resources import limit_threads
 
 if TYPE_CHECKING:
@@ -236,37 +234,3 @@ def print_operations() -> None:
     click.echo()
     table = [[row.kind, row.inputs, ", ".join(row.attributes)] for row in kinds_table()]
     print_table(table, ["oneDNN Graph", "types of inputs", "attributes"], ("left", "left", "left"))
-
-
-def print_table(
-    table: Sequence[Sequence[object]],
-    headers: Sequence[str],
-    aligned: Sequence[str],
-    *,
-    err: bool = False,
-    omit: Sequence[str] = (),
-    sentences: Sequence[str] = (),
-) -> None:
-    """Print a table with a bold line of headers.
-
-    On a terminal it is made to fit (see `fit`): texts are shortened, then the columns `omit` are
-    left out, in this order.  A file or a pipe gets all of it.
-    """
-    cells = [[one_line(str(cell)) for cell in row] for row in table]
-    width = terminal_width(err=err)
-    omitted: list[str] = []
-    if width is not None:
-        cells, columns, omitted = fit(cells, headers, aligned, width, omit, sentences)
-        headers, aligned = ([row[c] for c in columns] for row in (headers, aligned))
-    text = tabulate(
-        cells,
-        list(headers),
-        tablefmt="plain",
-        colalign=list(aligned) if table else None,
-        disable_numparse=True,
-    )
-    for number, line in enumerate(text.splitlines()):
-        click.echo(click.style(line, bold=number == 0), err=err)
-    if omitted:
-        left_out = f"left out at {width} columns: {', '.join(omitted)}"
-        click.echo(click.style(left_out, dim=True), err=err)

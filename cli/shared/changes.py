@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError
 
@@ -15,19 +15,7 @@ if TYPE_CHECKING:
     from deconv_ir import Model
     from deconv_ir.ir.dtypes import Array
 
-    from ..diff.command import DiffRequest
-    from ..run.request import Request
-    from ..show.request import ShowRequest
-
-    Preprocessing: TypeAlias = Request | DiffRequest | ShowRequest
-
-NAMES = ("layout", "reverse_channels", "mean", "scale", "input_type")
-"""The fields of the options that preprocess inputs."""
-
-
-def preprocesses(request: Preprocessing) -> list[str]:
-    """Return the given options that preprocess inputs."""
-    return [f"--{name.replace('_', '-')}" for name in NAMES if getattr(request, name)]
+    from .options import Preprocessing
 
 
 def changed(model: Model, request: Preprocessing, *, always: bool = False) -> Model:
@@ -42,7 +30,7 @@ def preprocessed(
     model: Model, request: Preprocessing, names: Mapping[str, str] | None = None
 ) -> Model:
     """Return the model with preprocessing; `names` are its inputs for those that options name."""
-    if not preprocesses(request):
+    if not request.preprocesses:
         return model
 
     from deconv_ir.ir.dtypes import parse_element_type

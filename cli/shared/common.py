@@ -336,3 +336,18 @@ def _drop_output() -> None:
     """Keep the interpreter's own flush at exit from failing again."""
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)
+
+
+def unified_diff(before: str, after: str, name: str) -> Iterator[str]:
+    """Yield the lines of a diff between two texts of one file, in the format of `patch`."""
+    import difflib
+
+    for line in difflib.unified_diff(_lines_of(before), _lines_of(after), f"a/{name}", f"b/{name}"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _lines_of(text: str) -> list[str]:
+    import re
+
+    # str.splitlines also splits at characters that are not line ends in a diff.
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

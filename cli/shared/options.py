@@ -103,21 +103,23 @@ class Option(Field):
 
 
 class Options(Record):
-    """The options of a command, in the order of its help; those of a base come first.
+    """The options of a command, in the order of its help.
 
     Each option is a field that `option`, `flag` or `given` declares; the names of options that only
-    print something begin with an underscore.
+    print something begin with an underscore.  Options of a base come first, or `after` a field.
     """
 
     declared: ClassVar[list[tuple[str, Option]]] = []
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, after: str | None = None) -> None:
         own = [(name, o) for name, o in vars(cls).items() if isinstance(o, Option)]
-        cls.declared = [*cls.declared, *own]
+        before = 0 if after is None else 1 + [name for name, _ in own].index(after)
+        cls.declared = [*own[:before], *cls.declared, *own[before:]]
         for name, _ in own:
             if name.startswith("_"):
                 delattr(cls, name)
         super().__init_subclass__()
+        cls.fields = {name: cls.fields[name] for name, _ in cls.declared if name in cls.fields}
 
     @classmethod
     def add_to(cls, command: _Command) -> _Command:
@@ -254,34 +256,41 @@ def input_shapes(text: str) -> Any:
     return option("[NAME=]SHAPE", text, "--shape", multiple=True)
 
 
-_PREPROCESSING = {
-    "layout": (
+class Preprocessing(Options):
+    """The options that preprocess the inputs of a model, of all commands that run one."""
+
+    shapes: tuple[str, ...]  # --shape, which each command declares with its own help
+    layout: tuple[str, ...] = option(
         "[NAME=]LAYOUT",
         "Layout of the arrays of an input, as in nhwc; with that of the network if it is not nchw, "
         "as in chw->hwc. Repeatable, like --mean, --scale and --input-type.",
-    ),
-    "mean": (
-        "[NAME=]NUMBERS",
-        "Subtract a number, or one for each channel, from an input: 123.7,116.3,103.5.",
-    ),
-    "scale": ("[NAME=]NUMBERS", "Divide an input, after --mean, by a number or one for each."),
-    "input_type": ("[NAME=]TYPE", "Element type of the arrays of an input, as in u8."),
-}
-"""Option -> its metavar and its help."""
-
-
-def preprocessing(name: str) -> Any:
-    """Declare an option of the preprocessing of inputs with a value."""
-    metavar, text = _PREPROCESSING[name]
-    return option(metavar, text, f"--{name.replace('_', '-')}", multiple=True)
-
-
-def reverse_channels() -> Any:
-    """Declare --reverse-channels."""
-    return flag(
+        multiple=True,
+    )
+    reverse_channels: bool = flag(
         "Reverse the channels of inputs with three, RGB to BGR. --mean and --scale are in the "
         "order of the network's channels, as in OpenVINO's mo."
     )
+    mean: tuple[str, ...] = option(
+        "[NAME=]NUMBERS",
+        "Subtract a number, or one for each channel, from an input: 123.7,116.3,103.5.",
+        multiple=True,
+    )
+    scale: tuple[str, ...] = option(
+        "[NAME=]NUMBERS",
+        "Divide an input, after --mean, by a number or one for each.",
+        multiple=True,
+    )
+    input_type: tuple[str, ...] = option(
+        "[NAME=]TYPE", "Element type of the arrays of an input, as in u8.", multiple=True
+    )
+
+    @property
+    def preprocesses(self) -> list[str]:
+        """The given options that preprocess inputs."""
+        return [f"--{name.replace('_', '-')}" for name in PREPROCESSING if getattr(self, name)]
+
+
+PREPROCESSING = tuple(Preprocessing.fields)
 
 
 def tolerance(default: float, text: str | None = None) -> Any:

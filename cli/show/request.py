@@ -10,7 +10,7 @@ import click
 from ..shared.options import (
     FILE,
     OF_AN_IR,
-    Options,
+    Preprocessing,
     argument,
     flag,
     given,
@@ -19,9 +19,7 @@ from ..shared.options import (
     limit_options,
     option,
     parse_size,
-    preprocessing,
     random_inputs,
-    reverse_channels,
     semantics,
     severity,
     weights_beside,
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 FORMATS = ("html", "svg", "png")
 
 
-class ShowRequest(Options):
+class ShowRequest(Preprocessing, after="shapes"):
     """The options of deconv-show."""
 
     model: str = argument("MODEL")
@@ -58,11 +56,6 @@ class ShowRequest(Options):
         "reshape the model, and the declared one allows sizes that are much for a small network. "
         "Repeatable."
     )
-    layout: tuple[str, ...] = preprocessing("layout")
-    reverse_channels: bool = reverse_channels()
-    mean: tuple[str, ...] = preprocessing("mean")
-    scale: tuple[str, ...] = preprocessing("scale")
-    input_type: tuple[str, ...] = preprocessing("input_type")
     other_inputs: tuple[str, ...] = option(
         "[NAME=]FILE",
         "Another array for an input: differences to the first are drawn. Inputs that are not "

@@ -32,8 +32,8 @@ from ..shared.common import (
     counted,
     read_standard_input,
     report_error,
+    unified_diff,
 )
-from ..shared.diffs import unified_diff
 from ..shared.reporters import Run, Tool, render
 from ..shared.reporters.text import show
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +12,7 @@ from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Port
-from deconv_ir.ir.operation import Context
+from deconv_ir.ir.operation import ConstantSource, Context
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Numbers = float | Sequence[float]
 
 
-class Changeable:
+class Changeable(ABC):
     """The methods of a model that return a model with other shapes, layers or constants."""
 
     graph: Graph
@@ -33,10 +34,9 @@ class Changeable:
     findings: tuple[Finding, ...]
     _given: Any
 
-    @property
-    def _settings(self) -> tuple[Any, ...]:
-        """The arguments of `__init__` after the graph."""
-        raise NotImplementedError
+    @abstractmethod
+    def _with_graph(self, graph: Graph, weights: ConstantSource | None) -> Self:
+        """Return a model of another graph and its weights, with the same settings."""
 
     def reshape(self, shapes: Mapping[str, Dims] | Dims) -> Self:
         """Return the model with inputs of other shapes, static or dynamic.
@@ -70,8 +70,8 @@ class Changeable:
         >>> model.reshape((4, 8, 24, 32))
         <Model 'block' (x: f32[4,8,24,32]) -> (y: f32[4,4,48,64])>
         """
-        if self.graph.stored is not None:
-            return self._changed_as_stored(lambda model: model.reshape(shapes))
+        if (stored := self.graph.stored) is not None:
+            return self._changed_as_stored(stored, lambda model: model.reshape(shapes))
         from deconv_ir.changes.reshape import reshape
 
         self._require_ir(
@@ -130,15 +130,16 @@ class Changeable:
         >>> model.preprocess(layout="nhwc", mean=127.5, scale=127.5, element_type="u8")
         <Model 'block' (x: u8[1,16,16,8]) -> (y: f32[1,4,32,32])>
         """
-        if self.graph.stored is not None:
+        if (stored := self.graph.stored) is not None:
             changed = self._changed_as_stored(
+                stored,
                 lambda model: model.preprocess(
                     layout=layout,
                     reverse_channels=reverse_channels,
                     mean=mean,
                     scale=scale,
                     element_type=element_type,
-                )
+                ),
             )
             self._require_types(changed, element_type)
             return changed
@@ -190,9 +191,9 @@ class Changeable:
         >>> changed.run(np.zeros((1, 8, 16, 16), np.float32))["y"].max()
         np.float32(0.0)
         """
-        if self.graph.stored is not None:
+        if (stored := self.graph.stored) is not None:
             return self._changed_as_stored(
-                lambda model: model.replace_constants(constants, cast=cast)
+                stored, lambda model: model.replace_constants(constants, cast=cast)
             )
         from deconv_ir.changes.constants import replace_constants
 
@@ -206,19 +207,19 @@ class Changeable:
 
     def _changed(self, graph: Graph, weights: Any, findings: tuple[Finding, ...] = ()) -> Self:
         whole = tuple(f for f in self.findings if f.location is None)
-        model = type(self)(graph, weights, *self._settings[1:])  # type: ignore[call-arg]
+        model = self._with_graph(graph, weights)
         model.findings += whole + findings
         return model
 
-    def _changed_as_stored(self, change: Callable[[Self], Self]) -> Self:
-        """Change the network that files hold, and compute it with the same semantics."""
+    def _changed_as_stored(self, stored: Graph, change: Callable[[Self], Self]) -> Self:
+        """Change `stored`, the network that files hold, and compute it with the same semantics."""
         from deconv_ir.formats.reading import as_computed
 
-        stored = type(self)(self.graph.stored, *self._settings)  # type: ignore[call-arg]
-        stored.findings += tuple(f for f in self.findings if f.location is None)
-        changed = change(stored)
+        model = self._with_graph(stored, self.context.weights)
+        model.findings += tuple(f for f in self.findings if f.location is None)
+        changed = change(model)
         graph = as_computed(changed.graph, self.context.semantics, self.context.accuracy)
-        model = type(self)(graph, *changed._settings)  # type: ignore[call-arg]
+        model = changed._with_graph(graph, changed.context.weights)
         model.findings += tuple(f for f in changed.findings if f.location is None)
         return model
 

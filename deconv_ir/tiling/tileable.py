@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _NAMED = 4
 
 
-class Tileable:
+class Tileable(ABC):
     """The methods of a model that compute an output box by box."""
 
     graph: Graph
@@ -25,11 +26,11 @@ class Tileable:
     inputs: Mapping[str, Port]
     memory_limit: int | None
 
+    @abstractmethod
     def _tiling(
         self, shapes: Mapping[str, Any] | None, output: str | None
     ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], dict[str, Source]]:
         """Return names of the inputs by layer, the infos of all tensors, and the outputs."""
-        raise NotImplementedError
 
     def tiled(
         self, shapes: Mapping[str, Any] | None = None, *, output: str | None = None

@@ -7,7 +7,11 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import click
+from tabulate import tabulate
+
 from deconv_ir.drawing.text import cut
+from deconv_ir.errors import one_line
 
 GAP = 2
 """Spaces between columns."""
@@ -85,3 +89,37 @@ def _shortened(text: str, length: int, is_sentence: bool) -> str:
     if is_sentence and len(text) > length:
         return f"{text[: length - 1]}\N{HORIZONTAL ELLIPSIS}"
     return cut(text, length)
+
+
+def print_table(
+    table: Sequence[Sequence[object]],
+    headers: Sequence[str],
+    aligned: Sequence[str],
+    *,
+    err: bool = False,
+    omit: Sequence[str] = (),
+    sentences: Sequence[str] = (),
+) -> None:
+    """Print a table with a bold line of headers.
+
+    On a terminal it is made to fit (see `fit`): texts are shortened, then the columns `omit` are
+    left out, in this order.  A file or a pipe gets all of it.
+    """
+    cells = [[one_line(str(cell)) for cell in row] for row in table]
+    width = terminal_width(err=err)
+    omitted: list[str] = []
+    if width is not None:
+        cells, columns, omitted = fit(cells, headers, aligned, width, omit, sentences)
+        headers, aligned = ([row[c] for c in columns] for row in (headers, aligned))
+    text = tabulate(
+        cells,
+        list(headers),
+        tablefmt="plain",
+        colalign=list(aligned) if table else None,
+        disable_numparse=True,
+    )
+    for number, line in enumerate(text.splitlines()):
+        click.echo(click.style(line, bold=number == 0), err=err)
+    if omitted:
+        left_out = f"left out at {width} columns: {', '.join(omitted)}"
+        click.echo(click.style(left_out, dim=True), err=err)

@@ -11,7 +11,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from deconv_cli.run.fit import fit
+from deconv_cli.shared.tables import fit
 from support import IR
 
 LONG = "features/stage3/block12/attention/projection/Convolution"

@@ -1,0 +1,209 @@
+"""Comparison of two models, or of a model with another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.formats.dumps import MANIFEST, read_manifest
+from deconv_ir.ir.shapes import compatible, format_shape, intersect, is_static
+
+from ..shared.common import Mistake, note, warn
+
+if TYPE_CHECKING:
+    from deconv_ir import Model, ModelDifference
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.shapes import Shape
+
+    from .request import DiffRequest
+
+RUNTIMES = ("openvino", "onnxruntime")
+NEEDS_ARRAYS = "compares tensors (use --input FILE, or --random-inputs SEED)"
+
+
+def _arrays(
+    model: Model, request: DiffRequest, second: Model | str | None = None
+) -> dict[str, Array]:
+    from ..shared.inputs import gather_inputs
+    from ..shared.shapes import input_shapes
+
+    shapes = input_shapes(model, request.shapes)
+    if request.random_inputs is not None and request.against != "onnxruntime":
+        shapes |= _sizes_of_second(model, shapes, second)
+    return gather_inputs(
+        model, request.inputs, request.random_inputs, shapes, modest=request.modest
+    )
+
+
+def _sizes_of_second(
+    model: Model, shapes: Mapping[str, Shape], second: Model | str | None
+) -> dict[str, Shape]:
+    """Return the shapes of dynamic inputs for which the second model states sizes, with a note."""
+    from deconv_ir import DeconvError, load
+
+    if second is None or all(is_static(shape) for shape in shapes.values()):
+        return {}
+    try:
+        other = load(second, warn=False) if isinstance(second, str) else second
+    except DeconvError:  # reported by the comparison
+        return {}
+    if len(other.inputs) != len(shapes):
+        return {}
+    found = {}
+    for name, theirs in _counterparts(model, other).items():
+        stated = other.inputs[theirs].shape
+        if compatible(shapes[name], stated) and not is_static(shapes[name]):
+            both = intersect(shapes[name], stated)
+            if both != shapes[name]:
+                found[name] = both
+                note(
+                    f"input {name!r} {format_shape(shapes[name])}: the second model takes "
+                    f"{format_shape(stated)}"
+                )
+    return found
+
+
+def _load(request: DiffRequest) -> Model:
+    from deconv_ir import load
+
+    from ..shared.changes import changed
+
+    model = load(request.first, semantics=request.semantics, warn=False, accuracy=request.accuracy)
+    return changed(model, request)
+
+
+def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
+    """Return the second model, changed as the first was if it is not an ONNX model."""
+    from ..shared.changes import preprocessed
+
+    shapes = {name: port.shape for name, port in first.inputs.items()}
+    options = request.preprocesses
+    if request.against == "onnxruntime" and options:
+        raise Mistake(f"{options[0]} changes IRs, and cannot be combined with an ONNX model")
+    if request.second is None or not (request.shapes or options):
+        return request.second
+    if request.against == "onnxruntime":
+        return request.second
+    from deconv_ir import load
+
+    second = load(
+        request.second, semantics=request.other_semantics or request.semantics, warn=False
+    )
+    if len(second.inputs) != len(shapes):
+        return second
+    # Inputs correspond by position, unless their names are the same.
+    second = preprocessed(second, request, _counterparts(first, second))
+    named = zip(second.inputs, shapes.items(), strict=True)
+    wanted = {own: shapes.get(own, shape) for own, (_, shape) in named}
+    fits = all(compatible(port.shape, wanted[own]) for own, port in second.inputs.items())
+    return second if fits else second.reshape(wanted)
+
+
+def _counterparts(first: Model, second: Model) -> dict[str, str]:
+    """Return the inputs of the second model for those of the first."""
+    if set(first.inputs) == set(second.inputs):
+        return {name: name for name in first.inputs}
+    return dict(zip(first.inputs, second.inputs, strict=True))
+
+
+def find_differences(request: DiffRequest) -> ModelDifference:
+    """Compare two models, or one in two runtimes, and their tensors if they run."""
+    from deconv_ir import diff
+
+    against: str | Dumps | None = request.against
+    if request.tool is not None:
+        raise Mistake("--command requires --bisect")
+    if request.second is None and against is None:
+        raise Mistake("name a second model, or --against openvino, onnxruntime or a folder")
+
+    needing = {"--against": against, "--plot": request.plot}
+    for option_name, value in (needing | dict.fromkeys(request.preprocesses, "")).items():
+        if value is not None and not request.runs:
+            raise Mistake(f"{option_name} {NEEDS_ARRAYS}")
+    if isinstance(against, str) and against not in RUNTIMES:
+        if request.second is not None:
+            raise Mistake("--against a folder takes no second model")
+        against = Dumps(against)
+    ignore = [] if request.ignore == "none" else request.ignore.split(",")
+    first = _load(request) if request.runs else request.first
+    second = request.second if isinstance(first, str) else _load_second(first, request)
+    return diff(
+        first,
+        second,
+        None if isinstance(first, str) else _arrays(first, request, second),
+        against=against,
+        ignore=[aspect.strip() for aspect in ignore if aspect.strip()],
+        weights_tolerance=request.weights_tolerance,
+        rtol=request.rtol,
+        atol=request.atol,
+        levels=request.levels,
+        semantics=request.semantics,
+        other_semantics=request.other_semantics,
+        modest=request.modest,
+    )
+
+
+def find_first(request: DiffRequest) -> ModelDifference:
+    """Cut the model and halve it until the first layer that differs is found."""
+    from deconv_ir import bisect
+
+    if request.second is not None:
+        raise Mistake("--bisect runs one model with two tools, and takes no second model")
+    if (request.tool is None) == (request.against is None):
+        raise Mistake("--bisect requires --command COMMAND or --against openvino")
+    if request.levels:
+        raise Mistake("--levels does not go with --bisect")
+    if request.against not in (None, "openvino"):
+        raise Mistake(f"--bisect cannot run {request.against!r} (use --command)")
+    model = _load(request)
+    if not request.runs:
+        raise Mistake(f"--bisect {NEEDS_ARRAYS}")
+    from .tools import CommandTool, run_openvino
+
+    run = CommandTool(request.tool) if request.tool else run_openvino
+    arrays = _arrays(model, request)
+    tolerances = {"rtol": request.rtol, "atol": request.atol}
+    return bisect(model, run, arrays, **tolerances, progress=note, modest=request.modest)
+
+
+class Dumps(Mapping[str, Any]):
+    """The .npy files of a folder, read on demand.
+
+    A file has the name of the tensor that the manifest of the folder states, else its own.
+
+    Raises
+    ------
+    Mistake
+        The folder does not exist, or has no .npy file.
+    InputError
+        The manifest is damaged.
+    """
+
+    def __init__(self, folder: str) -> None:
+        root = Path(folder)
+        if not root.is_dir():
+            raise Mistake(
+                f"--against {folder}: neither {' nor '.join(RUNTIMES)}, nor a folder of .npy files"
+            )
+        there = {path.name: path for path in sorted(root.glob("*.npy"))}
+        if not there:
+            raise Mistake(f"--against {folder}: the folder has no .npy file")
+        listed = read_manifest(root)
+        if lost := [entry.file for entry in listed if entry.file not in there]:
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            warn(f"{root / MANIFEST} names {lost[0]}{more}, which the folder does not have")
+        files = {e.name: there[e.file] for e in listed if e.file in there and not e.within}
+        known = {entry.file for entry in listed}
+        self.files = {path.stem: path for name, path in there.items() if name not in known} | files
+
+    def __getitem__(self, name: str) -> Array:
+        from deconv_ir.formats.npy import read
+
+        return read(str(self.files[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
