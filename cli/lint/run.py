@@ -81,9 +81,9 @@ def lint(request: LintRequest) -> int:
         Cache(cache).prune()
     known, no_ir = 0, checked - len(results)
     if request.baseline is not None:
-        from .baseline import apply
-
-        results, known = apply(request.baseline, results, settings, update=request.update_baseline)
+        results, known = _without_known(
+            request.baseline, results, settings, update=request.update_baseline
+        )
     run = Run(results=results, fixed=fixed, known=known, no_ir=no_ir, docs_url=stated.docs_url)
     report(run, request)
     if request.html is not None:
@@ -162,3 +162,32 @@ def _cache_folder(files: list[str], folder: str | None) -> str | None:
     from deconv_ir.linter.cache import default_folder
 
     return str(default_folder())
+
+
+def _without_known(
+    file: str, results: list[Result], settings: Settings, *, update: bool
+) -> tuple[list[Result], int]:
+    """Remove the findings of a baseline from the results; also return their number.
+
+    With `update`, the findings of the checked files are written to the baseline first.
+    """
+    from pathlib import Path
+
+    from deconv_ir.linter.baseline import Baseline
+
+    stated = settings.config(results[0].file if results else "")
+    path, root = Path(file), Path(stated.folder) if stated.file else None
+    if update:
+        exists = path.exists()
+        baseline = Baseline.read(path, root) if exists else Baseline(path, root)
+        checked = {result.file: settings.options(result.file).rules for result in results}
+        baseline.update(checked, (f for result in results for f in result.findings))
+    else:
+        baseline = Baseline.read(path, root)
+    left = []
+    known = 0
+    for result in results:
+        fresh = baseline.new(result.findings)
+        known += len(result.findings) - len(fresh)
+        left.append(result.replace(findings=fresh))
+    return left, known

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,10 +44,11 @@ from .cluster import (
     worker_threads,
 )
 from .compare import compare_files
+from .items import Item, Outcome
 from .manifest import Manifest, Stamp, Stamped, describe_run
-from .many_report import latency_of, report
 from .patterns import find, pair_references, show
 from .profiles import start_profiles, write_trace
+from .report import latency_of, report_files
 from .resources import limit_threads
 from .single import repeat
 
@@ -56,37 +57,8 @@ if TYPE_CHECKING:
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
-    from .compare import Comparison
     from .profiles import RunProfiles
     from .request import Request
-
-
-class Item(NamedTuple):
-    """One run."""
-
-    number: int
-    files: dict[str, Path]  # input with many files -> the file of this run
-    targets: dict[str, Path]  # output -> file to write; empty if outputs are only compared
-    # Output -> file to compare with.
-    references: dict[str, Path] = {}  # noqa: RUF012 - never changed
-
-    @property
-    def label(self) -> str:
-        """The name of the item in messages."""
-        return ", ".join(map(str, self.files.values()))
-
-    def stamped(self) -> Stamped:
-        """Return the files with their current stamps."""
-        return {name: (path, Stamp.of(path)) for name, path in self.files.items()}
-
-
-class Outcome(NamedTuple):
-    """The end of an item: ``done``, ``differs``, ``skipped``, ``failed`` or ``not run``."""
-
-    item: Item
-    status: str
-    error: str | None = None
-    comparisons: tuple[Comparison, ...] = ()
 
 
 class StopError(Exception):
@@ -126,7 +98,7 @@ def run_many(model: Model, request: Request) -> int:
             if manifest is not None:
                 manifest.save()
     latency = latency_of(runner.seconds, runner.cold, request)
-    report(outcomes, request, time.perf_counter() - started, latency)
+    report_files(outcomes, request, time.perf_counter() - started, latency)
     if profiles is not None and not request.as_json:
         from .tables import print_profile
 

@@ -32,7 +32,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
     request.require_none_of(
         FOR_MANY_RUNS, "requires many input files (for example --input 'frames/*.npy')"
     )
-    from .summary import Summary, print_summary
+    from .report import Summary, print_summary
 
     names = model.output_names(request.wanted)
     shapes = input_shapes(model, request.shapes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from deconv_cli.run.summary import statistics
+from deconv_cli.run.report import statistics
 from support import traced_peak
 
 

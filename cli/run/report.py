@@ -1,8 +1,9 @@
-"""The summary of a run, as text and as JSON."""
+"""The reports of deconv-run, as text and as JSON: of one run, and of runs on many files."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import from_numpy
 from deconv_ir.ir.shapes import format_shape
 
-from ..shared.common import print_json
+from ..shared.common import counted, print_json
 from ..shared.models import model_name
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
     from .compare import Comparison
+    from .items import Outcome
     from .profiles import RunProfiles
     from .request import Request
     from .timing import Latency
 
 
+_STATUSES = ("done", "agree", "differs", "skipped", "failed", "not run")
+"""The order of the summary, which does not depend on the order in which workers end."""
 _BLOCK = 1 << 16
 """Elements that are reduced together, to bound the temporary arrays."""
 
@@ -219,3 +223,55 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
 def _number(value: float) -> float | str:
     """Return a number for JSON, which has no infinity and no NaN: these are text."""
     return value if value - value == 0 else str(value)
+
+
+def latency_of(seconds: Sequence[float], cold: float | None, request: Request) -> Latency | None:
+    """Summarize the times of repeated runs of all files; `cold` is that of the first run."""
+    if cold is None:
+        return None
+    from .timing import latency
+
+    return latency(seconds, 1 if request.warmup is None else request.warmup, cold)
+
+
+def report_files(
+    outcomes: Sequence[Outcome], request: Request, seconds: float, latency: Latency | None
+) -> None:
+    """Print the number of files of each status, and the times of repeated runs."""
+    counts = Counter(outcome.status for outcome in outcomes)
+    if request.as_json:
+        _print_files_json(outcomes, counts, seconds, latency)
+        return
+    if not request.quiet:
+        agreeing = sum(bool(o.comparisons) for o in outcomes if o.status == "done")
+        shown = {**counts, "done": counts["done"] - agreeing, "agree": agreeing}
+        parts = ", ".join(f"{shown[word]} {word}" for word in _STATUSES if shown.get(word))
+        click.echo(f"{counted(outcomes, 'file')}: {parts}  {seconds:.1f} s", err=True)
+        if latency is not None:
+            click.echo(f"runs   {latency}", err=True)
+        if request.output is not None:
+            click.echo(request.output)
+
+
+def _print_files_json(
+    outcomes: Sequence[Outcome],
+    counts: Mapping[str, int],
+    seconds: float,
+    latency: Latency | None,
+) -> None:
+    document = {
+        "files": [
+            {
+                "inputs": {name: str(path) for name, path in outcome.item.files.items()},
+                "outputs": {name: str(path) for name, path in outcome.item.targets.items()},
+                "status": outcome.status,
+                "error": outcome.error,
+                "comparisons": comparison_rows(outcome.comparisons),
+            }
+            for outcome in outcomes
+        ],
+        "counts": dict(counts),
+        "seconds": seconds,
+        "latency": None if latency is None else latency._asdict(),
+    }
+    print_json(document)
