@@ -414,8 +414,8 @@ def test_a_cluster_gets_the_changed_model(options: list[str]) -> None:
     """Workers read an unchanged model from its file, and get a changed one as a whole."""
     from deconv_cli.run.cluster import send_model
     from deconv_cli.run.command import command
+    from deconv_cli.run.models import open_model
     from deconv_cli.run.request import Request
-    from deconv_cli.shared.models import open_model
 
     class Client:
         def submit(self, kind: type, given: object, **_: object) -> object:

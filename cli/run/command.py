@@ -64,7 +64,7 @@ def command(**options: Any) -> int:
 
 
 def _run_one(request: Request) -> int:
-    from ..shared.models import open_model
+    from .models import open_model
 
     started = time.perf_counter()
     model = open_model(request)

@@ -10,8 +10,7 @@ import click
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.shapes import format_shape
 
-from ..shared.common import EXIT_OK, counted, print_json, warn
-from ..shared.models import model_name
+from ..shared.common import EXIT_OK, counted, model_name, print_json, warn
 from ..shared.shapes import input_shapes
 
 if TYPE_CHECKING:

@@ -27,9 +27,7 @@ from ..shared.common import (
     note,
     report_error,
 )
-from ..shared.guard import guard_run
 from ..shared.inputs import gather_inputs, pair, read_input, stands_for_many
-from ..shared.models import report_findings
 from ..shared.options import SEVERAL
 from ..shared.shapes import input_shapes
 from .batch import run_batch
@@ -46,6 +44,7 @@ from .cluster import (
 from .compare import compare_files
 from .items import Item, Outcome
 from .manifest import Manifest, Stamp, Stamped, describe_run
+from .models import guard_run, report_findings
 from .patterns import find, pair_references, show
 from .profiles import start_profiles, write_trace
 from .report import latency_of, report_files

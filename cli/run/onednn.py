@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..shared.common import EXIT_OK, STREAM, Mistake, note, read_standard_input, require_absent
-from ..shared.models import model_name
+from ..shared.common import (
+    EXIT_OK,
+    STREAM,
+    Mistake,
+    model_name,
+    note,
+    read_standard_input,
+    require_absent,
+)
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -39,8 +46,7 @@ def save_xml(model: Model, request: Request) -> int:
     from deconv_ir.formats.registry import format_of
     from deconv_ir.loading import write_model
 
-    from ..shared.guard import guard_run
-    from ..shared.models import report_findings
+    from .models import guard_run, report_findings
 
     assert request.save_xml is not None, "the option was given"
     target = Path(request.save_xml)

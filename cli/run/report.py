@@ -15,8 +15,7 @@ from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import from_numpy
 from deconv_ir.ir.shapes import format_shape
 
-from ..shared.common import counted, print_json
-from ..shared.models import model_name
+from ..shared.common import counted, model_name, print_json
 
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..shared.common import EXIT_DIFFERS, EXIT_OK
-from ..shared.guard import guard_run
 from ..shared.inputs import gather_inputs, pair, read_input
-from ..shared.models import report_findings
 from ..shared.shapes import drawn_shapes, input_shapes
 from .dump import Dump
+from .models import guard_run, report_findings
 from .profiles import start_profiles, write_trace
 from .request import FOR_MANY_RUNS
 from .targets import Targets, output_targets, write_arrays

@@ -40,7 +40,6 @@ from deconv_ir.tiling.stream import (
 from deconv_ir.tiling.two_pass import Precomputed, measure_here, precompute
 
 from ..shared.common import EXIT_OK, Mistake, print_json
-from ..shared.guard import guard_run
 from ..shared.inputs import pair
 from .cluster import (
     completed,
@@ -54,6 +53,7 @@ from .cluster import (
     worker_threads,
 )
 from .manifest import Manifest, Stamp, describe_run
+from .models import guard_run
 from .resources import hand_back, limit_threads
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from deconv_ir.errors import MAX_MESSAGE, DeconvError, one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deconv_ir import Model
     from deconv_ir.findings import Finding
 
 EXIT_OK = 0
@@ -336,6 +337,11 @@ def _drop_output() -> None:
     """Keep the interpreter's own flush at exit from failing again."""
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)
+
+
+def model_name(model: Model) -> str:
+    """Return the name of the model in messages and summaries."""
+    return model.graph.file or FROM_STDIN
 
 
 def unified_diff(before: str, after: str, name: str) -> Iterator[str]:

@@ -6,14 +6,8 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .common import STREAM, Mistake
-
-if TYPE_CHECKING:
-    from deconv_ir import Model
-
-    from ..run.request import Request
 
 _Identity = tuple[int, int] | str
 
@@ -53,21 +47,6 @@ class Guard:
                 "(choose another name)"
             )
         self._written[identity] = option
-
-
-def guard_run(
-    model: Model, request: Request, read: Iterable[tuple[str, str | os.PathLike[str]]]
-) -> Guard:
-    """Protect the model, its weights, and the other files that a run reads."""
-    guard = Guard([("the model", request.model), *read])
-    if model.weights_file is not None:
-        guard.add("the weights", model.weights_file)
-    if request.constants:
-        from .changes import constant_files
-
-        for name, path in constant_files(request.constants).items():
-            guard.add(f"the array of constant {name!r}", path)
-    return guard
 
 
 def _identity(path: str | os.PathLike[str]) -> _Identity | None:

@@ -10,8 +10,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.formats import npy, npz
 from deconv_ir.ir.shapes import compatible, format_shape
 
-from .common import STREAM, Mistake, standard_input
-from .models import model_name
+from .common import STREAM, Mistake, model_name, standard_input
 from .options import IMAGE_SUFFIXES, SEVERAL
 from .shapes import OPTION as SHAPE_OPTION
 from .shapes import describe_port, drawn_shapes

@@ -1,18 +1,20 @@
-"""Loading the model of a command, and reporting its findings."""
+"""The model of a run: loading, protection of its files, and its findings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 
-from .common import FROM_STDIN, STREAM, Mistake, as_line, read_standard_input, warn
+from ..shared.common import FROM_STDIN, STREAM, Mistake, as_line, read_standard_input, warn
+from ..shared.guard import Guard
 
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model
 
-    from ..run.request import Request
+    from .request import Request
 
 
 def open_model(request: Request) -> Model:
@@ -40,16 +42,11 @@ def open_model(request: Request) -> Model:
         raise
     model = model if request.layer is None else model.layer(request.layer)
     if request.changes_model:
-        from .changes import changed, with_constants
+        from ..shared.changes import changed, with_constants
 
         model = with_constants(model, request.constants, request.cast)
         model = changed(model, request, always=request.save_xml is not None)
     return model
-
-
-def model_name(model: Model) -> str:
-    """Return the name of the model in messages and summaries."""
-    return model.graph.file or FROM_STDIN
 
 
 def report_findings(findings: Sequence[Finding], strict: bool) -> None:
@@ -60,3 +57,18 @@ def report_findings(findings: Sequence[Finding], strict: bool) -> None:
         raise Mistake(f"{as_line(wrong[0])}{more}")
     for finding in findings:
         warn(as_line(finding))
+
+
+def guard_run(
+    model: Model, request: Request, read: Iterable[tuple[str, str | os.PathLike[str]]]
+) -> Guard:
+    """Protect the model, its weights, and the other files that a run reads."""
+    guard = Guard([("the model", request.model), *read])
+    if model.weights_file is not None:
+        guard.add("the weights", model.weights_file)
+    if request.constants:
+        from ..shared.changes import constant_files
+
+        for name, path in constant_files(request.constants).items():
+            guard.add(f"the array of constant {name!r}", path)
+    return guard
