@@ -261,15 +261,6 @@ def test_weights_of_other_batches_are_freed_where_they_do_not_fit(tmp_path: Path
             assert np.array_equal(*model.run([x[:1]]).values(), small)
 
 
-@pytest.mark.skipif(not COMPILED, reason="NumPy's paths have no further weights")
-def test_large_tensors_leave_memory_for_weights(tmp_path: Path) -> None:
-    for size, more in ((8, False), (160, True)):
-        path = decoder(32, size).save(tmp_path)
-        model = deconv_ir.load(path)
-        plan = model.bind().plan
-        assert (plan.weight_bytes > 1.1 * plan.constant_bytes) is more
-
-
 def windows(y: np.ndarray, w: np.ndarray, step: int = 1) -> np.ndarray:
     """Convolve by the definition, padded by one."""
     padded = np.pad(y, [(0, 0), (0, 0), (1, 1), (1, 1)])
