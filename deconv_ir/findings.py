@@ -198,7 +198,7 @@ class Finding(NamedTuple):
 
     @property
     def part(self) -> GraphLocation:
-        """The part of the graph; an unspecified one if the location is none."""
+        """The part of the graph; an unspecified one without a location."""
         return self.location if isinstance(self.location, GraphLocation) else NOWHERE
 
     def moved(self, **part: Any) -> Self:

@@ -97,17 +97,19 @@ class Format(abc.ABC):
         UnsupportedError
             An operation has no counterpart.
         """
-        raise NotImplementedError
+        from deconv_ir.errors import UnsupportedError
+
+        raise UnsupportedError(f"{self.title} files have no counterpart in opsets", file=graph.file)
 
 
-class Locator:
+class Locator(abc.ABC):
     """Finds the parts of a graph in the text that it was read from, `source`."""
 
     source: SourceText
 
+    @abc.abstractmethod
     def span(self, location: Location) -> TextSpan:
         """Return the narrowest span of the text that contains a location."""
-        raise NotImplementedError
 
     def owner(self, offset: int) -> TextSpan | None:
         """Return the span of the layer or edge that contains an offset; None outside of them."""
