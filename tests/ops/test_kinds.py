@@ -22,7 +22,7 @@ from deconv_ir.operations import (
     text,
 )
 from deconv_ir.ops.base import attributes_of, choices, one_of
-from deconv_ir.ops.recurrent.recurrent import Activation
+from deconv_ir.ops.recurrent.recurrent import GateFunction
 
 INTEGER, NUMBER, WORD = Form.INTEGER, Form.NUMBER, Form.WORD
 
@@ -37,7 +37,7 @@ INTEGER, NUMBER, WORD = Form.INTEGER, Form.NUMBER, Form.WORD
         (flags(), WORD, None, ("0", "1"), True),
         (number(minimum=0.5), NUMBER, 0.5, (), False),
         (numbers(), NUMBER, None, (), True),
-        (choices(Activation), WORD, None, tuple(a.value for a in Activation), True),
+        (choices(GateFunction), WORD, None, tuple(a.value for a in GateFunction), True),
         (element_type(), Form.ELEMENT_TYPE, None, (), False),
         (shape(), Form.SHAPE, None, (), False),
         (text(), Form.TEXT, None, (), False),

@@ -30,7 +30,7 @@ class Direction(enum.Enum):
     BIDIRECTIONAL = "bidirectional"
 
 
-class Activation(enum.Enum):
+class GateFunction(enum.Enum):
     """Functions of a gate."""
 
     SIGMOID = "sigmoid"
@@ -39,7 +39,7 @@ class Activation(enum.Enum):
     HARDSIGMOID = "hardsigmoid"
 
 
-SIGMOID, TANH = Activation.SIGMOID, Activation.TANH
+SIGMOID, TANH = GateFunction.SIGMOID, GateFunction.TANH
 
 
 def _counts(lengths: Any, time: int) -> Any:
@@ -66,7 +66,7 @@ class Recurrent(Operation, abc.ABC):
     formula = "hidden_size={self.hidden_size}, {self.directions} directions, X {shape[X]}"
     sequence: ClassVar[bool] = False
     """Whether there is a time axis."""
-    usual: ClassVar[tuple[Activation, ...]]
+    usual: ClassVar[tuple[GateFunction, ...]]
     """The default activations."""
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
@@ -77,7 +77,7 @@ class Recurrent(Operation, abc.ABC):
     activations_beta: tuple[float, ...] = attribute(numbers(), ())
     clip: float = attribute(number(minimum=0), 0.0)
 
-    activations: tuple[Activation, ...] = ()
+    activations: tuple[GateFunction, ...] = ()
     direction: Direction = Direction.FORWARD
     batch: Span | None = field(default=None)
     """The sequences that a tile computes."""
@@ -87,7 +87,7 @@ class Recurrent(Operation, abc.ABC):
         """Compute the next states from ``x @ w.T`` and the states of one time step."""
 
     @property
-    def functions(self) -> tuple[Activation, ...]:
+    def functions(self) -> tuple[GateFunction, ...]:
         """The activations of the gates."""
         return self.activations or self.usual
 
@@ -104,11 +104,11 @@ class Recurrent(Operation, abc.ABC):
         alpha = alphas[index] if index < len(alphas) else 0.2
         beta = betas[index] if index < len(betas) else 0.5
         function = self.functions[index]
-        if function is Activation.SIGMOID:
+        if function is GateFunction.SIGMOID:
             return 1 / (1 + np.exp(-x))
-        if function is Activation.TANH:
+        if function is GateFunction.TANH:
             return np.tanh(x)
-        if function is Activation.RELU:
+        if function is GateFunction.RELU:
             return np.maximum(x, 0)
         return np.minimum(np.maximum(alpha * x + beta, 0), 1)
 

@@ -19,8 +19,8 @@ from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
 from deconv_ir.ops.recurrent.recurrence import (
     SIGMOID,
     TANH,
-    Activation,
     Direction,
+    GateFunction,
     Recurrent,
     check_peepholes,
     takes_all,
@@ -45,7 +45,7 @@ class _RNN(Recurrent):
 
     usual = (TANH,)
 
-    activations: tuple[Activation, ...] = attribute(choices(Activation), usual)
+    activations: tuple[GateFunction, ...] = attribute(choices(GateFunction), usual)
 
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
         return [self.activate(0, x + states[0] @ r.T + b)]
@@ -124,7 +124,7 @@ class _GRU(_Compiled):
     gates = 3
     usual = (SIGMOID, TANH)
 
-    activations: tuple[Activation, ...] = attribute(choices(Activation), usual)
+    activations: tuple[GateFunction, ...] = attribute(choices(GateFunction), usual)
     linear_before_reset: bool = attribute(boolean(), False)
 
     @property
@@ -155,7 +155,7 @@ class _LSTM(_Compiled):
     states = 2
     usual = (SIGMOID, TANH, TANH)
 
-    activations: tuple[Activation, ...] = attribute(choices(Activation), usual)
+    activations: tuple[GateFunction, ...] = attribute(choices(GateFunction), usual)
     input_forget: bool = False
 
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
