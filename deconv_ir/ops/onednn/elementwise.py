@@ -23,7 +23,7 @@ from deconv_ir.ops.onednn.windows import add_channels
 BINARY = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference")
 
 
-class Binary(Composite):
+class OneDNNBinary(Composite):
     """Two arrays of any float types, computed in f32 if the types differ."""
 
     computes: ClassVar[str]
@@ -50,7 +50,7 @@ class Binary(Composite):
 
 for _name in BINARY:
     KINDS[_name] = kind(_name, ("src_0", "src_1"))(
-        type(f"OneDNN{_name}", (Binary,), {"computes": _name, "__module__": __name__})
+        type(f"OneDNN{_name}", (OneDNNBinary,), {"computes": _name, "__module__": __name__})
     )
     globals()[f"OneDNN{_name}"] = KINDS[_name]
 

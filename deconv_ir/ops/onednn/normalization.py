@@ -114,7 +114,7 @@ class LayerNorm(Composite):
 
 
 @kind("RMSNorm", ("src", "gamma"), 1)
-class RMSNorm(Composite):
+class OneDNNRMSNorm(Composite):
     """x / sqrt(mean of x * x + epsilon) * gamma, over the last axes."""
 
     begin_norm_axis: int = attribute(integer(), -1)

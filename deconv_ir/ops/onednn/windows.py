@@ -50,7 +50,7 @@ class ByChannel(Composite):
         return program.cast(found, program.infos[0].element_type)
 
 
-class Windowed(ByChannel):
+class OneDNNWindowed(ByChannel):
     """Attributes of operations with a sliding window."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
@@ -68,7 +68,7 @@ class Windowed(ByChannel):
         }
 
 
-class _Convolution(Windowed, abc.ABC):
+class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     groups: int = attribute(integer(1), 1)
 
@@ -131,7 +131,7 @@ def add_channels(program: Program, values: Ref, data: Ref, name: str) -> Ref:
 
 
 @kind("Convolution", ("src", "weights", "bias"), 2)
-class OneDNNConvolution(_Convolution):
+class OneDNNConvolution(_OneDNNWindowedConvolution):
     """Convolution of oneDNN Graph: layouts, groups, bias."""
 
     weights_format: WeightsFormat = attribute(choice(WeightsFormat, fold=False), WeightsFormat.XIO)
@@ -143,7 +143,7 @@ class OneDNNConvolution(_Convolution):
 
 
 @kind("ConvTransposeBackwardData", ("diff_dst", "weights"))
-class ConvTransposeBackwardData(_Convolution):
+class ConvTransposeBackwardData(_OneDNNWindowedConvolution):
     """Gradient of ConvTranspose with respect to its data: a convolution.
 
     The weights are those of the ConvTranspose, [I, O / groups, K...] (IOX) or
@@ -158,7 +158,7 @@ class ConvTransposeBackwardData(_Convolution):
         return (-1, -2) if self.filter_format is FilterFormat.XOI else None
 
 
-class _Pool(Windowed):
+class _Pool(OneDNNWindowed):
     kernel: tuple[int, ...] = attribute(integers(1, per_axis=True))
     rounding_type: Rounding = attribute(_ROUNDING, Rounding.FLOOR)
 
