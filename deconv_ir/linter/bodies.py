@@ -19,7 +19,7 @@ from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.infer import declared
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape, intersect
-from deconv_ir.linter.context import Body, LintContext, infer_with_evidence
+from deconv_ir.linter.context import BodyContext, LintContext, infer_with_evidence
 
 if TYPE_CHECKING:
     from deconv_ir.formats.openvino_xml.scanner import Element
@@ -35,7 +35,7 @@ def _element(context: LintContext, index: int) -> Element:
     return context.locator.layer(index)
 
 
-def read_bodies(context: LintContext) -> Iterator[Body]:
+def read_bodies(context: LintContext) -> Iterator[BodyContext]:
     """Connect and infer the bodies of a graph's layers, with the shapes of their inputs."""
     document = context.document
     for owner, tag, inner in document.bodies:
@@ -52,7 +52,7 @@ def read_bodies(context: LintContext) -> Iterator[Body]:
         found.deep = context.deep
         found.resumes = context.resumes
         found.bodies = tuple(read_bodies(found))
-        yield Body(owner, tag, found)
+        yield BodyContext(owner, tag, found)
 
 
 def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
@@ -70,7 +70,7 @@ def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
     return given
 
 
-def check_body(context: LintContext, body: Body) -> Iterator[Finding]:
+def check_body(context: LintContext, body: BodyContext) -> Iterator[Finding]:
     """Compare a body with its port map and with the ports of its layer."""
     element = _element(context, body.owner)
     port_map = element.first(PORT_MAPS[body.tag])
@@ -115,7 +115,7 @@ def check_body(context: LintContext, body: Body) -> Iterator[Finding]:
     yield from _check_back_edges(body, element, by_id)
 
 
-def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Finding]:
+def check_ports(context: LintContext, bodies: Sequence[BodyContext]) -> Iterator[Finding]:
     """Report ports of a layer that the port maps of its bodies do not name.
 
     The first inputs are the layer's own: the condition of an If, trip count and condition of a
@@ -158,7 +158,7 @@ def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Findin
 
 
 def _check_entry(
-    context: LintContext, body: Body, entry: Element, attributes: dict[str, str], index: int
+    context: LintContext, body: BodyContext, entry: Element, attributes: dict[str, str], index: int
 ) -> Iterator[Finding]:
     """Compare a tensor inside a body with the connected one outside."""
     layer = context.graph.layers[body.owner]
@@ -229,7 +229,9 @@ def _check_slices(
         )
 
 
-def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> Iterator[Finding]:
+def _check_back_edges(
+    body: BodyContext, element: Element, by_id: dict[int, int]
+) -> Iterator[Finding]:
     """Check that tensors for the next iteration have the expected shape and type."""
     back_edges = element.first("back_edges")
     for edge in back_edges.children if back_edges is not None else ():

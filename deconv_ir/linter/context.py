@@ -41,7 +41,7 @@ _OF_EDGES: Final = ("two-edges-into-port", "input-without-edge")
 """Problems of explicit edges; those of graph files follow from ids."""
 
 
-class Body(NamedTuple):
+class BodyContext(NamedTuple):
     """One body of an If, Loop or TensorIterator."""
 
     owner: int
@@ -57,7 +57,7 @@ class LintContext(GraphView):
 
     Attributes
     ----------
-    bodies : tuple of Body
+    bodies : tuple of BodyContext
         Bodies of the graph's If, Loop and TensorIterator layers.
     around : LintContext or None
         For a body: the graph with its layer.
@@ -71,7 +71,7 @@ class LintContext(GraphView):
         Findings of reading, connecting and inference, by their `rule`.
     """
 
-    bodies: tuple[Body, ...] = ()
+    bodies: tuple[BodyContext, ...] = ()
     around: LintContext | None = None
     resumes: bool = True
 
