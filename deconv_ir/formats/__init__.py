@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, IRError
 from deconv_ir.formats.files import read_input, similar_file
-from deconv_ir.formats.format import Document
+from deconv_ir.formats.format import ParsedFile
 from deconv_ir.formats.onednn_json import ONEDNN_JSON
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.formats.recognise import START, recognise
@@ -39,7 +39,7 @@ def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
 
 def read_document(
     data: bytes, file: str | None, limits: Limits, overrides: Overrides | None = None
-) -> Document:
+) -> ParsedFile:
     """Read a file of any format by its contents, and keep the location of each part.
 
     Raises
@@ -50,7 +50,7 @@ def read_document(
     found = find_format(data, file)
     other = None if found else other_kind(data, file)
     if other is not None:
-        document = Document(file)
+        document = ParsedFile(file)
         document.problems.append(other)
         return document
     if overrides is not None:

@@ -1,4 +1,4 @@
-"""The interface of a file format: a `Format`, and the `Document` and `Locator` of each file."""
+"""The interface of a file format: a `Format`, and the `ParsedFile` and `Locator` of each file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Format(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def read(self, data: bytes, file: str | None, limits: Limits) -> Document:
+    def read(self, data: bytes, file: str | None, limits: Limits) -> ParsedFile:
         """Read a file; its problems are collected in the document."""
 
     @abc.abstractmethod
@@ -124,7 +124,7 @@ class Locator(abc.ABC):
         return None
 
 
-class Document:
+class ParsedFile:
     """The result of reading one file.
 
     Attributes
@@ -143,7 +143,7 @@ class Document:
         Offsets of the graph's layers and edges in the text, if each has one.
     root : TextSpan
         The beginning of the file's only element.
-    bodies : sequence of (int, str, Document)
+    bodies : sequence of (int, str, ParsedFile)
         Bodies of layers: index of the layer, name of the body, contents.
     """
 
@@ -170,7 +170,7 @@ class Document:
         """Return the locator of the parts of the graph in the text."""
         raise NotImplementedError
 
-    def walk(self) -> Iterator[Document]:
+    def walk(self) -> Iterator[ParsedFile]:
         """Iterate over the document and the bodies within it."""
         yield self
         for _, _, body in self.bodies:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding
-from deconv_ir.formats.format import Document, Locator
+from deconv_ir.formats.format import Locator, ParsedFile
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Port, ancestors
@@ -77,7 +77,7 @@ class LintContext(GraphView):
 
     def __init__(
         self,
-        document: Document,
+        document: ParsedFile,
         context: Context,
         inference: Inference | None,
         weights: WeightsView | None,

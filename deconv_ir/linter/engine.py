@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, GraphLocation, Severity
 from deconv_ir.formats import read_document, read_file
-from deconv_ir.formats.format import Document
+from deconv_ir.formats.format import ParsedFile
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.formats.registry import FORMATS
 from deconv_ir.hints import Hint
@@ -47,7 +47,7 @@ class Result(Record):
     """Number of findings silenced by comments in the file."""
     hidden: tuple[tuple[Severity, int], ...] = field(default=())
     """Findings that were not requested, by severity; see `Options.hidden`."""
-    document: Document | None = field(default=None)
+    document: ParsedFile | None = field(default=None)
     reads: tuple[tuple[int, int], ...] | None = field(default=None)
     """The bytes of the .bin on which the findings depend; None if it was not opened."""
     lines: Mapping[int, str] = field(default=MappingProxyType({}))
@@ -77,7 +77,7 @@ def read_or_check(file: str, options: Options, limits: Limits) -> bytes | Result
     try:
         return read_file(file, limits)
     except DeconvError as error:
-        document = Document(file)
+        document = ParsedFile(file)
         document.problems.append(error)
         return check_document(document, options)
 
@@ -101,7 +101,7 @@ def check_bytes(
 
 
 def check_document(
-    document: Document,
+    document: ParsedFile,
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     *,
@@ -142,7 +142,7 @@ def check_document(
 
 
 def open_context(
-    document: Document,
+    document: ParsedFile,
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     *,
@@ -175,7 +175,7 @@ def open_context(
     return context
 
 
-def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:
+def _lines(document: ParsedFile, findings: Iterable[Finding]) -> dict[int, str]:
     """Return the text of the lines with findings."""
     source = document.source
     if source is None:

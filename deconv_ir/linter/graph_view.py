@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deconv_ir.formats.format import Document
+from deconv_ir.formats.format import ParsedFile
 from deconv_ir.ir.graph import Graph, Layer, Topology
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
@@ -21,7 +21,7 @@ class GraphView:
 
     Attributes
     ----------
-    document : Document
+    document : ParsedFile
     inference_context : Context
         Context of the inference: semantics and weights.
     inference : Inference or None
@@ -36,7 +36,7 @@ class GraphView:
 
     def __init__(
         self,
-        document: Document,
+        document: ParsedFile,
         context: Context,
         inference: Inference | None,
         weights: WeightsView | None,

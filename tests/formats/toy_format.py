@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deconv_ir.errors import IRError, UnsupportedError
 from deconv_ir.findings import Finding, GraphLocation, Location, TextSpan
-from deconv_ir.formats.format import Document, Format, Locator
+from deconv_ir.formats.format import Format, Locator, ParsedFile
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.graph import Edge, Graph, Layer, Port
 from deconv_ir.ir.shapes import format_shape
@@ -40,7 +40,7 @@ class ToyText:
         return self.text.split("\n")[line - 1]
 
 
-class ToyDocument(Document):
+class ToyDocument(ParsedFile):
     format = "toy"
     states_edges = False
 

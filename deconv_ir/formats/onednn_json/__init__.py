@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deconv_ir.formats.exchange import Extract, Lowered, Written
-    from deconv_ir.formats.onednn_json.document import Document
+    from deconv_ir.formats.onednn_json.document import ParsedJSON
     from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.ir.graph import Graph
     from deconv_ir.ir.operation import ConstantSource
@@ -37,7 +37,7 @@ class _OneDNN(Format):
 
     def read(
         self, data: bytes, file: str | None, limits: Limits, overrides: Overrides | None = None
-    ) -> Document:
+    ) -> ParsedJSON:
         from deconv_ir.formats.onednn_json.reader import read_document
 
         return read_document(data, file, limits, overrides)

@@ -50,7 +50,7 @@ class Stated(NamedTuple):
     outputs: tuple[Tensor, ...] = ()
 
 
-class Document(base.Document):
+class ParsedJSON(base.ParsedFile):
     """The result of reading one file.
 
     Attributes
@@ -97,7 +97,7 @@ class Document(base.Document):
 class Locator(base.Locator):
     """Finds the parts of a graph in the text."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: ParsedJSON) -> None:
         assert document.source is not None
         self.document = document
         self.source: Text = document.source

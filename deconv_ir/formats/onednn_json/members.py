@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from deconv_ir.errors import IRError
-from deconv_ir.formats.onednn_json.document import Document, Tensor
+from deconv_ir.formats.onednn_json.document import ParsedJSON, Tensor
 from deconv_ir.formats.onednn_json.kinds import DTYPES, SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Text
 from deconv_ir.hints import Hint
@@ -28,7 +28,7 @@ class UnusableError(Exception):
 class Members:
     """Reads members, and collects problems with the operation that they are in."""
 
-    def __init__(self, document: Document, source: Text, limits: Limits) -> None:
+    def __init__(self, document: ParsedJSON, source: Text, limits: Limits) -> None:
         self.document = document
         self.source = source
         self.limits = limits

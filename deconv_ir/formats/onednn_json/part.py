@@ -9,14 +9,14 @@ from pathlib import Path
 from deconv_ir.errors import InputError, IRError
 from deconv_ir.formats.exchange import Extract, Written
 from deconv_ir.formats.files import output_errors, read_input, replace_file
-from deconv_ir.formats.onednn_json.document import Document
+from deconv_ir.formats.onednn_json.document import ParsedJSON
 from deconv_ir.formats.onednn_json.reader import read_document
 from deconv_ir.limits import DEFAULT_LIMITS
 
 
 def write_part(part: Extract, path: Path) -> Written:
     """Write operations of a oneDNN Graph file as another; see `Format.cut`."""
-    if part.source is None or part.graph.format != Document.format:
+    if part.source is None or part.graph.format != ParsedJSON.format:
         raise InputError(f"{path}: only a part of a oneDNN Graph file can be a .json file")
     layers = part.graph.layers
     inputs = [layer.outputs[0].names[0] for layer in layers if layer.type == "Parameter"]

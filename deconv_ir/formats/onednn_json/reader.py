@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
 from deconv_ir.findings import GraphLocation, TextSpan
-from deconv_ir.formats.onednn_json.document import Document, Stated, Tensor
+from deconv_ir.formats.onednn_json.document import ParsedJSON, Stated, Tensor
 from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, Kind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
@@ -31,9 +31,9 @@ def read_document(
     file: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     overrides: Overrides | None = None,
-) -> Document:
+) -> ParsedJSON:
     """Read a graph, and keep the location of each part."""
-    document = Document(file)
+    document = ParsedJSON(file)
     try:
         if len(data) > limits.xml_bytes:
             raise IRError(
@@ -55,7 +55,7 @@ def read_document(
 
 class _Reader(Members):
     def __init__(
-        self, document: Document, source: Text, limits: Limits, overrides: Overrides | None
+        self, document: ParsedJSON, source: Text, limits: Limits, overrides: Overrides | None
     ) -> None:
         super().__init__(document, source, limits)
         self.overrides = None if overrides is None else Changes(overrides)
@@ -85,7 +85,7 @@ class _Reader(Members):
                 rule="oversize",
             )
         if self.overrides is not None and self.overrides.dtype:
-            unchanged = _Reader(Document(self.document.file), self.source, self.limits, None)
+            unchanged = _Reader(ParsedJSON(self.document.file), self.source, self.limits, None)
             self.overrides.keep_types(unchanged.operations(operations))
         stated = self.operations(operations)
         if self.overrides is not None and not self.document.problems:
@@ -104,7 +104,7 @@ class _Reader(Members):
             edges=tuple(self.edges),
             extras=tuple(self.settings(root)),
             file=self.document.file,
-            format=Document.format,
+            format=ParsedJSON.format,
         )
         quantizes = any(layer.type == "Dequantize" for layer in self.layers)
         if quantizes and not self.document.problems:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deconv_ir.formats.exchange import Extract, Written
-    from deconv_ir.formats.openvino_xml.document import Document
+    from deconv_ir.formats.openvino_xml.document import ParsedXML
     from deconv_ir.ir.graph import Graph
     from deconv_ir.ir.operation import ConstantSource
     from deconv_ir.limits import Limits
@@ -26,7 +26,7 @@ class _OpenVINO(Format):
         start = data[:64].lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").lower()
         return start.startswith(b"<") and not start.startswith((b"<!doctype html", b"<html"))
 
-    def read(self, data: bytes, file: str | None, limits: Limits) -> Document:
+    def read(self, data: bytes, file: str | None, limits: Limits) -> ParsedXML:
         from deconv_ir.formats.openvino_xml.entry import read_document
 
         return read_document(data, file, limits)

@@ -8,7 +8,7 @@ from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.source import Source
 
 
-class Document(base.Document):
+class ParsedXML(base.ParsedFile):
     """The result of reading one file; `root` is the start tag of its root."""
 
     format = "openvino_xml"
@@ -20,7 +20,7 @@ class Document(base.Document):
         self.edges: list[int] = []
         self.root = TextSpan(0, 0)
         # Bodies of If, Loop and TensorIterator: index of the layer, tag of the element, contents.
-        self.bodies: list[tuple[int, str, Document]] = []
+        self.bodies: list[tuple[int, str, ParsedXML]] = []
 
     def locator(self) -> Locator:
         """Return the locator of the parts of the graph in the text."""

@@ -11,7 +11,7 @@ import os
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation
 from deconv_ir.formats.files import read_input
-from deconv_ir.formats.openvino_xml.document import Document
+from deconv_ir.formats.openvino_xml.document import ParsedXML
 from deconv_ir.formats.openvino_xml.reader import Reader, oversize
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import Graph
@@ -39,9 +39,9 @@ def read_bytes(
 
 def read_document(
     data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
-) -> Document:
+) -> ParsedXML:
     """Read an IR from the bytes of its file, and keep the location of each part."""
-    document = Document(file)
+    document = ParsedXML(file)
     try:
         if len(data) > limits.xml_bytes:
             size = len(data)

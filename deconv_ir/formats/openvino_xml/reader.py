@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation, Severity, TextSpan
-from deconv_ir.formats.openvino_xml.document import Document
+from deconv_ir.formats.openvino_xml.document import ParsedXML
 from deconv_ir.formats.openvino_xml.pieces import (
     OPENVINO_FORM,
     Piece,
@@ -76,7 +76,7 @@ class Reader:
     """One pass over one document."""
 
     def __init__(
-        self, document: Document, source: Source, limits: Limits, around: Reader | None = None
+        self, document: ParsedXML, source: Source, limits: Limits, around: Reader | None = None
     ) -> None:
         self.out = document
         self.file = document.file
@@ -143,7 +143,7 @@ class Reader:
         self._line_at = offset
         return self._line
 
-    # Document
+    # ParsedXML
 
     def document(self) -> Graph:
         """Read the root element."""
@@ -231,7 +231,7 @@ class Reader:
                 add_fault(self._faults, "missing-element", message, *element.head)
                 self.flush()
                 continue
-            inner = Document(self.file)
+            inner = ParsedXML(self.file)
             inner.source, inner.root = self.source, child.head
             reader = Reader(inner, self.source, self.limits, self)
             reader._rounds = self._rounds * operation.inference_rounds

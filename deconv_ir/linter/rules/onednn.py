@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from deconv_ir.findings import Finding, GraphLocation
-from deconv_ir.formats.onednn_json.document import Document, Tensor
+from deconv_ir.formats.onednn_json.document import ParsedJSON, Tensor
 from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
 from deconv_ir.formats.onednn_json.layout import strides_problem
 from deconv_ir.ir.shapes import format_shape, is_static, static
@@ -22,7 +22,7 @@ def _tensors(
 ) -> Iterator[tuple[int, str, int, Tensor]]:
     """Iterate over the tensors of operations: index of the layer, side, position."""
     document = context.document
-    assert isinstance(document, Document), "the family is that of the format"
+    assert isinstance(document, ParsedJSON), "the family is that of the format"
     for index, layer in enumerate(context.graph.layers):
         if layer.type in _MADE:
             continue
@@ -109,7 +109,7 @@ def missing_ports(context: LintContext) -> Iterator[Finding]:
         ]}
     """
     document = context.document
-    assert isinstance(document, Document), "the family is that of the format"
+    assert isinstance(document, ParsedJSON), "the family is that of the format"
     produced, used = _ids(document)
     for section, number, span in document.ports:
         wanted, other = (used, produced) if section == "input_ports" else (produced, used)
@@ -123,7 +123,7 @@ def missing_ports(context: LintContext) -> Iterator[Finding]:
             yield Finding(message, span, actual=number)
 
 
-def _ids(document: Document) -> tuple[set[int], set[int]]:
+def _ids(document: ParsedJSON) -> tuple[set[int], set[int]]:
     assert document.graph is not None, "rules run on graphs"
     produced: set[int] = set()
     used: set[int] = set()
