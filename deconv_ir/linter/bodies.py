@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, GraphLocation
-from deconv_ir.formats.openvino_xml.locations import Locator
+from deconv_ir.formats.openvino_xml.locations import XMLLocator
 from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.infer import declared
@@ -31,7 +31,7 @@ OWN_INPUTS: Final = {"If": 1, "Loop": 2}
 
 def _element(context: LintContext, index: int) -> Element:
     """Return the element of a layer; only an IR has bodies."""
-    assert isinstance(context.locator, Locator)
+    assert isinstance(context.locator, XMLLocator)
     return context.locator.layer(index)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from deconv_ir.formats.openvino_xml.locations import Locator
+from deconv_ir.formats.openvino_xml.locations import XMLLocator
 from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.operation import Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape
@@ -23,7 +23,7 @@ class Hover(NamedTuple):
 
 def hover(context: LintContext, offset: int) -> Hover | None:
     """Describe the element at an offset of a document; None: unknown."""
-    if context.document.graph is None or not isinstance(context.locator, Locator):
+    if context.document.graph is None or not isinstance(context.locator, XMLLocator):
         return None
     for inner in reversed(list(context.with_bodies())):
         found = _Pointer(inner, offset).describe()
@@ -36,7 +36,7 @@ class _Pointer:
     """An offset into one graph."""
 
     def __init__(self, context: LintContext, offset: int) -> None:
-        assert isinstance(context.locator, Locator)
+        assert isinstance(context.locator, XMLLocator)
         self.context = context
         self.locator = context.locator
         self.graph = context.graph

@@ -72,9 +72,9 @@ class ParsedJSON(base.ParsedFile):
         self.root = TextSpan(0, 0)
         self.ports: list[tuple[str, int, TextSpan]] = []
 
-    def locator(self) -> Locator:
+    def locator(self) -> JSONLocator:
         """Return the locator of the parts of the graph in the text."""
-        return Locator(self)
+        return JSONLocator(self)
 
     def is_known(self, layer: Layer) -> bool:
         """Whether oneDNN Graph has the kind, and it can be run."""
@@ -94,7 +94,7 @@ class ParsedJSON(base.ParsedFile):
         return output < len(outputs) and outputs[output].shape is None
 
 
-class Locator(base.Locator):
+class JSONLocator(base.Locator):
     """Finds the parts of a graph in the text."""
 
     def __init__(self, document: ParsedJSON) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deconv_ir.findings import TextSpan
 from deconv_ir.formats import format as base
-from deconv_ir.formats.openvino_xml.locations import Locator
+from deconv_ir.formats.openvino_xml.locations import XMLLocator
 from deconv_ir.formats.openvino_xml.source import Source
 
 
@@ -22,7 +22,7 @@ class ParsedXML(base.ParsedFile):
         # Bodies of If, Loop and TensorIterator: index of the layer, tag of the element, contents.
         self.bodies: list[tuple[int, str, ParsedXML]] = []
 
-    def locator(self) -> Locator:
+    def locator(self) -> XMLLocator:
         """Return the locator of the parts of the graph in the text."""
         assert self.source is not None
-        return Locator(self.source, self.layers, self.edges)
+        return XMLLocator(self.source, self.layers, self.edges)

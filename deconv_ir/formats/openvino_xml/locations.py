@@ -10,7 +10,7 @@ from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.source import Source
 
 
-class Locator(base.Locator):
+class XMLLocator(base.Locator):
     """Finds the parts of a graph in the text that it was read from.
 
     Parameters
