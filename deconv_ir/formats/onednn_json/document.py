@@ -14,7 +14,7 @@ from deconv_ir.ir.shapes import Shape
 from deconv_ir.ops.base import attributes_of
 
 
-class Tensor(NamedTuple):
+class LogicalTensor(NamedTuple):
     """A tensor as declared by one operation.
 
     Attributes
@@ -46,8 +46,8 @@ class Stated(NamedTuple):
     """A layer as declared in the file: an operation, or a tensor for a Parameter or Result."""
 
     node: Node
-    inputs: tuple[Tensor, ...] = ()
-    outputs: tuple[Tensor, ...] = ()
+    inputs: tuple[LogicalTensor, ...] = ()
+    outputs: tuple[LogicalTensor, ...] = ()
 
 
 class ParsedJSON(base.ParsedFile):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from deconv_ir.errors import IRError
-from deconv_ir.formats.onednn_json.document import ParsedJSON, Tensor
+from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON
 from deconv_ir.formats.onednn_json.kinds import DTYPES, SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Text
 from deconv_ir.hints import Hint
@@ -127,7 +127,7 @@ class Members:
             )
         return found
 
-    def tensors(self, node: Node, name: str) -> list[Tensor]:
+    def tensors(self, node: Node, name: str) -> list[LogicalTensor]:
         """Read the tensors of one side."""
         section = node.get(name)
         if section is None:
@@ -139,13 +139,13 @@ class Members:
             return []
         return [self.tensor(element) for element in elements(section)]
 
-    def tensor(self, node: Node) -> Tensor:
+    def tensor(self, node: Node) -> LogicalTensor:
         """Read a tensor."""
         if not isinstance(node.value, dict):
             raise self.fail("json", f"a tensor must be an object, found {self.shown(node)}", node)
         number = self.member(node, "id", int, "a whole number")
         dtype = self.text(node, "dtype", "undef")
-        return Tensor(
+        return LogicalTensor(
             number,
             dtype,
             self.element_type(node, dtype),
@@ -227,7 +227,7 @@ class Members:
         found = self.integers(node, "stride")
         return None if found is None or any(s in _UNKNOWN_DIMS for s in found) else found
 
-    def port(self, tensor: Tensor, index: int, line: int, *, output: bool) -> Port:
+    def port(self, tensor: LogicalTensor, index: int, line: int, *, output: bool) -> Port:
         """Make a port of a tensor; for outputs, a scalar and an unknown rank are the same."""
         at, _ = self.source.position(tensor.node.start)
         shape = tensor.shape if tensor.shape or not output else None
@@ -235,7 +235,7 @@ class Members:
         return Port(index, shape, tensor.element_type, names, at - line, (layout_info(tensor),))
 
 
-def layout_info(tensor: Tensor) -> Info:
+def layout_info(tensor: LogicalTensor) -> Info:
     """Return the layout of a tensor, as ports keep it."""
     strides = "" if tensor.strides is None else ",".join(map(str, tensor.strides))
     return Info(

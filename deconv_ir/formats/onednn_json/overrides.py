@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from deconv_ir.errors import InputError
-from deconv_ir.formats.onednn_json.document import Stated, Tensor
+from deconv_ir.formats.onednn_json.document import LogicalTensor, Stated
 from deconv_ir.formats.onednn_json.kinds import DTYPES, KINDS, SPELLINGS
 from deconv_ir.formats.onednn_json.layout import dense_strides
 from deconv_ir.ir.dtypes import parse_element_type
@@ -132,7 +132,7 @@ class Changes:
         self.used: set[int] = set()
         self.changed: set[int] = set()
 
-    def tensor(self, tensor: Tensor) -> Tensor:
+    def tensor(self, tensor: LogicalTensor) -> LogicalTensor:
         """Return a tensor with its changes."""
         self.used.add(tensor.id)
         shape, strides = tensor.shape, tensor.strides
@@ -147,13 +147,13 @@ class Changes:
             element_type = parse_element_type(DTYPES[dtype])
         return tensor._replace(shape=shape, strides=strides, dtype=dtype, element_type=element_type)
 
-    def output(self, tensor: Tensor) -> Tensor:
+    def output(self, tensor: LogicalTensor) -> LogicalTensor:
         """Return an output with its changes; its shape is dropped if it must be inferred again."""
         found = self.tensor(tensor)
         again = self.shapes or self.attributes or self.kinds
         return self._inferred(found) if again else found
 
-    def _inferred(self, tensor: Tensor) -> Tensor:
+    def _inferred(self, tensor: LogicalTensor) -> LogicalTensor:
         change = self.shapes.get(tensor.id)
         if change is not None and change.shape is not None:
             return tensor
@@ -360,7 +360,7 @@ def _dtype(text: str) -> str:
     return text
 
 
-def _changed(tensor: Tensor, change: TensorChange) -> tuple[Shape, tuple[int, ...] | None]:
+def _changed(tensor: LogicalTensor, change: TensorChange) -> tuple[Shape, tuple[int, ...] | None]:
     shape: Shape = tensor.shape if change.shape is None else change.shape
     rank = None if shape is None else len(shape)
     if change.strides is not None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
 from deconv_ir.findings import GraphLocation, TextSpan
-from deconv_ir.formats.onednn_json.document import ParsedJSON, Stated, Tensor
+from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON, Stated
 from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, Kind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
@@ -201,8 +201,8 @@ class _Reader(Members):
         row: Kind,
         kind: str,
         given: Mapping[str, str],
-        inputs: Sequence[Tensor],
-        outputs: Sequence[Tensor],
+        inputs: Sequence[LogicalTensor],
+        outputs: Sequence[LogicalTensor],
         node: Node,
     ) -> tuple[tuple[tuple[str, str], ...], Operation]:
         """Make the operation of a kind from its attributes."""
@@ -281,7 +281,7 @@ class _Reader(Members):
                     continue
                 produced[tensor.id] = layer, index
         self.label = None
-        used: dict[int, Tensor] = {}
+        used: dict[int, LogicalTensor] = {}
         for _, facts in stated:
             for tensor in facts.inputs:
                 used.setdefault(tensor.id, tensor)
@@ -319,7 +319,7 @@ class _Reader(Members):
             self._result(free, tensors[number], *produced[number])
             free += 1
 
-    def _parameter(self, number: int, tensor: Tensor) -> None:
+    def _parameter(self, number: int, tensor: LogicalTensor) -> None:
         line, _ = self.source.position(tensor.node.start)
         operation = Parameter(shape=tensor.shape, element_type=tensor.element_type)
         name = str(tensor.id)
@@ -330,7 +330,7 @@ class _Reader(Members):
         )
         self.document.stated.append(Stated(tensor.node, (), (tensor,)))
 
-    def _result(self, number: int, tensor: Tensor, source: Layer, index: int) -> None:
+    def _result(self, number: int, tensor: LogicalTensor, source: Layer, index: int) -> None:
         line, _ = self.source.position(tensor.node.start)
         port = Port(0, source.outputs[index].shape, tensor.element_type)
         name = f"{tensor.id}/result"

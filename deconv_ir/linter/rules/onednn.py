@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from deconv_ir.findings import Finding, GraphLocation
-from deconv_ir.formats.onednn_json.document import ParsedJSON, Tensor
+from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON
 from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
 from deconv_ir.formats.onednn_json.layout import strides_problem
 from deconv_ir.ir.shapes import format_shape, is_static, static
@@ -19,7 +19,7 @@ _MADE: Final = ("Parameter", "Result")
 
 def _tensors(
     context: LintContext,
-) -> Iterator[tuple[int, str, int, Tensor]]:
+) -> Iterator[tuple[int, str, int, LogicalTensor]]:
     """Iterate over the tensors of operations: index of the layer, side, position."""
     document = context.document
     assert isinstance(document, ParsedJSON), "the family is that of the format"
