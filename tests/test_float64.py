@@ -17,7 +17,7 @@ from deconv_ir import State
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops import all_operations
-from deconv_ir.ops.examples import Example, parse_example
+from deconv_ir.ops.examples import OperationExample, parse_example
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((4, 8)).astype(np.float32)
@@ -34,7 +34,9 @@ EXAMPLES = [
 ]
 
 
-def network(operation: type[Operation], example: Example, folder: Path) -> tuple[Path, list[Array]]:
+def network(
+    operation: type[Operation], example: OperationExample, folder: Path
+) -> tuple[Path, list[Array]]:
     """Save an example as a network; inputs without elements are those of the model."""
     ir = IR()
     arrays = [tensor.array(seed) for seed, tensor in enumerate(example.inputs)]
@@ -61,7 +63,9 @@ def network(operation: type[Operation], example: Example, folder: Path) -> tuple
 
 
 @pytest.mark.parametrize(("operation", "example"), EXAMPLES)
-def test_every_operation(operation: type[Operation], example: Example, tmp_path: Path) -> None:
+def test_every_operation(
+    operation: type[Operation], example: OperationExample, tmp_path: Path
+) -> None:
     """It computes in f64 what it computes in f32, or in f16, up to the rounding of these."""
     path, given = network(operation, example, tmp_path)
     own = deconv_ir.load(path, warn=False).run(given).values()

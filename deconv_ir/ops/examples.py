@@ -18,7 +18,7 @@ from deconv_ir.ops.numeric import np
 _TENSOR = re.compile(r"(\w+)\[([^\]]*)\](?:\{([^}]*)\})?")
 
 
-class Tensor(NamedTuple):
+class ExampleTensor(NamedTuple):
     """An input or output of an example; its elements, if they matter."""
 
     element_type: ElementType
@@ -48,12 +48,12 @@ class Tensor(NamedTuple):
         return generator.integers(0, 2, shape).astype(dtype)
 
 
-class Example(NamedTuple):
+class OperationExample(NamedTuple):
     """A worked example of an operation."""
 
     text: str
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[ExampleTensor, ...]
+    outputs: tuple[ExampleTensor, ...]
     attributes: dict[str, str]
 
     def operation(self, kind: type[Operation]) -> Operation:
@@ -64,18 +64,18 @@ class Example(NamedTuple):
         return made
 
 
-def parse_example(text: str) -> Example:
+def parse_example(text: str) -> OperationExample:
     """Read an example."""
     signature, _, written = text.partition("|")
     left, arrow, right = signature.partition("->")
     if not arrow:
         raise ValueError(f"an example needs an arrow: {text!r}")
     attributes = dict(item.partition("=")[::2] for item in written.split())
-    return Example(text, _tensors(left), _tensors(right), attributes)
+    return OperationExample(text, _tensors(left), _tensors(right), attributes)
 
 
-def _tensors(text: str) -> tuple[Tensor, ...]:
-    found: list[Tensor] = []
+def _tensors(text: str) -> tuple[ExampleTensor, ...]:
+    found: list[ExampleTensor] = []
     for match in _TENSOR.finditer(text):
         name, dims, elements = match.groups()
         shape = parse_shape(dims)
@@ -84,5 +84,5 @@ def _tensors(text: str) -> tuple[Tensor, ...]:
             values = tuple(map(float, elements.split(","))) if elements else ()
             if len(values) != element_count(static(shape)):
                 raise ValueError(f"{match.group()} has {len(values)} elements")
-        found.append(Tensor(parse_element_type(name), shape, values))
+        found.append(ExampleTensor(parse_element_type(name), shape, values))
     return tuple(found)

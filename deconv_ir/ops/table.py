@@ -13,7 +13,7 @@ from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType
 from deconv_ir.ir.operation import Context, Operation
 from deconv_ir.ops import all_operations
 from deconv_ir.ops.base import attributes_of
-from deconv_ir.ops.examples import Example, parse_example
+from deconv_ir.ops.examples import OperationExample, parse_example
 
 
 class Row(NamedTuple):
@@ -56,7 +56,9 @@ def element_types(operation: type[Operation]) -> tuple[ElementType, ...]:
     )
 
 
-def _takes(operation: type[Operation], example: Example, element_type: ElementType) -> bool:
+def _takes(
+    operation: type[Operation], example: OperationExample, element_type: ElementType
+) -> bool:
     """Whether an example is still valid with another type of its first input."""
     own = example.inputs[0].element_type
     infos = [

@@ -15,7 +15,7 @@ from support import IR, Out
 
 import deconv_ir
 from deconv_ir.ops import all_operations
-from deconv_ir.ops.examples import Example, parse_example
+from deconv_ir.ops.examples import OperationExample, parse_example
 
 Shape = tuple[int, ...]
 
@@ -85,7 +85,7 @@ def listed(shape: Shape) -> str:
     return ",".join(map(str, shape))
 
 
-def is_plain(example: Example) -> bool:
+def is_plain(example: OperationExample) -> bool:
     """Whether the first input is data in f32 with two axes or more."""
     first = example.inputs[0] if example.inputs else None
     return (
@@ -107,7 +107,7 @@ EXAMPLES = [
 ]
 
 
-def consumer(ir: IR, source: Out, operation: Any, example: Example) -> Any:
+def consumer(ir: IR, source: Out, operation: Any, example: OperationExample) -> Any:
     """Add the layer of an example, and an elementwise layer behind its first output."""
     inputs = [source]
     for i, given in enumerate(example.inputs[1:], 1):

@@ -17,7 +17,7 @@ from deconv_ir.ir.boxes import Box, as_slices
 from deconv_ir.ir.operation import Context, Operation
 from deconv_ir.operations import find_operation
 from deconv_ir.ops import all_operations
-from deconv_ir.ops.examples import Example, parse_example
+from deconv_ir.ops.examples import OperationExample, parse_example
 
 Arrays = dict[str, np.ndarray]
 
@@ -322,7 +322,7 @@ WORKED = [
 ]
 
 
-def constant(example: Example) -> Example:
+def constant(example: OperationExample) -> OperationExample:
     """Return an example whose inputs are constants except the first; weights are positive."""
     return example._replace(
         inputs=(

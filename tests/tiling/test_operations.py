@@ -11,7 +11,7 @@ import deconv_ir
 from deconv_ir import Model
 from deconv_ir.ir.shapes import is_static
 from deconv_ir.ops import all_operations
-from deconv_ir.ops.examples import Example, parse_example
+from deconv_ir.ops.examples import OperationExample, parse_example
 
 CASES = [
     (operation.type, operation.versions[0], text)
@@ -22,7 +22,7 @@ CASES = [
 
 
 def one_layer(
-    kind: str, version: str, example: Example, **options: str
+    kind: str, version: str, example: OperationExample, **options: str
 ) -> tuple[Model, dict[str, np.ndarray]]:
     """Make a model of one layer; inputs whose elements matter are constants."""
     ir = IR()

@@ -143,7 +143,7 @@ class Reader:
         self._line_at = offset
         return self._line
 
-    # ParsedXML
+    # Document
 
     def document(self) -> Graph:
         """Read the root element."""
