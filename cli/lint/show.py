@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.linter.settings import SETTINGS, Form
+from deconv_ir.linter.settings import SETTINGS, SettingForm
 
 from ..shared.common import to_json
 
@@ -44,7 +44,9 @@ def _values(config: Config) -> dict[str, Any]:
     values = {}
     for setting in SETTINGS:
         value = getattr(config, setting.name.replace("-", "_"))
-        values[setting.name] = dict(value) if setting.form in (Form.LISTS, Form.WORDS) else value
+        values[setting.name] = (
+            dict(value) if setting.form in (SettingForm.LISTS, SettingForm.WORDS) else value
+        )
     return values
 
 

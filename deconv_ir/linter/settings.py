@@ -6,7 +6,7 @@ import enum
 from typing import Any, NamedTuple
 
 
-class Form(enum.Enum):
+class SettingForm(enum.Enum):
     """Forms of values, with their names in messages."""
 
     LIST = "a list of strings"
@@ -20,7 +20,7 @@ class Setting(NamedTuple):
     """One setting."""
 
     name: str
-    form: Form
+    form: SettingForm
     default: str
     """Text of the default value on the page."""
     text: str
@@ -37,15 +37,17 @@ class Setting(NamedTuple):
             The value has another form; the message states the expected one.
         """
         match self.form:
-            case Form.LIST if _is_list(value):
+            case SettingForm.LIST if _is_list(value):
                 return tuple(value)
-            case Form.WORD if isinstance(value, str):
+            case SettingForm.WORD if isinstance(value, str):
                 return value
-            case Form.FLAG if isinstance(value, bool):
+            case SettingForm.FLAG if isinstance(value, bool):
                 return value
-            case Form.LISTS if isinstance(value, dict) and all(map(_is_list, value.values())):
+            case SettingForm.LISTS if isinstance(value, dict) and all(
+                map(_is_list, value.values())
+            ):
                 return tuple((pattern, tuple(rules)) for pattern, rules in value.items())
-            case Form.WORDS if isinstance(value, dict) and _are_words(value.values()):
+            case SettingForm.WORDS if isinstance(value, dict) and _are_words(value.values()):
                 return tuple(value.items())
         raise ValueError(f"{self.name} must be {self.form.value}, found {value!r}")
 
@@ -56,18 +58,18 @@ class Setting(NamedTuple):
         )
         words: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
         form: dict[str, Any] = {
-            Form.LIST: words,
-            Form.WORD: word,
-            Form.FLAG: {"type": "boolean"},
-            Form.LISTS: {"type": "object", "additionalProperties": words},
-            Form.WORDS: {"type": "object", "additionalProperties": word},
+            SettingForm.LIST: words,
+            SettingForm.WORD: word,
+            SettingForm.FLAG: {"type": "boolean"},
+            SettingForm.LISTS: {"type": "object", "additionalProperties": words},
+            SettingForm.WORDS: {"type": "object", "additionalProperties": word},
         }[self.form]
         return {"description": self.text} | form
 
     @property
     def form_shown(self) -> str:
         """Text of the form on the page."""
-        if self.choices and self.form is Form.WORD:
+        if self.choices and self.form is SettingForm.WORD:
             return ", ".join(f"`{word}`" for word in self.choices)
         return self.form.value
 
@@ -75,37 +77,42 @@ class Setting(NamedTuple):
 SEVERITIES = ("error", "warning", "info")
 
 SETTINGS = (
-    Setting("select", Form.LIST, "all", "Rules to run, regardless of severity"),
-    Setting("extend-select", Form.LIST, "none", "Rules to run in addition"),
+    Setting("select", SettingForm.LIST, "all", "Rules to run, regardless of severity"),
+    Setting("extend-select", SettingForm.LIST, "none", "Rules to run in addition"),
     Setting(
         "ignore",
-        Form.LIST,
+        SettingForm.LIST,
         "none",
         "Rules to leave out; if `select` matches too, the more specific entry wins",
     ),
-    Setting("severity", Form.WORD, "`warning`", "Rules below it are not run", SEVERITIES),
-    Setting("severities", Form.WORDS, "none", "Severities in place of the rules' own", SEVERITIES),
+    Setting("severity", SettingForm.WORD, "`warning`", "Rules below it are not run", SEVERITIES),
+    Setting(
+        "severities", SettingForm.WORDS, "none", "Severities in place of the rules' own", SEVERITIES
+    ),
     Setting(
         "semantics",
-        Form.WORD,
+        SettingForm.WORD,
         "`spec`",
         "Which rules apply where documents and runtime differ",
         ("spec", "openvino"),
     ),
     Setting(
         "exclude",
-        Form.LIST,
+        SettingForm.LIST,
         "none",
         "Patterns of files in folders that are not checked; a file that is named is",
     ),
-    Setting("per-file-ignores", Form.LISTS, "none", "Rules to leave out for some files"),
+    Setting("per-file-ignores", SettingForm.LISTS, "none", "Rules to leave out for some files"),
     Setting(
-        "baseline", Form.WORD, "none", "File of known findings, relative to this settings file"
+        "baseline",
+        SettingForm.WORD,
+        "none",
+        "File of known findings, relative to this settings file",
     ),
-    Setting("deep", Form.FLAG, "`false`", "Read all weights"),
+    Setting("deep", SettingForm.FLAG, "`false`", "Read all weights"),
     Setting(
         "docs-url",
-        Form.WORD,
+        SettingForm.WORD,
         "the repository of the installation",
         "Address of the page of rules (rules.md), for `helpUri` in SARIF reports",
     ),
