@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from deconv_ir.formats.onednn_json.given import Feed, Given, Rule
+from deconv_ir.formats.onednn_json.given import Feed, LayerWriter, Rule
 from deconv_ir.ir.dtypes import BOOLEAN, F32, ElementType
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import is_static, static
@@ -23,7 +23,7 @@ class _Logic:
     A boolean that depends on others is the comparison of a number that Select has chosen with 0.
     """
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: LayerWriter) -> None:
         self.given = given
 
     def at_least(self, a: Feed, b: Feed, *, last: bool = False) -> Feed:
@@ -46,7 +46,7 @@ class _Logic:
         self.at_least(number, self.given.scalar(0.0), last=True)
 
 
-def _operands(given: Given) -> tuple[Feed, Feed]:
+def _operands(given: LayerWriter) -> tuple[Feed, Feed]:
     found = getattr(given.operation, "auto_broadcast", None)
     if found is not None and found.value == "pdpd":
         raise given.refuse("with pdpd broadcasting")
@@ -58,7 +58,7 @@ def _operands(given: Given) -> tuple[Feed, Feed]:
     return given.feeds[0], given.feeds[1]
 
 
-def _greater(given: Given) -> None:
+def _greater(given: LayerWriter) -> None:
     """A > b: a >= b, and not b >= a, which is false for NaN, too."""
     logic, (a, b) = _Logic(given), _operands(given)
     if given.layer.type == "Less":
@@ -67,12 +67,12 @@ def _greater(given: Given) -> None:
     logic.state(logic.choose(logic.at_least(a, b), below, -1.0))
 
 
-def _less_equal(given: Given) -> None:
+def _less_equal(given: LayerWriter) -> None:
     logic, (a, b) = _Logic(given), _operands(given)
     logic.at_least(b, a, last=True)
 
 
-def _equal(given: Given) -> None:
+def _equal(given: LayerWriter) -> None:
     """A = b: a >= b and b >= a."""
     logic, (a, b) = _Logic(given), _operands(given)
     if BOOLEAN in (a.info.element_type, b.info.element_type):
@@ -82,7 +82,7 @@ def _equal(given: Given) -> None:
     logic.state(logic.choose(logic.at_least(a, b), inner, same[1]))
 
 
-def _logical(given: Given) -> None:
+def _logical(given: LayerWriter) -> None:
     logic, kind = _Logic(given), given.layer.type
     if kind == "LogicalNot":
         logic.state(logic.choose(given.feeds[0], -1.0, 1.0))
@@ -106,7 +106,7 @@ def _broadcast(a: TensorInfo, b: TensorInfo) -> tuple[int, ...]:
     return np.broadcast_shapes(static(a.shape), static(b.shape))
 
 
-def _sign(given: Given) -> None:
+def _sign(given: LayerWriter) -> None:
     """Write (x >= 0) - (0 >= x)."""
     _float_only(given)
     logic, x = _Logic(given), given.feeds[0]
@@ -116,12 +116,12 @@ def _sign(given: Given) -> None:
     given.emit("Subtract", _NUMPY, [positive, negative])
 
 
-def _float_only(given: Given) -> None:
+def _float_only(given: LayerWriter) -> None:
     if given.feeds[0].info.element_type is not F32:
         raise given.refuse(f"of {given.feeds[0].info.element_type}")
 
 
-def _convert(given: Given) -> None:
+def _convert(given: LayerWriter) -> None:
     """Write TypeCast between floats; (Dynamic)Dequantize and Quantize with a scale of 1."""
     before, after = given.feeds[0].info.element_type, given.result.element_type
     if before is None or after is None:
@@ -151,7 +151,7 @@ _UNSCALED: Final[Mapping[str, Any]] = {
 }
 
 
-def _is_level(given: Given, to: ElementType) -> bool:
+def _is_level(given: LayerWriter, to: ElementType) -> bool:
     """Whether the data are whole numbers within an integer type: Clamp of Round.
 
     Convert truncates fractions and wraps, Quantize rounds and saturates.
@@ -174,7 +174,7 @@ def _is_level(given: Given, to: ElementType) -> bool:
     )
 
 
-def _mvn(given: Given) -> None:
+def _mvn(given: LayerWriter) -> None:
     """Write LayerNorm over the last axes."""
     operation, shape = given.operation, given.feeds[0].info.shape
     if shape is None:
@@ -198,7 +198,7 @@ def _mvn(given: Given) -> None:
     given.emit("LayerNorm", attributes, given.feeds[:1])
 
 
-def _power(given: Given) -> None:
+def _power(given: LayerWriter) -> None:
     """Write Pow with a constant exponent."""
     exponent = given.feeds[1].info.reals
     if exponent is None or len(exponent) != 1 or given.feeds[0].info.shape != given.result.shape:
@@ -206,7 +206,7 @@ def _power(given: Given) -> None:
     given.emit("Pow", {"beta": float(exponent[0])}, given.feeds[:1])
 
 
-def _broadcast_to(given: Given) -> None:
+def _broadcast_to(given: LayerWriter) -> None:
     """Write a product with ones of the result's shape."""
     if not is_static(given.result.shape) or given.feeds[0].info.element_type is not F32:
         raise given.refuse(f"of {given.feeds[0].info.element_type}")
@@ -217,7 +217,7 @@ def _broadcast_to(given: Given) -> None:
     given.emit("Multiply", _NUMPY, [given.feeds[0], ones])
 
 
-def _pad(given: Given) -> None:
+def _pad(given: LayerWriter) -> None:
     """Write Concat with constants before and behind each padded axis."""
     operation = given.operation
     begin, end = (known_integers(feed.info) for feed in given.feeds[1:3])

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.formats.onednn_json.emulations import EMULATIONS
-from deconv_ir.formats.onednn_json.given import Feed, Given, Rule
+from deconv_ir.formats.onednn_json.given import Feed, LayerWriter, Rule
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.operation import Operation, TensorInfo
 from deconv_ir.ir.shapes import is_static, static
@@ -28,7 +28,7 @@ _AUTO_PAD: Final = {
 def _plain(kind: str, *names: str, **others: Any) -> Rule:
     """Make the rule of an operation whose attributes have the same names."""
 
-    def rule(given: Given) -> None:
+    def rule(given: LayerWriter) -> None:
         given.emit(kind, {name: getattr(given.operation, name) for name in names} | others)
 
     return rule
@@ -37,7 +37,7 @@ def _plain(kind: str, *names: str, **others: Any) -> Rule:
 def _broadcasting(kind: str) -> Rule:
     """Make the rule of an operation whose only attribute is auto_broadcast."""
 
-    def rule(given: Given) -> None:
+    def rule(given: LayerWriter) -> None:
         found = getattr(given.operation, "auto_broadcast", None)
         if found is not None and found.value == "pdpd":
             raise given.refuse("with pdpd broadcasting")
@@ -49,7 +49,7 @@ def _broadcasting(kind: str) -> Rule:
 def _of_list(kind: str, name: str, **others: Any) -> Rule:
     """Make the rule of an operation whose second input is an attribute in oneDNN."""
 
-    def rule(given: Given) -> None:
+    def rule(given: LayerWriter) -> None:
         values = known_integers(given.feeds[1].info)
         if name == "shape":
             values = static(given.result.shape) if is_static(given.result.shape) else None
@@ -73,7 +73,7 @@ def _window(operation: Any, spatial: int) -> dict[str, Any]:
     }
 
 
-def _filter(given: Given) -> tuple[Feed, int, tuple[int, ...]]:
+def _filter(given: LayerWriter) -> tuple[Feed, int, tuple[int, ...]]:
     """Return the filter without its axis of groups, the number of groups, and its shape.
 
     The axis of groups is merged with the channels that follow: a constant is reshaped, other
@@ -93,7 +93,7 @@ def _filter(given: Given) -> tuple[Feed, int, tuple[int, ...]]:
     return Feed(reference, info, joined), groups, joined
 
 
-def _convolution(given: Given) -> None:
+def _convolution(given: LayerWriter) -> None:
     weights, groups, shape = _filter(given)
     spatial = len(shape) - 2
     attributes = _window(given.operation, spatial) | {
@@ -104,7 +104,7 @@ def _convolution(given: Given) -> None:
     given.emit("Convolution", attributes, [given.feeds[0], weights])
 
 
-def _deconvolution(given: Given) -> None:
+def _deconvolution(given: LayerWriter) -> None:
     """Write explicit pads that give the inferred extents."""
     operation: Operation = given.operation
     assert isinstance(operation, Deconvolution)
@@ -140,7 +140,7 @@ def _deconvolution(given: Given) -> None:
     given.emit("ConvTranspose", attributes, [given.feeds[0], weights, *bias])
 
 
-def _pool(given: Given) -> None:
+def _pool(given: LayerWriter) -> None:
     operation = given.operation
     rounding = operation.rounding_type.value
     if rounding == "ceil_torch" or given.is_read(1):
@@ -156,26 +156,26 @@ def _pool(given: Given) -> None:
     given.emit(given.layer.type, attributes)
 
 
-def _normalization(given: Given) -> None:
+def _normalization(given: LayerWriter) -> None:
     names = ("data", "gamma", "beta", "mean", "variance")
     feeds = [given.feeds[given.operation.inputs.index(name)] for name in names]
     attributes = {"epsilon": given.operation.epsilon, "data_format": "NCX"}
     given.emit("BatchNormInference", attributes, feeds)
 
 
-def _round(given: Given) -> None:
+def _round(given: LayerWriter) -> None:
     if given.operation.mode is not RoundMode.HALF_TO_EVEN:
         raise given.refuse("away from zero")
     given.emit("Round", {})
 
 
-def _gelu(given: Given) -> None:
+def _gelu(given: LayerWriter) -> None:
     mode = getattr(given.operation, "approximation_mode", None)
     tanh = mode is not None and mode.value == "tanh"
     given.emit("GELU", {"mode": "gelu_tanh" if tanh else "gelu_erf"})
 
 
-def _hard_sigmoid(given: Given) -> None:
+def _hard_sigmoid(given: LayerWriter) -> None:
     values = [feed.info.reals for feed in given.feeds[1:]]
     if None in values:
         raise given.refuse("of values that are not constant")
@@ -183,7 +183,7 @@ def _hard_sigmoid(given: Given) -> None:
     given.emit("HardSigmoid", {"alpha": alpha, "beta": beta}, given.feeds[:1])
 
 
-def _group_norm(given: Given) -> None:
+def _group_norm(given: LayerWriter) -> None:
     attributes = {
         "groups": given.operation.num_groups,
         "epsilon": given.operation.epsilon,
@@ -193,7 +193,7 @@ def _group_norm(given: Given) -> None:
     given.emit("GroupNorm", attributes)
 
 
-def _interpolate(given: Given) -> None:
+def _interpolate(given: LayerWriter) -> None:
     """Write sizes of the spatial axes, with the modes and coordinates that oneDNN supports."""
     operation = given.operation
     mode = {Mode.NEAREST: "nearest", Mode.LINEAR_ONNX: "linear"}.get(operation.mode)

@@ -31,7 +31,7 @@ class Feed(NamedTuple):
 Write = Callable[[str, str, Sequence[Feed], TensorInfo, Mapping[str, Any]], int]
 
 
-class Given(NamedTuple):
+class LayerWriter(NamedTuple):
     """A layer to be written.
 
     Attributes
@@ -97,4 +97,4 @@ class Given(NamedTuple):
         return UnsupportedError(f"{self.layer.type} {what} has no counterpart")
 
 
-Rule = Callable[[Given], None]
+Rule = Callable[[LayerWriter], None]

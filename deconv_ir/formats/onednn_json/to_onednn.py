@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.formats.onednn_json.expressions import RULES
-from deconv_ir.formats.onednn_json.given import Feed, Given
+from deconv_ir.formats.onednn_json.given import Feed, LayerWriter
 from deconv_ir.formats.onednn_json.kinds import DTYPES
 from deconv_ir.formats.onednn_json.layout import dense_strides
 from deconv_ir.formats.onednn_json.missing import Missing
@@ -194,7 +194,7 @@ class _Writer:
         rule = RULES.get(layer.type)
         if rule is None or not layer.operation.implemented:
             raise UnsupportedError(f"{layer.type} has no counterpart")
-        rule(Given(layer, feeds, results[0], self.context, self.write, self.fill, self.graph))
+        rule(LayerWriter(layer, feeds, results[0], self.context, self.write, self.fill, self.graph))
         self.tensors[(index, 0)] = self.operations[-1]["outputs"][0]["id"]
 
     def write(
