@@ -14,7 +14,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import FixedArrays
 
 
-class Given(Operation):
+class KnownArrays(Operation):
     """An operation that returns an array computed earlier."""
 
     value: FixedArrays = field()
@@ -98,7 +98,7 @@ class Folded:
         """Return the reduced array."""
         assert self._output.element_type is not None, "the model is static"
         value = self._after(self._total).astype(self._output.element_type.numpy())
-        return Given(value=FixedArrays(value.reshape(static(self._output.shape))))
+        return KnownArrays(value=FixedArrays(value.reshape(static(self._output.shape))))
 
 
 class Moments:
