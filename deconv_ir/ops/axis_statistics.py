@@ -62,7 +62,7 @@ def _kept(box: Box, shape: Sequence[int]) -> tuple[slice, ...]:
     return inside(tuple(spans), whole_box(shape))
 
 
-class Folded:
+class UfuncReduction:
     """A reduction of transformed elements by a ufunc in f64; the result is rounded once."""
 
     inputs = 0

@@ -13,7 +13,7 @@ from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, format_shape, static
-from deconv_ir.ops.axis_statistics import Folded
+from deconv_ir.ops.axis_statistics import UfuncReduction
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import (
     axis_count,
@@ -140,7 +140,9 @@ class AdaptiveAvgPool(_AdaptivePool):
         if any(extent != 1 for extent in static(outputs[0].shape)[2:]):
             return None
         count, axes = math.prod(data[2:]), tuple(range(2, len(data)))
-        return Folded(inputs[0], outputs[0], axes, np.add, lambda x: x, lambda total: total / count)
+        return UfuncReduction(
+            inputs[0], outputs[0], axes, np.add, lambda x: x, lambda total: total / count
+        )
 
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
         """Return the means."""

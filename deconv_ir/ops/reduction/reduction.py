@@ -17,7 +17,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, is_static, static
-from deconv_ir.ops.axis_statistics import Folded
+from deconv_ir.ops.axis_statistics import UfuncReduction
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
 from deconv_ir.ops.numeric import highest, keeps_type, lowest, narrow, np, widen
@@ -156,7 +156,7 @@ class Reduction(Operation):
             "ReduceMin": (np.minimum, _same, _same),
         }
         found = folds.get(self.type)
-        return None if found is None else Folded(inputs[0], outputs[0], taken, *found)
+        return None if found is None else UfuncReduction(inputs[0], outputs[0], taken, *found)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = widen(inputs[0])
