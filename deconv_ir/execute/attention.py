@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deconv_ir.execute.joined import Group, Joined, Member, users_of, with_groups
+from deconv_ir.execute.joined import Joined, LayerGroup, Member, users_of, with_groups
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.dtypes import F32, Array
 from deconv_ir.ir.graph import Layer, Source
@@ -95,7 +95,7 @@ class _Finder:
         self.users = users_of(prepared)
         self.wanted = set(wanted)
 
-    def around(self, softmax: int) -> Group | None:
+    def around(self, softmax: int) -> LayerGroup | None:
         """Return the layers around a SoftMax, if they are an attention."""
         users = self.users.get((softmax, 0), set())
         scores, last = self._scores(self.sources[softmax][0]), min(users, default=softmax)
@@ -110,7 +110,7 @@ class _Finder:
             return None
         return self._group(layers, scores)
 
-    def _group(self, layers: tuple[int, ...], scores: _Scores) -> Group | None:
+    def _group(self, layers: tuple[int, ...], scores: _Scores) -> LayerGroup | None:
         """Return layers as one step, if their inputs are matrices in f32."""
         rows = [[s for s in self.sources[index] if s is not None] for index in layers]
         inputs = tuple(dict.fromkeys(s for row in rows for s in row if s[0] not in layers))
@@ -135,7 +135,7 @@ class _Finder:
             matrices=(operands[given[0]], operands[given[1]], operands[given[2]]),
             transposed=(before[0], not before[1], after[1]),
         )
-        return Group(layers, inputs, operation)
+        return LayerGroup(layers, inputs, operation)
 
     def _scores(self, source: Source | None) -> _Scores | None:
         """Return the layers that compute scores: a product, optionally a scale and a mask."""

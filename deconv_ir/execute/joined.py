@@ -57,7 +57,7 @@ class Joined(Operation):
         return LayerTile(tuple(map(hull, needed[: len(inputs)])), self, blocked or ())
 
 
-class Group(NamedTuple):
+class LayerGroup(NamedTuple):
     """Layers that are computed as one, in order; the last one makes the output."""
 
     layers: tuple[int, ...]
@@ -65,7 +65,7 @@ class Group(NamedTuple):
     operation: Joined
 
 
-def with_groups(prepared: Prepared, groups: Iterable[Group]) -> Prepared:
+def with_groups(prepared: Prepared, groups: Iterable[LayerGroup]) -> Prepared:
     """Replace each group by its last layer."""
     graph = prepared.graph
     layers, sources = list(graph.layers), list(graph.topology.sources)

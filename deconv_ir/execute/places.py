@@ -37,7 +37,7 @@ def known_array(info: TensorInfo) -> Array | None:
     return array
 
 
-class Group:
+class SharedPlace:
     """Tensors that may share memory, alive from step `begin` to step `end`.
 
     `external` memory is not planned; `takes_out`: the first tensor can be written to a given array.
@@ -64,14 +64,14 @@ class Union:
 
     __slots__ = ("group", "members")
 
-    def __init__(self, members: Sequence[tuple[Group, int]]):
+    def __init__(self, members: Sequence[tuple[SharedPlace, int]]):
         self.members = tuple(members)
         whole = self.members[0][0]
-        self.group = Group(min(g.begin for g, _ in members), whole.bytes, takes_out=True)
+        self.group = SharedPlace(min(g.begin for g, _ in members), whole.bytes, takes_out=True)
         self.group.end = whole.end
 
 
-def live_bytes(groups: Iterable[Group], steps: int) -> list[int]:
+def live_bytes(groups: Iterable[SharedPlace], steps: int) -> list[int]:
     """Return the bytes alive during each step."""
     change = [0] * (steps + 2)
     for group in groups:
@@ -85,7 +85,7 @@ def live_bytes(groups: Iterable[Group], steps: int) -> list[int]:
 
 
 def arrange(
-    groups: Sequence[Group], taken: Sequence[int], limit: int, unions: Sequence[Union] = ()
+    groups: Sequence[SharedPlace], taken: Sequence[int], limit: int, unions: Sequence[Union] = ()
 ) -> tuple[int, list[int]]:
     """Assign places to tensors in an arena, which is kept between runs.
 
@@ -125,14 +125,14 @@ def arrange(
             most = inside[0].bytes // 2
 
 
-def _place(groups: Sequence[Group]) -> int:
+def _place(groups: Sequence[SharedPlace]) -> int:
     """Set the offsets of groups in the order given; returns the bytes of the arena.
 
     Each group takes the smallest gap among the groups alive at the same time: 'Greedy by size for
     offset calculation' of Pisarchyk and Lee, 'Efficient memory management for deep neural net
     inference' (2020).
     """
-    placed: list[tuple[int, int, Group]] = []
+    placed: list[tuple[int, int, SharedPlace]] = []
     arena = 0
     for group in groups:
         size = -(-group.bytes // ALIGNMENT) * ALIGNMENT

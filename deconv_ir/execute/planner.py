@@ -16,7 +16,7 @@ from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import available_bytes, fits
 from deconv_ir.execute.places import (
     ALIGNMENT,
-    Group,
+    SharedPlace,
     Union,
     arrange,
     known_array,
@@ -133,7 +133,7 @@ class _Planner:
         self.known = True
         self.plans: dict[int, LayerPlan] = {}  # of the steps that choose their algorithm
         self.slot: dict[Source, int] = {}
-        self.groups: list[Group] = []  # by slot
+        self.groups: list[SharedPlace] = []  # by slot
         self.made_at: dict[int, int] = {}  # slot -> step
         self.partial: set[int] = set()  # slots that are views of a part of another array
         self.constants = {s: self._external(s) for s in prepared.constants}
@@ -186,7 +186,7 @@ class _Planner:
     def _external(self, source: Source) -> int:
         """Make a slot for an array that must not be overwritten."""
         self.slot[source] = len(self.groups)
-        self.groups.append(Group(-1, 0, external=True))
+        self.groups.append(SharedPlace(-1, 0, external=True))
         return self.slot[source]
 
     def _row(self, index: int) -> tuple[Source, ...]:
@@ -200,11 +200,11 @@ class _Planner:
         outputs = 1 if index in self.prepared.first_only else len(self.infos[index])
         return tuple((index, i) for i in range(outputs))
 
-    def _copies(self) -> list[Group]:
+    def _copies(self) -> list[SharedPlace]:
         """Return groups for the requested tensors that are copied, since they have gaps."""
         sources = [s for s in self.wanted if self.slot[s] in self.partial]
         sizes = (tensor_bytes(self.infos[layer][output]) or 0 for layer, output in sources)
-        return [Group(len(self.drafts) - 1, size) for size in sizes]
+        return [SharedPlace(len(self.drafts) - 1, size) for size in sizes]
 
     def _last_uses(self) -> dict[Source, int]:
         last = {source: step for step, row in enumerate(self.rows) for source in row}
@@ -361,7 +361,7 @@ class _Planner:
         for source in made:
             known = tensor_bytes(self.infos[source[0]][source[1]])
             self.known = self.known and known is not None
-            group = shared or Group(step, known or 0, takes_out=takes_out or copied)
+            group = shared or SharedPlace(step, known or 0, takes_out=takes_out or copied)
             group.end = max(group.end, step, self.last_use.get(source, step))
             self.slot[source] = len(self.groups)
             outputs.append(len(self.groups))
@@ -377,8 +377,8 @@ class _Planner:
 
     def _unions(self) -> list[Union]:
         """Find the inputs of Concat that can be computed at their place in its output."""
-        found: dict[Group, Union] = {}
-        parts: set[Group] = set()
+        found: dict[SharedPlace, Union] = {}
+        parts: set[SharedPlace] = set()
         for step, draft in enumerate(self.drafts):
             home = self.groups[draft.outputs[0]] if draft.takes_out else None
             if home is None or home.begin != step or home.end >= len(self.drafts):
@@ -436,7 +436,7 @@ class _Planner:
 
     def _shared(
         self, sharing: Sharing, slot: int, given: TensorInfo, info: TensorInfo
-    ) -> Group | None:
+    ) -> SharedPlace | None:
         """Return the group that a view joins; None if it will be a copy."""
         if slot == NOWHERE or given.element_type is not info.element_type:
             return None

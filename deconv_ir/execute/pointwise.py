@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.execute.joined import Group, Joined, Member, users_of, with_groups
+from deconv_ir.execute.joined import Joined, LayerGroup, Member, users_of, with_groups
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Source
@@ -116,9 +116,9 @@ class _Grouping:
         self.users = users_of(prepared)
         self.wanted = set(wanted)
 
-    def group(self) -> Mapping[int, Group]:
+    def group(self) -> Mapping[int, LayerGroup]:
         """Return the groups by their roots; each layer joins the groups before it if possible."""
-        groups: dict[int, Group] = {}
+        groups: dict[int, LayerGroup] = {}
         for index in self.free:
             group = self._compiled((index,))
             if group is None:
@@ -136,7 +136,7 @@ class _Grouping:
             groups[index] = group
         return groups
 
-    def _may_move(self, group: Group, index: int) -> bool:
+    def _may_move(self, group: LayerGroup, index: int) -> bool:
         """Whether a group may be computed with a layer that uses its output, not before."""
         root = group.layers[-1]
         shape, after = self.infos[root][0].shape, self.infos[index][0].shape
@@ -152,7 +152,7 @@ class _Grouping:
     def _shape(self, source: Source) -> Shape:
         return self.infos[source[0]][source[1]].shape
 
-    def _compiled(self, layers: tuple[int, ...]) -> Group | None:
+    def _compiled(self, layers: tuple[int, ...]) -> LayerGroup | None:
         """Compile layers as one program; None if that is not possible."""
         from deconv_ir.kernels.pointwise import Expression
 
@@ -183,7 +183,7 @@ class _Grouping:
         program = expression.program(values[root], self._dtype(root))
         if program is None:
             return None
-        return Group(layers, inputs, Pointwise(members=tuple(members), program=program))
+        return LayerGroup(layers, inputs, Pointwise(members=tuple(members), program=program))
 
     def _is_float(self, source: Source) -> bool:
         info = self.infos[source[0]][source[1]]

@@ -15,7 +15,7 @@ from support import IR, Out
 
 import deconv_ir
 from deconv_ir.execute import request
-from deconv_ir.execute.places import ALIGNMENT, Group, Union, arrange
+from deconv_ir.execute.places import ALIGNMENT, SharedPlace, Union, arrange
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.kernels.runtime.idle import Idle
@@ -31,7 +31,7 @@ def test_tensors_that_are_alive_together_are_apart(seed: int) -> None:
     groups = []
     for begin in rng.integers(0, steps, rng.integers(1, 40)).tolist():
         size = int(rng.choice([0, 1, 63, 64, 100, 1000, 65536]))
-        group = Group(begin, size, takes_out=bool(rng.random() < 0.8))
+        group = SharedPlace(begin, size, takes_out=bool(rng.random() < 0.8))
         group.end = int(rng.integers(begin, steps + 1))
         groups.append(group)
     alive = [
@@ -64,18 +64,20 @@ def test_parts_lie_in_the_whole_or_have_places_of_their_own(seed: int) -> None:
     """The lifetimes of a whole's parts end where the whole begins; wholes may be parts."""
     rng = np.random.default_rng(seed)
     steps = 12
-    groups: list[Group] = []
+    groups: list[SharedPlace] = []
     unions: list[Union] = []
     for step in sorted(rng.integers(2, steps - 1, 3).tolist()):
-        parts = [Group(int(rng.integers(0, step)), 64 * int(rng.integers(1, 9))) for _ in range(2)]
-        whole = Group(step, sum(part.bytes for part in parts), takes_out=True)
+        parts = [
+            SharedPlace(int(rng.integers(0, step)), 64 * int(rng.integers(1, 9))) for _ in range(2)
+        ]
+        whole = SharedPlace(step, sum(part.bytes for part in parts), takes_out=True)
         whole.end = int(rng.integers(step, steps))
         for part in parts:
             part.takes_out, part.end = True, step
         distances = (0, parts[0].bytes)
         unions.append(Union([(whole, 0), *zip(parts, distances, strict=True)]))
         groups += [whole, *parts]
-    groups += [Group(step, 1000, takes_out=True) for step in range(steps)]
+    groups += [SharedPlace(step, 1000, takes_out=True) for step in range(steps)]
     limit = int(rng.choice([0, 4000, 1 << 20]))
     arena, live = arrange(groups, [0] * steps, limit, unions)
     assert not arena or max(live) <= limit
