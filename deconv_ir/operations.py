@@ -32,7 +32,6 @@ from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
     Allowed,
     Form,
-    Kind,
     attribute,
     boolean,
     choice,

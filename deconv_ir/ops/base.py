@@ -78,7 +78,7 @@ class Allowed(NamedTuple):
         return self.said
 
 
-class Kind(NamedTuple):
+class AttributeKind(NamedTuple):
     """The format of an attribute.
 
     Attributes
@@ -94,8 +94,8 @@ class Kind(NamedTuple):
 
     Examples
     --------
-    >>> from deconv_ir.operations import Kind, attribute, Operation
-    >>> percent = Kind(lambda text: float(text.removesuffix("%")) / 100, "a percentage")
+    >>> from deconv_ir.operations import AttributeKind, attribute, Operation
+    >>> percent = AttributeKind(lambda text: float(text.removesuffix("%")) / 100, "a percentage")
     >>> percent.parse("25%")
     0.25
     >>> class Drop(Operation):
@@ -140,7 +140,7 @@ def _whole(minimum: int | None, is_list: bool) -> Allowed:
     return Allowed(Form.INTEGER, said, minimum, is_list=is_list)
 
 
-def integer(minimum: int | None = None) -> Kind:
+def integer(minimum: int | None = None) -> AttributeKind:
     """One whole number of at least `minimum`.
 
     Examples
@@ -149,7 +149,7 @@ def integer(minimum: int | None = None) -> Kind:
     >>> integer(0).parse("3")
     3
     """
-    return Kind(lambda text: _integer(text, minimum), _whole(minimum, False))
+    return AttributeKind(lambda text: _integer(text, minimum), _whole(minimum, False))
 
 
 def _listed(
@@ -157,16 +157,16 @@ def _listed(
     allowed: Allowed,
     show: Callable[[Any], str] = str,
     per_axis: bool = False,
-) -> Kind:
+) -> AttributeKind:
     """Values separated by commas."""
 
     def parse(text: str) -> tuple[Any, ...]:
         return tuple(map(one, text.split(","))) if text.strip() else ()
 
-    return Kind(parse, allowed, lambda value: ",".join(map(show, value)), per_axis)
+    return AttributeKind(parse, allowed, lambda value: ",".join(map(show, value)), per_axis)
 
 
-def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
+def integers(minimum: int | None = None, *, per_axis: bool = False) -> AttributeKind:
     """Whole numbers separated by commas; `per_axis`: one for each spatial axis.
 
     Examples
@@ -178,7 +178,7 @@ def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
     return _listed(lambda text: _integer(text, minimum), _whole(minimum, True), per_axis=per_axis)
 
 
-def flags() -> Kind:
+def flags() -> AttributeKind:
     """Zeros and ones separated by commas.
 
     Examples
@@ -198,7 +198,7 @@ def flags() -> Kind:
     return _listed(parse, Allowed(Form.WORD, said, words=("0", "1"), is_list=True))
 
 
-def number(*, minimum: float | None = None) -> Kind:
+def number(*, minimum: float | None = None) -> AttributeKind:
     """One floating-point number, which may be infinite, of at least `minimum`.
 
     Examples
@@ -215,10 +215,10 @@ def number(*, minimum: float | None = None) -> Kind:
         return value
 
     said = "a number" + ("" if minimum is None else f" from {minimum}")
-    return Kind(parse, Allowed(Form.NUMBER, said, minimum), repr)
+    return AttributeKind(parse, Allowed(Form.NUMBER, said, minimum), repr)
 
 
-def boolean() -> Kind:
+def boolean() -> AttributeKind:
     """``true`` or ``false``; 1 and 0 are accepted too.
 
     Examples
@@ -236,10 +236,10 @@ def boolean() -> Kind:
             raise ValueError(text) from None
 
     allowed = Allowed(Form.BOOLEAN, "true or false", words=("true", "false"))
-    return Kind(parse, allowed, lambda value: "true" if value else "false")
+    return AttributeKind(parse, allowed, lambda value: "true" if value else "false")
 
 
-def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) -> Kind:
+def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) -> AttributeKind:
     """One of an enum's values, or of its aliases; case is ignored unless `fold` is off.
 
     Examples
@@ -259,7 +259,7 @@ def one_of(words: Iterable[str]) -> Allowed:
     return Allowed(Form.WORD, "one of " + ", ".join(listed), words=listed)
 
 
-def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
+def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> AttributeKind:
     """One of the words of a table; a member is written as its first word."""
     allowed, words = one_of(table), dict[enum.Enum, str]()
     for word, member in table.items():
@@ -273,10 +273,10 @@ def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
             raise ValueError(text)
         return table[key]
 
-    return Kind(parse, allowed, words.__getitem__)
+    return AttributeKind(parse, allowed, words.__getitem__)
 
 
-def numbers() -> Kind:
+def numbers() -> AttributeKind:
     """Finite numbers separated by commas.
 
     Examples
@@ -295,7 +295,7 @@ def numbers() -> Kind:
     return _listed(parse, Allowed(Form.NUMBER, "numbers separated by commas", is_list=True), repr)
 
 
-def choices(values: type[enum.Enum]) -> Kind:
+def choices(values: type[enum.Enum]) -> AttributeKind:
     """Values of an enum, separated by commas; case is ignored."""
     one = choice(values)
     words = one.values.words
@@ -304,7 +304,7 @@ def choices(values: type[enum.Enum]) -> Kind:
     return _listed(one.parse, allowed, one.format)
 
 
-def shape() -> Kind:
+def shape() -> AttributeKind:
     """A shape; dims may be ``?``, ``-1`` or ranges, the whole ``...``.
 
     Examples
@@ -318,10 +318,10 @@ def shape() -> Kind:
         return "..." if value is None else format_shape(value)[1:-1]
 
     allowed = Allowed(Form.SHAPE, "dims separated by commas: numbers, '?', ranges 'a..b'")
-    return Kind(parse_shape, allowed, format_)
+    return AttributeKind(parse_shape, allowed, format_)
 
 
-def element_type() -> Kind:
+def element_type() -> AttributeKind:
     """An element type; ``dynamic`` and ``undefined`` are None.
 
     Examples
@@ -335,10 +335,10 @@ def element_type() -> Kind:
         return None if text in ("dynamic", "undefined") else parse_element_type(text)
 
     allowed = Allowed(Form.ELEMENT_TYPE, "an element type")
-    return Kind(parse, allowed, lambda value: "dynamic" if value is None else value.name)
+    return AttributeKind(parse, allowed, lambda value: "dynamic" if value is None else value.name)
 
 
-def result_type() -> Kind:
+def result_type() -> AttributeKind:
     """The element type of an output that arrays can have: neither dynamic nor string."""
 
     def parse(text: str) -> ElementType:
@@ -348,10 +348,10 @@ def result_type() -> Kind:
         return found
 
     allowed = Allowed(Form.ELEMENT_TYPE, "an element type other than dynamic and string")
-    return Kind(parse, allowed, lambda value: value.name)
+    return AttributeKind(parse, allowed, lambda value: value.name)
 
 
-def text() -> Kind:
+def text() -> AttributeKind:
     """Any text.
 
     Examples
@@ -360,7 +360,7 @@ def text() -> Kind:
     >>> text().parse("linear")
     'linear'
     """
-    return Kind(lambda value: value, Allowed(Form.TEXT, "text"))
+    return AttributeKind(lambda value: value, Allowed(Form.TEXT, "text"))
 
 
 class AttributeSpec(Field):
@@ -368,7 +368,7 @@ class AttributeSpec(Field):
 
     __slots__ = ("kind", "name", "required")
 
-    def __init__(self, kind: Kind, default: Any, required: bool, name: str) -> None:
+    def __init__(self, kind: AttributeKind, default: Any, required: bool, name: str) -> None:
         super().__init__(default)
         self.kind = kind
         self.required = required
@@ -385,13 +385,13 @@ class AttributeSpec(Field):
 
 
 def attribute(
-    kind: Kind, default: Any = REQUIRED, *, required: bool = False, name: str = ""
+    kind: AttributeKind, default: Any = REQUIRED, *, required: bool = False, name: str = ""
 ) -> Any:
     """Declare an attribute.
 
     Parameters
     ----------
-    kind : Kind
+    kind : AttributeKind
         The format of the attribute.
     default : Any, optional
         Its value if it is absent; without a default, absence is an error.

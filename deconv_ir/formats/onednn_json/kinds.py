@@ -38,7 +38,7 @@ _S32: Final = ("s32",)
 _ANY: Final = tuple(DTYPES)
 
 
-class Kind(NamedTuple):
+class OpKind(NamedTuple):
     """A kind of operation.
 
     Attributes
@@ -92,35 +92,37 @@ _OWN: Final = (
 """Attributes that classes have and files do not."""
 SPELLINGS: Final = {"filter_format": "weights_format", "weights_format": "filter_format"}
 """Two names of one attribute: weights_format, and filter_format in early files."""
-_BINARY: Final = Kind(module="elementwise")
-_REDUCE: Final = Kind(module="elementwise", inputs=(_FLOAT, _S32))
+_BINARY: Final = OpKind(module="elementwise")
+_REDUCE: Final = OpKind(module="elementwise", inputs=(_FLOAT, _S32))
 
 
-def _binary(kind: str) -> Kind:
-    return Kind(kind, module="elementwise", plain=True)
+def _binary(kind: str) -> OpKind:
+    return OpKind(kind, module="elementwise", plain=True)
 
 
-KINDS: Final[dict[str, Kind]] = {
+KINDS: Final[dict[str, OpKind]] = {
     # Transposed convolutions and gradients
-    "ConvTranspose": Kind("ConvTranspose"),
-    "ConvolutionBackwardData": Kind("ConvolutionBackwardData", inputs=(_FLOAT, _FLOAT, _S32)),
-    "ConvTransposeBackwardData": Kind(module="windows"),
-    "ConvTransposeBackwardWeights": Kind(module="weights_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
-    "ConvolutionBackwardWeights": Kind(module="weights_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
+    "ConvTranspose": OpKind("ConvTranspose"),
+    "ConvolutionBackwardData": OpKind("ConvolutionBackwardData", inputs=(_FLOAT, _FLOAT, _S32)),
+    "ConvTransposeBackwardData": OpKind(module="windows"),
+    "ConvTransposeBackwardWeights": OpKind(
+        module="weights_gradient", inputs=(_FLOAT, _FLOAT, _S32)
+    ),
+    "ConvolutionBackwardWeights": OpKind(module="weights_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
     # Windows
-    "Convolution": Kind(module="windows"),
-    "MaxPool": Kind(module="windows"),
-    "AvgPool": Kind(module="windows"),
-    "MaxPoolBackward": Kind(module="pool_gradients"),
-    "AvgPoolBackward": Kind(module="pool_gradients", inputs=(_FLOAT, _S32)),
-    "InterpolateBackward": Kind(module="resample_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
+    "Convolution": OpKind(module="windows"),
+    "MaxPool": OpKind(module="windows"),
+    "AvgPool": OpKind(module="windows"),
+    "MaxPoolBackward": OpKind(module="pool_gradients"),
+    "AvgPoolBackward": OpKind(module="pool_gradients", inputs=(_FLOAT, _S32)),
+    "InterpolateBackward": OpKind(module="resample_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
     # Quantization
-    "Quantize": Kind(module="quantization", inputs=(("f32",),), outputs=(_QUANTIZED,)),
-    "Dequantize": Kind(module="quantization", inputs=(_QUANTIZED,)),
-    "DynamicQuantize": Kind(
+    "Quantize": OpKind(module="quantization", inputs=(("f32",),), outputs=(_QUANTIZED,)),
+    "Dequantize": OpKind(module="quantization", inputs=(_QUANTIZED,)),
+    "DynamicQuantize": OpKind(
         module="quantization", inputs=(("f32",), ("f32",), _ZERO_POINTS), outputs=(_QUANTIZED,)
     ),
-    "DynamicDequantize": Kind(module="quantization", inputs=(_PACKED, _FLOAT, _ZERO_POINTS)),
+    "DynamicDequantize": OpKind(module="quantization", inputs=(_PACKED, _FLOAT, _ZERO_POINTS)),
     # Two arrays
     **{
         kind: _binary(kind)
@@ -130,62 +132,62 @@ KINDS: Final[dict[str, Kind]] = {
         kind: _binary(kind)._replace(inputs=((*_FLOAT, "s32"),), outputs=((*_FLOAT, "s32"),))
         for kind in ("Add", "Subtract")
     },
-    "GreaterEqual": Kind("GreaterEqual", inputs=((*_FLOAT, "s32"),), outputs=(("boolean",),)),
-    "Select": Kind("Select", inputs=(("boolean",), _FLOAT)),
-    "BiasAdd": Kind(module="elementwise"),
-    "MatMul": Kind(module="elementwise"),
-    "PReLU": Kind(module="elementwise"),
+    "GreaterEqual": OpKind("GreaterEqual", inputs=((*_FLOAT, "s32"),), outputs=(("boolean",),)),
+    "Select": OpKind("Select", inputs=(("boolean",), _FLOAT)),
+    "BiasAdd": OpKind(module="elementwise"),
+    "MatMul": OpKind(module="elementwise"),
+    "PReLU": OpKind(module="elementwise"),
     # One array
     **{
-        kind: Kind(kind)
+        kind: OpKind(kind)
         for kind in ("Abs", "Exp", "Log", "Mish", "ReLU", "Sigmoid", "Sqrt", "Tanh")
     },
-    "Round": Kind("Round", foreign=("mode",)),
-    "Clamp": Kind("Clamp"),
-    "Elu": Kind("Elu"),
-    "HardSwish": Kind("HSwish"),
-    "LogSoftmax": Kind("LogSoftmax", defaults={"axis": "-1"}),
+    "Round": OpKind("Round", foreign=("mode",)),
+    "Clamp": OpKind("Clamp"),
+    "Elu": OpKind("Elu"),
+    "HardSwish": OpKind("HSwish"),
+    "LogSoftmax": OpKind("LogSoftmax", defaults={"axis": "-1"}),
     **{
-        kind: Kind(module="elementwise")
+        kind: OpKind(module="elementwise")
         for kind in (
             *("GELU", "HardSigmoid", "LeakyReLU", "Pow", "Reciprocal", "SoftPlus", "Square"),
         )
     },
     **{f"Reduce{name}": _REDUCE for name in ("L1", "L2", "Max", "Mean", "Min", "Prod", "Sum")},
-    "SoftMax": Kind(module="elementwise", outputs=(_FLOAT, ("f32",))),
-    "Dropout": Kind(
+    "SoftMax": OpKind(module="elementwise", outputs=(_FLOAT, ("f32",))),
+    "Dropout": OpKind(
         module="elementwise",
         inputs=(_FLOAT, ("s64",), ("s64",), ("f32",)),
         outputs=(_FLOAT, ("u8",)),
     ),
-    "End": Kind("Result", inputs=(_ANY,), outputs=()),
+    "End": OpKind("Result", inputs=(_ANY,), outputs=()),
     # Gradients
     **{
-        f"{kind}Backward": Kind(module="gradients")
+        f"{kind}Backward": OpKind(module="gradients")
         for kind in (
             *("Abs", "BiasAdd", "Clamp", "Elu", "GELU", "HardSigmoid", "HardSwish", "LayerNorm"),
             *("LogSoftmax", "Mish", "PReLU", "ReLU", "Sigmoid", "SoftMax", "SoftPlus", "Sqrt"),
             "Tanh",
         )
     },
-    "BatchNormTrainingBackward": Kind(
+    "BatchNormTrainingBackward": OpKind(
         module="gradients", inputs=(_FLOAT, _FLOAT, _FEW), outputs=(_FLOAT, _FEW)
     ),
     # Normalisation, resampling, movement
-    "BatchNormForwardTraining": Kind(
+    "BatchNormForwardTraining": OpKind(
         module="normalization", inputs=(_FLOAT, _FEW), outputs=(_FLOAT, _FEW)
     ),
-    "GenIndex": Kind(module="normalization", outputs=(_S32,)),
-    "BatchNormInference": Kind(module="normalization", inputs=(_FLOAT, _FEW)),
-    "LayerNorm": Kind(module="normalization"),
-    "RMSNorm": Kind(module="normalization"),
-    "GroupNorm": Kind(module="normalization"),
-    "Interpolate": Kind(module="normalization", inputs=(_FLOAT, _S32)),
-    "TypeCast": Kind(module="normalization"),
-    "Reorder": Kind(module="normalization"),
-    "StaticReshape": Kind(module="normalization"),
-    "StaticTranspose": Kind(module="normalization"),
-    "Concat": Kind("Concat"),
+    "GenIndex": OpKind(module="normalization", outputs=(_S32,)),
+    "BatchNormInference": OpKind(module="normalization", inputs=(_FLOAT, _FEW)),
+    "LayerNorm": OpKind(module="normalization"),
+    "RMSNorm": OpKind(module="normalization"),
+    "GroupNorm": OpKind(module="normalization"),
+    "Interpolate": OpKind(module="normalization", inputs=(_FLOAT, _S32)),
+    "TypeCast": OpKind(module="normalization"),
+    "Reorder": OpKind(module="normalization"),
+    "StaticReshape": OpKind(module="normalization"),
+    "StaticTranspose": OpKind(module="normalization"),
+    "Concat": OpKind("Concat"),
 }
 
 UNSUPPORTED: Final = frozenset(["Wildcard"])

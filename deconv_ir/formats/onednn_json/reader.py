@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
 from deconv_ir.findings import GraphLocation, TextSpan
 from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON, Stated
-from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, Kind
+from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, OpKind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
 from deconv_ir.formats.onednn_json.text import Node, Text, parse
@@ -198,7 +198,7 @@ class _Reader(Members):
 
     def make(
         self,
-        row: Kind,
+        row: OpKind,
         kind: str,
         given: Mapping[str, str],
         inputs: Sequence[LogicalTensor],
