@@ -40,7 +40,7 @@ MAX_CELLS = 48
 """Maximum positions on an axis: larger pictures are not readable."""
 
 
-class Line(Window):
+class AxisPicture(Window):
     """The numbers of one axis, and the positions of its picture."""
 
     @property
@@ -76,7 +76,7 @@ class Line(Window):
         ]
 
 
-def draw(lines: Sequence[Line], title: str) -> Picture:
+def draw(lines: Sequence[AxisPicture], title: str) -> Picture:
     """Draw the axes of a transposed convolution.
 
     Two axes make a plane; otherwise, each axis has a strip, one below the other.
@@ -188,7 +188,7 @@ class _Strip:
     margin = 8.2
     """Room for the names of the lines, in cells."""
 
-    def __init__(self, line: Line, name: str) -> None:
+    def __init__(self, line: AxisPicture, name: str) -> None:
         self.line = line
         self.name = name
         self.width = self.margin + (line.stop - line.first) + 1.2
@@ -283,7 +283,7 @@ class _Plane:
 
     margin = 3.2
 
-    def __init__(self, rows: Line, columns: Line) -> None:
+    def __init__(self, rows: AxisPicture, columns: AxisPicture) -> None:
         self.rows = rows
         self.columns = columns
         self.width = self.margin + (columns.stop - columns.first) + 11.5

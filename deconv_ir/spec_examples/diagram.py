@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deconv_ir.drawing import alignment
-from deconv_ir.drawing.alignment import MAX_CELLS, Line
+from deconv_ir.drawing.alignment import MAX_CELLS, AxisPicture
 from deconv_ir.drawing.svg import write_svg
 from deconv_ir.errors import DeconvError
 from deconv_ir.hints import Hint
@@ -13,13 +13,13 @@ from deconv_ir.spec_examples.golden import geometry_of
 from deconv_ir.spec_examples.specfile import ExampleSpec
 
 
-def lines_of(example: ExampleSpec) -> tuple[Line, ...]:
+def lines_of(example: ExampleSpec) -> tuple[AxisPicture, ...]:
     """Return the numbers of an example's axes."""
     geometry = geometry_of(example, example.profiles[0])
     operation: Any = example.operation
     data, filter_ = operation.views(example.infos, len(geometry))
     lines = tuple(
-        Line.of(*numbers)
+        AxisPicture.of(*numbers)
         for numbers in zip(
             operation.axes(len(geometry)), geometry, data.spatial, filter_.kernel, strict=True
         )

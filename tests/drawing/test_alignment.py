@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from deconv_ir.drawing.alignment import Line, draw
+from deconv_ir.drawing.alignment import AxisPicture, draw
 from deconv_ir.drawing.pen import Dot, Lines, Rect, Word
 from deconv_ir.drawing.png import write_png
 
 
 def test_sources_are_those_of_the_definition() -> None:
     """full[t] is the sum over s*x + d*k == t."""
-    line = Line(4, 3, 2, 3, 0, 0, 0, 13)
+    line = AxisPicture(4, 3, 2, 3, 0, 0, 0, 13)
     expected: list[list[int]] = [[] for _ in range(13)]
     for x in range(4):
         for k in range(3):
@@ -31,7 +31,7 @@ AXES = {
 
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
 def test_everything_is_inside_the_picture(axes: list[tuple[int, ...]]) -> None:
-    picture = draw([Line(*numbers) for numbers in axes], "axes")
+    picture = draw([AxisPicture(*numbers) for numbers in axes], "axes")
     for stroke in picture.strokes:
         match stroke:
             case Rect(x, y, width, height):
@@ -50,4 +50,4 @@ def test_everything_is_inside_the_picture(axes: list[tuple[int, ...]]) -> None:
 
 def test_it_is_drawn_as_png_as_well() -> None:
     pytest.importorskip("PIL.Image", reason="the diagrams extra is not installed")
-    assert write_png(draw([Line(*AXES["pads"][0])], "axis")).startswith(b"\x89PNG")
+    assert write_png(draw([AxisPicture(*AXES["pads"][0])], "axis")).startswith(b"\x89PNG")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.graph.placing import Drawing, Line, PlacedBox
+from deconv_ir.drawing.graph.placing import Drawing, LineSegment, PlacedBox
 from deconv_ir.drawing.pen import HEAD, SMALL, Point, on_curve
 
 RISE, FALL = 8.0, 2.0
@@ -75,7 +75,7 @@ def place_labels(
         for x, y in points_of(line):
             taken.add(x, y)
     starts = {(p.x + p.width / 2, p.y + p.height) for p in drawing.places if not p.open}
-    leaving: dict[tuple[int, float, float], list[Line]] = {}
+    leaving: dict[tuple[int, float, float], list[LineSegment]] = {}
     for line in drawing.lines:
         if (line.x1, line.y1) in starts and line.tensor in texts:
             leaving.setdefault((line.tensor, line.x1, line.y1), []).append(line)
@@ -99,7 +99,7 @@ def place_labels(
     return found
 
 
-def _candidates(lines: Sequence[Line], width: float, several: bool) -> Iterator[Point]:
+def _candidates(lines: Sequence[LineSegment], width: float, several: bool) -> Iterator[Point]:
     """Iterate over left ends and base lines: right and left of the start, then of each end."""
     first = lines[0]
     if not several:
@@ -110,7 +110,7 @@ def _candidates(lines: Sequence[Line], width: float, several: bool) -> Iterator[
         yield line.x2 - BESIDE - width, line.y2 - ABOVE
 
 
-def points_of(line: Line) -> Iterator[Point]:
+def points_of(line: LineSegment) -> Iterator[Point]:
     """Iterate over points of a line."""
     _, x1, y1, x2, y2, _ = line
     count = int(max(abs(x2 - x1), y2 - y1) // STEP) + 1

@@ -38,7 +38,7 @@ class PlacedBox(NamedTuple):
     open: bool
 
 
-class Line(NamedTuple):
+class LineSegment(NamedTuple):
     """A piece of a tensor's line, which points down."""
 
     tensor: int
@@ -55,7 +55,7 @@ class Drawing(NamedTuple):
     width: float
     height: float
     places: list[PlacedBox]
-    lines: list[Line]
+    lines: list[LineSegment]
 
 
 class _Inside(NamedTuple):
@@ -96,7 +96,7 @@ def place(scene: Scene, sizes: Sequence[tuple[float, float]], opened: Collection
     for number in sorted({0, *opened}, reverse=True):
         inside[number] = _measure(scene.levels[number], sizes, inside)
     places: list[PlacedBox] = []
-    lines: list[Line] = []
+    lines: list[LineSegment] = []
     stack = [(0, 0.0, 0.0)]
     while stack:
         number, x, y = stack.pop()
@@ -125,7 +125,7 @@ def _offset(level: Level, inside: Mapping[int, _Inside], entry: int, port: int) 
 
 def _lines(
     level: Level, layout: _Inside, inside: Mapping[int, _Inside], x: float, y: float
-) -> list[Line]:
+) -> list[LineSegment]:
     found = []
     fixed = len(level.boxes) + len(level.inputs) + len(level.outputs)
     for tensor, a, b in level.links:
@@ -133,9 +133,9 @@ def _lines(
         x2 = x + layout.centres[b] + _offset(level, inside, b, -1 - tensor)
         top, bottom = layout.tops[b], layout.bottoms[b]
         arrow = b < len(level.boxes) and level.boxes[b] not in inside
-        found.append(Line(tensor, x1, y + layout.bottoms[a], x2, y + top, arrow))
+        found.append(LineSegment(tensor, x1, y + layout.bottoms[a], x2, y + top, arrow))
         if b >= fixed and bottom > top:
-            found.append(Line(tensor, x2, y + top, x2, y + bottom, False))
+            found.append(LineSegment(tensor, x2, y + top, x2, y + bottom, False))
     return found
 
 
