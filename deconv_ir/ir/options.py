@@ -8,7 +8,7 @@ from typing import Self
 from deconv_ir.errors import InputError
 
 
-class Option(enum.Enum):
+class NamedOption(enum.Enum):
     """An option whose values have names."""
 
     @classmethod
@@ -22,7 +22,7 @@ class Option(enum.Enum):
             raise InputError(f"{cls.__name__.lower()} must be {names}, found {found!r}") from None
 
 
-class Semantics(Option):
+class Semantics(NamedOption):
     """The rule for cases in which the documents and a runtime differ.
 
     SPEC follows the operation specifications.  OPENVINO follows the OpenVINO runtime in the
@@ -45,7 +45,7 @@ class Semantics(Option):
     ONEDNN = "onednn"
 
 
-class Accuracy(Option):
+class Accuracy(NamedOption):
     """The algorithms from which a convolution may choose, and the precision of all layers.
 
     FAST includes algorithms that transform the data first (Winograd), within the
