@@ -32,6 +32,7 @@ from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
     Allowed,
     Form,
+    Kind,
     attribute,
     boolean,
     choice,

@@ -9,7 +9,7 @@ import click
 
 from deconv_ir.formats.files import rewrite
 from deconv_ir.formats.openvino_xml.weights import weights_beside
-from deconv_ir.linter.engine import Result, read_or_check
+from deconv_ir.linter.engine import FileResult, read_or_check
 from deconv_ir.linter.fix import fix_bytes
 
 from ..shared.common import STREAM, Mistake, unified_diff
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def fix_files(
     files: list[str], settings: Settings, request: LintRequest
-) -> tuple[list[Result], int, bool]:
+) -> tuple[list[FileResult], int, bool]:
     """Fix files one after the other; with --diff, print a diff instead.
 
     Return the remaining findings of each file, the number of fixed ones, and whether any file
@@ -37,7 +37,7 @@ def fix_files(
                 "standard input cannot be fixed in place (name a file, or use --diff with one)"
             )
         data = read_or_check(file, chosen, limits)
-        if isinstance(data, Result):
+        if isinstance(data, FileResult):
             results.append(data)
             continue
         beside = request.weights or weights_beside(file)

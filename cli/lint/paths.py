@@ -14,7 +14,7 @@ from deconv_ir.hints import Hint
 from ..shared.common import STREAM, Mistake
 
 if TYPE_CHECKING:
-    from deconv_ir.linter.engine import Result
+    from deconv_ir.linter.engine import FileResult
 
 
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
@@ -50,7 +50,7 @@ def explain_none(paths: Iterable[str]) -> str:
     return "folders skip what .gitignore or settings exclude"
 
 
-def is_other_xml(result: Result) -> bool:
+def is_other_xml(result: FileResult) -> bool:
     """Whether a checked file is XML of another kind."""
     return [f.rule for f in result.findings] == ["wrong-root"]
 

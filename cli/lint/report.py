@@ -12,7 +12,7 @@ from ..shared.reporters import Run, render, write
 
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding
-    from deconv_ir.linter.options import Options
+    from deconv_ir.linter.options import CheckOptions
 
     from .request import LintRequest
 
@@ -42,7 +42,7 @@ def require_one(files: Sequence[str]) -> None:
 
 
 def write_html(
-    file: str, findings: Sequence[Finding], options: Options, request: LintRequest
+    file: str, findings: Sequence[Finding], options: CheckOptions, request: LintRequest
 ) -> None:
     """Write the page of a model with the findings of a run."""
     from deconv_ir.drawing.page.document import write_page

@@ -24,7 +24,7 @@ from .report import report, require_one, write_html
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from deconv_ir.linter.engine import Result
+    from deconv_ir.linter.engine import FileResult
 
     from .request import LintRequest
 
@@ -117,12 +117,12 @@ def _protect(files: list[str], settings: Settings, request: LintRequest) -> None
 
 def _check(
     files: list[str], settings: Settings, request: LintRequest, cache: str | None
-) -> list[Result]:
-    from deconv_ir.linter.runner import Job, check_all
+) -> list[FileResult]:
+    from deconv_ir.linter.runner import FileCheck, check_all
 
     named = [file for file in files if file != STREAM]
     jobs = [
-        Job(
+        FileCheck(
             file=file,
             options=settings.options(file),
             weights=request.weights,
@@ -143,7 +143,7 @@ def _check(
     return [results[file] for file in files]
 
 
-def _check_stdin(settings: Settings, request: LintRequest) -> Result:
+def _check_stdin(settings: Settings, request: LintRequest) -> FileResult:
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.engine import check_bytes
 
@@ -165,8 +165,8 @@ def _cache_folder(files: list[str], folder: str | None) -> str | None:
 
 
 def _without_known(
-    file: str, results: list[Result], settings: Settings, *, update: bool
-) -> tuple[list[Result], int]:
+    file: str, results: list[FileResult], settings: Settings, *, update: bool
+) -> tuple[list[FileResult], int]:
     """Remove the findings of a baseline from the results; also return their number.
 
     With `update`, the findings of the checked files are written to the baseline first.

@@ -9,7 +9,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import select_rules
 from deconv_ir.linter.config import Config, find_config, matches, read_config
-from deconv_ir.linter.options import Options, choose
+from deconv_ir.linter.options import CheckOptions, choose
 
 from ..shared.common import Mistake
 
@@ -31,7 +31,7 @@ class Settings:
         self.isolated = request.isolated
         self.given = None if request.config is None else read_config(request.config)
         self._configs: dict[str, Config] = {}
-        self._options: dict[tuple[Config, tuple[str, ...]], Options] = {}
+        self._options: dict[tuple[Config, tuple[str, ...]], CheckOptions] = {}
 
     def config(self, file: str) -> Config:
         """Return the settings for a file: the nearest ones, from its folder upwards."""
@@ -48,7 +48,7 @@ class Settings:
             return False
         return any(matches(file, p, config.folder) for p in config.exclude)
 
-    def options(self, file: str) -> Options:
+    def options(self, file: str) -> CheckOptions:
         """Return the options for a file."""
         config = self.config(file)
         ignored = config.ignored_for(file)
@@ -75,7 +75,7 @@ class Settings:
             deep=self.deep or config.deep,
         )
 
-    def _choose(self, config: Config) -> Options:
+    def _choose(self, config: Config) -> CheckOptions:
         chosen = self.effective(config)
         return choose(
             select=chosen.select or (),

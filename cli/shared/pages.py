@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deconv_ir.drawing.page.linted_file import LintedFile
     from deconv_ir.ir.operation import ConstantSource
     from deconv_ir.limits import Limits
-    from deconv_ir.linter.options import Options
+    from deconv_ir.linter.options import CheckOptions
 
 
 def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
@@ -32,7 +32,7 @@ def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
 def read_linted_file(
     data: bytes,
     file: str,
-    options: Options,
+    options: CheckOptions,
     weights: str | os.PathLike[str] | None = None,
     limits: Limits | None = None,
 ) -> LintedFile:

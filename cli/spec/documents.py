@@ -16,7 +16,7 @@ from deconv_ir.formats.files import rewrite
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import Limits
-from deconv_ir.linter.engine import Result
+from deconv_ir.linter.engine import FileResult
 from deconv_ir.spec_examples.check import check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.notebook import SUFFIXES, open_document, read_document
@@ -115,13 +115,13 @@ def check_documents(request: CheckRequest) -> tuple[int, str]:
 _RANKS = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
-def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
+def _result(document: Document, judgements: Sequence[Judgement]) -> FileResult:
     """Collect a document's findings for the formats."""
     findings = [f for j in judgements for f in j.findings] or (
         [] if judgements else [no_examples(document)]
     )
     numbers = {f.line for f in findings if f.line is not None}
-    return Result(
+    return FileResult(
         file=document.name,
         findings=findings,
         layers=len(judgements),
@@ -150,7 +150,7 @@ def _summary(checked: Sequence[tuple[Document, Sequence[Judgement]]]) -> str:
 
 
 def _lines_of(
-    checked: tuple[Document, Sequence[Judgement]], result: Result, request: CheckRequest
+    checked: tuple[Document, Sequence[Judgement]], result: FileResult, request: CheckRequest
 ) -> Iterator[str]:
     """Yield a line for each correct example, and each finding."""
     document, judgements = checked

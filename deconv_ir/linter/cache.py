@@ -16,8 +16,8 @@ from deconv_ir.findings import Finding, Fix, GraphLocation, Severity, plain
 from deconv_ir.formats.files import replace_file
 from deconv_ir.hints import Advice, Hint
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.linter.engine import Result
-from deconv_ir.linter.options import Options
+from deconv_ir.linter.engine import FileResult
+from deconv_ir.linter.options import CheckOptions
 from deconv_ir.linter.weights import WeightsView, fingerprint
 from deconv_ir.version import __version__
 
@@ -42,7 +42,7 @@ class Cache:
     def key(
         self,
         data: bytes,
-        options: Options,
+        options: CheckOptions,
         weights: str | None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
@@ -55,7 +55,7 @@ class Cache:
         digest.update(data)
         return digest.hexdigest()
 
-    def load(self, key: str, file: str, weights: str | None) -> Result | None:
+    def load(self, key: str, file: str, weights: str | None) -> FileResult | None:
         """Return the result for these bytes and this .bin; None if it is not cached."""
         try:
             entry = json.loads(self._path(key).read_bytes())
@@ -65,7 +65,7 @@ class Cache:
         except (OSError, ValueError, KeyError, TypeError, WeightsError):
             return None
 
-    def store(self, key: str, result: Result, weights: str | None) -> None:
+    def store(self, key: str, result: FileResult, weights: str | None) -> None:
         """Store a result."""
         entry = _encode(result)
         entry["weights"] = _weights_state(result, weights)
@@ -103,7 +103,7 @@ def _code_stamp() -> str:
     return f"{__version__} {newest}"
 
 
-def _weights_state(result: Result, weights: str | None) -> dict[str, Any] | None:
+def _weights_state(result: FileResult, weights: str | None) -> dict[str, Any] | None:
     if result.reads is None or weights is None:
         return None
     return {
@@ -121,7 +121,7 @@ def _same_weights(state: dict[str, Any] | None, weights: str | None) -> bool:
     return found
 
 
-def _encode(result: Result) -> dict[str, Any]:
+def _encode(result: FileResult) -> dict[str, Any]:
     return {
         "findings": [_fields(finding) for finding in result.findings],
         "layers": result.layers,
@@ -170,8 +170,8 @@ def _advice(parts: list[Any]) -> Advice:
     return Hint[parts[0]](*(_advice(v) if isinstance(v, list) else v for v in parts[1:]))
 
 
-def _decode(entry: dict[str, Any], file: str) -> Result:
-    return Result(
+def _decode(entry: dict[str, Any], file: str) -> FileResult:
+    return FileResult(
         file=file,
         findings=[_finding(fields, file) for fields in entry["findings"]],
         layers=entry["layers"],

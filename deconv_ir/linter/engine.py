@@ -22,7 +22,7 @@ from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import FALLBACK, RULES, is_claimed, rule_for
 from deconv_ir.linter.context import LintContext, infer_with_evidence
-from deconv_ir.linter.options import Options
+from deconv_ir.linter.options import CheckOptions
 from deconv_ir.linter.rule import Rule
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MAX_SHOWN = 1000
 """Maximum number of characters of a line that are kept."""
 
 
-class Result(Record):
+class FileResult(Record):
     """The result of checking one file."""
 
     file: str = field()
@@ -46,7 +46,7 @@ class Result(Record):
     suppressed: int = field(default=0)
     """Number of findings silenced by comments in the file."""
     hidden: tuple[tuple[Severity, int], ...] = field(default=())
-    """Findings that were not requested, by severity; see `Options.hidden`."""
+    """Findings that were not requested, by severity; see `CheckOptions.hidden`."""
     document: ParsedFile | None = field(default=None)
     reads: tuple[tuple[int, int], ...] | None = field(default=None)
     """The bytes of the .bin on which the findings depend; None if it was not opened."""
@@ -56,23 +56,23 @@ class Result(Record):
 
 def check_file(
     path: str | os.PathLike[str],
-    options: Options,
+    options: CheckOptions,
     *,
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> Result:
+) -> FileResult:
     """Check an IR; an invalid file gives findings, not an error.
 
     Without `weights`, the .bin is the one next to the .xml.
     """
     name = str(path)
     data = read_or_check(name, options, limits)
-    if isinstance(data, Result):
+    if isinstance(data, FileResult):
         return data
     return check_bytes(data, name, options, weights or weights_beside(path), limits)
 
 
-def read_or_check(file: str, options: Options, limits: Limits) -> bytes | Result:
+def read_or_check(file: str, options: CheckOptions, limits: Limits) -> bytes | FileResult:
     """Return the bytes of a file, or the result with an error if it cannot be read."""
     try:
         return read_file(file, limits)
@@ -85,12 +85,12 @@ def read_or_check(file: str, options: Options, limits: Limits) -> bytes | Result
 def check_bytes(
     data: bytes,
     name: str,
-    options: Options,
+    options: CheckOptions,
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     *,
     resume: bool = True,
-) -> Result:
+) -> FileResult:
     """Check an IR given by its bytes; `weights` is the path of its .bin.
 
     With `resume`, a layer that contradicts the declared dims on all sides is one finding, and
@@ -102,11 +102,11 @@ def check_bytes(
 
 def check_document(
     document: ParsedFile,
-    options: Options,
+    options: CheckOptions,
     weights: str | os.PathLike[str] | None = None,
     *,
     resume: bool = True,
-) -> Result:
+) -> FileResult:
     """Check an IR that has been read; see `check_bytes`."""
     context = open_context(document, options, weights, resume=resume)
     contexts = [context]
@@ -128,7 +128,7 @@ def check_document(
                 continue
             found.append(_complete(finding, RULES[code], severity, context))
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0, finding.code))
-    return Result(
+    return FileResult(
         file=document.file or "",
         findings=found,
         layers=0 if graph is None else len(graph.layers),
@@ -143,7 +143,7 @@ def check_document(
 
 def open_context(
     document: ParsedFile,
-    options: Options,
+    options: CheckOptions,
     weights: str | os.PathLike[str] | None = None,
     *,
     resume: bool = True,
@@ -214,7 +214,7 @@ def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
 
 
 def _runs(
-    options: Options, contexts: Sequence[LintContext], suppressions: Suppressions | None
+    options: CheckOptions, contexts: Sequence[LintContext], suppressions: Suppressions | None
 ) -> Iterator[tuple[LintContext, str]]:
     """Iterate over the rules to run and their contexts; the rule about unused comments is last."""
     runs = [(c, code) for c in contexts for code in _to_run(options, c)]
@@ -231,7 +231,7 @@ def _runs(
         yield contexts[0], OWN_RULE
 
 
-def _to_run(options: Options, context: LintContext) -> Iterable[str]:
+def _to_run(options: CheckOptions, context: LintContext) -> Iterable[str]:
     """Iterate over the rules that may have something to report."""
     types = None if context.inference is None else context.by_type.keys()
     others = {known.rules for known in FORMATS if known.name != context.document.format}
@@ -298,7 +298,7 @@ def _is_filled(layer: Layer) -> bool:
     return any(_is_filled(inner) for body in layer.operation.bodies for inner in body.graph.layers)
 
 
-def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:
+def _given(graph: Graph, options: CheckOptions) -> dict[int, TensorInfo]:
     """Return the infos of the Parameters that are checked at other shapes.
 
     Raises

@@ -10,8 +10,8 @@ from deconv_ir.edits import Edit
 from deconv_ir.findings import Finding
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.linter.engine import Result, check_bytes
-from deconv_ir.linter.options import Options
+from deconv_ir.linter.engine import FileResult, check_bytes
+from deconv_ir.linter.options import CheckOptions
 
 MAX_ROUNDS = 10
 """Maximum number of rounds: a fix can reveal the next finding; mostly one round suffices."""
@@ -20,12 +20,12 @@ MAX_ROUNDS = 10
 def fix_bytes(
     data: bytes,
     name: str,
-    options: Options,
+    options: CheckOptions,
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     *,
     unsafe: bool = False,
-) -> tuple[bytes, int, Result]:
+) -> tuple[bytes, int, FileResult]:
     """Apply all safe fixes, until no finding has one; see `check_bytes`.
 
     With `unsafe`, also apply fixes that the rest of the file does not confirm.  The .bin is never
@@ -37,12 +37,12 @@ def fix_bytes(
         The file; bytes outside of the edits are unchanged.
     fixed : int
         Number of findings with an applicable fix that are gone.
-    result : Result
+    result : FileResult
         The remaining findings.  If fixes do not reduce the findings, the file is left unchanged.
     """
     original = data
 
-    def check(data: bytes, *, resume: bool = True) -> Result:
+    def check(data: bytes, *, resume: bool = True) -> FileResult:
         return check_bytes(data, name, options, weights, limits, resume=resume)
 
     first = result = check(data)
@@ -79,7 +79,7 @@ def _identity(finding: Finding) -> tuple[str, str | None, str]:
     return finding.code, finding.layer, finding.message
 
 
-def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) -> bytes:
+def _corrected(data: bytes, result: FileResult, check: Callable[[bytes], FileResult]) -> bytes:
     """Make corrections of layers, before declared dims and types are changed to fit them."""
     for _ in range(MAX_ROUNDS):
         fixes = [f.fix for f in result.findings if f.fix is not None]
@@ -94,13 +94,13 @@ def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) ->
     return data
 
 
-def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
+def _applicable(result: FileResult, unsafe: bool) -> list[tuple[Edit, ...]]:
     """Return the edits of the fixes that may be applied."""
     fixes = [f.fix for f in result.findings if f.fix is not None]
     return [fix.edits for fix in fixes if fix.safe or (unsafe and not fix.alternatives)]
 
 
-def _edited(result: Result, fixes: list[tuple[Edit, ...]]) -> bytes | None:
+def _edited(result: FileResult, fixes: list[tuple[Edit, ...]]) -> bytes | None:
     """Return the bytes of a checked file with fixes applied; None if none can be applied."""
     source = None if result.document is None else result.document.source
     if not fixes or not isinstance(source, Source):

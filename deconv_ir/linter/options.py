@@ -19,7 +19,7 @@ _DECLARED_DIMS = ("IR401", "IR402")
 """Rules about declared dims, which are valid only for the file's own input shapes."""
 
 
-class Options(Record):
+class CheckOptions(Record):
     """The options of a check."""
 
     rules: frozenset[str] = field()
@@ -58,7 +58,7 @@ def choose(
     severities: Mapping[str, str] | None = None,
     reshape: Mapping[str, Shape] | None = None,
     deep: bool = False,
-) -> Options:
+) -> CheckOptions:
     """Combine options.
 
     Parameters
@@ -114,7 +114,7 @@ def choose(
     }
     if not deep:
         left_out |= {code for code, rule in RULES.items() if rule.deep}
-    return Options(
+    return CheckOptions(
         rules=rules - left_out,
         severities=tuple(sorted(changed.items())),
         semantics=chosen_semantics,

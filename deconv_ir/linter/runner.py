@@ -11,20 +11,20 @@ from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.hints import Hint
 from deconv_ir.ir.record import Record, field
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.linter.engine import Result, check_bytes, read_or_check
-from deconv_ir.linter.options import Options
+from deconv_ir.linter.engine import FileResult, check_bytes, read_or_check
+from deconv_ir.linter.options import CheckOptions
 
 PARALLEL_FILES = 8
 PARALLEL_BYTES = 4 << 20
 """Minimum number of files and bytes for which starting processes pays off."""
 
 
-class Job(Record):
+class FileCheck(Record):
     """One file to check."""
 
     file: str = field()
     """Path of the .xml, also for messages."""
-    options: Options = field()
+    options: CheckOptions = field()
     weights: str | None = field(default=None)
     """The .bin, if it is not next to the .xml."""
     cache: str | None = field(default=None)
@@ -37,10 +37,10 @@ class Job(Record):
         return self.weights or weights_beside(self.file)
 
 
-def check(job: Job) -> Result:
+def check(job: FileCheck) -> FileResult:
     """Check one file, or return the result of an earlier check of the same bytes."""
     data = read_or_check(job.file, job.options, job.limits)
-    if isinstance(data, Result):
+    if isinstance(data, FileResult):
         return _light(data)
     weights = job.weights_path
     if job.cache is None:
@@ -57,7 +57,7 @@ def check(job: Job) -> Result:
     return found
 
 
-def _light(result: Result) -> Result:
+def _light(result: FileResult) -> FileResult:
     """Remove large data that is only needed for fixes."""
     findings = [
         f._replace(
@@ -70,7 +70,7 @@ def _light(result: Result) -> Result:
     return result.replace(findings=findings, document=None)
 
 
-def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Result]:
+def check_all(jobs: Sequence[FileCheck], processes: int | None = None) -> Iterator[FileResult]:
     """Check files, and yield the results in the order of the jobs.
 
     By default, one process per core is used, or only this process if there is little work.
@@ -106,7 +106,7 @@ def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Res
             raise
 
 
-def _worthwhile(jobs: Sequence[Job]) -> int:
+def _worthwhile(jobs: Sequence[FileCheck]) -> int:
     if len(jobs) < PARALLEL_FILES:
         return 1
     total = 0

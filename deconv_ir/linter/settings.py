@@ -87,7 +87,11 @@ SETTINGS = (
     ),
     Setting("severity", SettingForm.WORD, "`warning`", "Rules below it are not run", SEVERITIES),
     Setting(
-        "severities", SettingForm.WORDS, "none", "Severities in place of the rules' own", SEVERITIES
+        "severities",
+        SettingForm.WORDS,
+        "none",
+        "Severities in place of the rules' own",
+        SEVERITIES,
     ),
     Setting(
         "semantics",

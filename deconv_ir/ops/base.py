@@ -78,7 +78,7 @@ class Allowed(NamedTuple):
         return self.said
 
 
-class AttributeKind(NamedTuple):
+class Kind(NamedTuple):
     """The format of an attribute.
 
     Attributes
@@ -94,8 +94,8 @@ class AttributeKind(NamedTuple):
 
     Examples
     --------
-    >>> from deconv_ir.operations import AttributeKind, attribute, Operation
-    >>> percent = AttributeKind(lambda text: float(text.removesuffix("%")) / 100, "a percentage")
+    >>> from deconv_ir.operations import Kind, attribute, Operation
+    >>> percent = Kind(lambda text: float(text.removesuffix("%")) / 100, "a percentage")
     >>> percent.parse("25%")
     0.25
     >>> class Drop(Operation):
@@ -140,7 +140,7 @@ def _whole(minimum: int | None, is_list: bool) -> Allowed:
     return Allowed(Form.INTEGER, said, minimum, is_list=is_list)
 
 
-def integer(minimum: int | None = None) -> AttributeKind:
+def integer(minimum: int | None = None) -> Kind:
     """One whole number of at least `minimum`.
 
     Examples
@@ -149,7 +149,7 @@ def integer(minimum: int | None = None) -> AttributeKind:
     >>> integer(0).parse("3")
     3
     """
-    return AttributeKind(lambda text: _integer(text, minimum), _whole(minimum, False))
+    return Kind(lambda text: _integer(text, minimum), _whole(minimum, False))
 
 
 def _listed(
@@ -157,16 +157,16 @@ def _listed(
     allowed: Allowed,
     show: Callable[[Any], str] = str,
     per_axis: bool = False,
-) -> AttributeKind:
+) -> Kind:
     """Values separated by commas."""
 
     def parse(text: str) -> tuple[Any, ...]:
         return tuple(map(one, text.split(","))) if text.strip() else ()
 
-    return AttributeKind(parse, allowed, lambda value: ",".join(map(show, value)), per_axis)
+    return Kind(parse, allowed, lambda value: ",".join(map(show, value)), per_axis)
 
 
-def integers(minimum: int | None = None, *, per_axis: bool = False) -> AttributeKind:
+def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
     """Whole numbers separated by commas; `per_axis`: one for each spatial axis.
 
     Examples
@@ -178,7 +178,7 @@ def integers(minimum: int | None = None, *, per_axis: bool = False) -> Attribute
     return _listed(lambda text: _integer(text, minimum), _whole(minimum, True), per_axis=per_axis)
 
 
-def flags() -> AttributeKind:
+def flags() -> Kind:
     """Zeros and ones separated by commas.
 
     Examples
@@ -198,7 +198,7 @@ def flags() -> AttributeKind:
     return _listed(parse, Allowed(Form.WORD, said, words=("0", "1"), is_list=True))
 
 
-def number(*, minimum: float | None = None) -> AttributeKind:
+def number(*, minimum: float | None = None) -> Kind:
     """One floating-point number, which may be infinite, of at least `minimum`.
 
     Examples
@@ -215,10 +215,10 @@ def number(*, minimum: float | None = None) -> AttributeKind:
         return value
 
     said = "a number" + ("" if minimum is None else f" from {minimum}")
-    return AttributeKind(parse, Allowed(Form.NUMBER, said, minimum), repr)
+    return Kind(parse, Allowed(Form.NUMBER, said, minimum), repr)
 
 
-def boolean() -> AttributeKind:
+def boolean() -> Kind:
     """``true`` or ``false``; 1 and 0 are accepted too.
 
     Examples
@@ -236,10 +236,10 @@ def boolean() -> AttributeKind:
             raise ValueError(text) from None
 
     allowed = Allowed(Form.BOOLEAN, "true or false", words=("true", "false"))
-    return AttributeKind(parse, allowed, lambda value: "true" if value else "false")
+    return Kind(parse, allowed, lambda value: "true" if value else "false")
 
 
-def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) -> AttributeKind:
+def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) -> Kind:
     """One of an enum's values, or of its aliases; case is ignored unless `fold` is off.
 
     Examples
@@ -259,7 +259,7 @@ def one_of(words: Iterable[str]) -> Allowed:
     return Allowed(Form.WORD, "one of " + ", ".join(listed), words=listed)
 
 
-def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> AttributeKind:
+def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
     """One of the words of a table; a member is written as its first word."""
     allowed, words = one_of(table), dict[enum.Enum, str]()
     for word, member in table.items():
@@ -273,10 +273,10 @@ def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Attribute
             raise ValueError(text)
         return table[key]
 
-    return AttributeKind(parse, allowed, words.__getitem__)
+    return Kind(parse, allowed, words.__getitem__)
 
 
-def numbers() -> AttributeKind:
+def numbers() -> Kind:
     """Finite numbers separated by commas.
 
     Examples
@@ -295,7 +295,7 @@ def numbers() -> AttributeKind:
     return _listed(parse, Allowed(Form.NUMBER, "numbers separated by commas", is_list=True), repr)
 
 
-def choices(values: type[enum.Enum]) -> AttributeKind:
+def choices(values: type[enum.Enum]) -> Kind:
     """Values of an enum, separated by commas; case is ignored."""
     one = choice(values)
     words = one.values.words
@@ -304,7 +304,7 @@ def choices(values: type[enum.Enum]) -> AttributeKind:
     return _listed(one.parse, allowed, one.format)
 
 
-def shape() -> AttributeKind:
+def shape() -> Kind:
     """A shape; dims may be ``?``, ``-1`` or ranges, the whole ``...``.
 
     Examples
@@ -318,10 +318,10 @@ def shape() -> AttributeKind:
         return "..." if value is None else format_shape(value)[1:-1]
 
     allowed = Allowed(Form.SHAPE, "dims separated by commas: numbers, '?', ranges 'a..b'")
-    return AttributeKind(parse_shape, allowed, format_)
+    return Kind(parse_shape, allowed, format_)
 
 
-def element_type() -> AttributeKind:
+def element_type() -> Kind:
     """An element type; ``dynamic`` and ``undefined`` are None.
 
     Examples
@@ -335,10 +335,10 @@ def element_type() -> AttributeKind:
         return None if text in ("dynamic", "undefined") else parse_element_type(text)
 
     allowed = Allowed(Form.ELEMENT_TYPE, "an element type")
-    return AttributeKind(parse, allowed, lambda value: "dynamic" if value is None else value.name)
+    return Kind(parse, allowed, lambda value: "dynamic" if value is None else value.name)
 
 
-def result_type() -> AttributeKind:
+def result_type() -> Kind:
     """The element type of an output that arrays can have: neither dynamic nor string."""
 
     def parse(text: str) -> ElementType:
@@ -348,10 +348,10 @@ def result_type() -> AttributeKind:
         return found
 
     allowed = Allowed(Form.ELEMENT_TYPE, "an element type other than dynamic and string")
-    return AttributeKind(parse, allowed, lambda value: value.name)
+    return Kind(parse, allowed, lambda value: value.name)
 
 
-def text() -> AttributeKind:
+def text() -> Kind:
     """Any text.
 
     Examples
@@ -360,7 +360,7 @@ def text() -> AttributeKind:
     >>> text().parse("linear")
     'linear'
     """
-    return AttributeKind(lambda value: value, Allowed(Form.TEXT, "text"))
+    return Kind(lambda value: value, Allowed(Form.TEXT, "text"))
 
 
 class AttributeSpec(Field):
@@ -368,7 +368,7 @@ class AttributeSpec(Field):
 
     __slots__ = ("kind", "name", "required")
 
-    def __init__(self, kind: AttributeKind, default: Any, required: bool, name: str) -> None:
+    def __init__(self, kind: Kind, default: Any, required: bool, name: str) -> None:
         super().__init__(default)
         self.kind = kind
         self.required = required
@@ -385,13 +385,13 @@ class AttributeSpec(Field):
 
 
 def attribute(
-    kind: AttributeKind, default: Any = REQUIRED, *, required: bool = False, name: str = ""
+    kind: Kind, default: Any = REQUIRED, *, required: bool = False, name: str = ""
 ) -> Any:
     """Declare an attribute.
 
     Parameters
     ----------
-    kind : AttributeKind
+    kind : Kind
         The format of the attribute.
     default : Any, optional
         Its value if it is absent; without a default, absence is an error.

@@ -286,7 +286,7 @@ def test_a_linter_process_that_the_system_ends(
     from deconv_ir.linter import runner
     from deconv_ir.linter.options import choose
 
-    jobs = [runner.Job(file=str(tmp_path / f"{i}.xml"), options=choose()) for i in range(4)]
+    jobs = [runner.FileCheck(file=str(tmp_path / f"{i}.xml"), options=choose()) for i in range(4)]
     monkeypatch.setattr(runner, "check", die)
     with pytest.raises(deconv_ir.ResourceError, match="the system ended a process"):
         list(runner.check_all(jobs, processes=2))

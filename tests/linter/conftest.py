@@ -13,8 +13,8 @@ from deconv_cli.lint.command import command
 from deconv_cli.shared.common import run_command
 
 from deconv_ir.findings import Finding
-from deconv_ir.linter.engine import Result, check_file
-from deconv_ir.linter.options import Options, choose
+from deconv_ir.linter.engine import FileResult, check_file
+from deconv_ir.linter.options import CheckOptions, choose
 
 from .network import NETWORK, WEIGHTS, complete, weights_bytes
 
@@ -89,8 +89,8 @@ def found_in(findings: list[Finding]) -> set[tuple[int | None, str]]:
 
 
 def check_text(
-    xml: str | bytes, folder: Path, weights: bytes | None = None, options: Options = EVERYTHING
-) -> Result:
+    xml: str | bytes, folder: Path, weights: bytes | None = None, options: CheckOptions = EVERYTHING
+) -> FileResult:
     """Check an IR that is given by its text, and the bytes of its .bin."""
     path = folder / "model.xml"
     path.write_bytes(xml if isinstance(xml, bytes) else xml.encode())

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.linter.engine import Result, check_bytes, check_file
+from deconv_ir.linter.engine import FileResult, check_bytes, check_file
 from deconv_ir.linter.options import choose
 
 from .mutations import Mutation, mutate
@@ -74,7 +74,7 @@ FURTHER_ON = {
 }
 
 
-def layers_from(result: Result, line: int) -> set[int]:
+def layers_from(result: FileResult, line: int) -> set[int]:
     """Return the lines of the layer that contains a line, and of all layers behind it."""
     document = result.document
     assert document is not None
@@ -97,7 +97,7 @@ def layers_from(result: Result, line: int) -> set[int]:
     return {number for index in reached for number in extents[index]}
 
 
-def is_right(finding: Finding, mutation: Mutation, result: Result) -> bool:
+def is_right(finding: Finding, mutation: Mutation, result: FileResult) -> bool:
     """Return whether a finding reports the change, in the right place."""
     if finding.line == mutation.line and finding.code in AT_THE_LINE[mutation.kind]:
         return True

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from onednn_forms import ZEROS, as_bytes, deconvolution, graph, op, tensor, windows
 
-from deconv_ir.linter.engine import Result, check_bytes
+from deconv_ir.linter.engine import FileResult, check_bytes
 
 from .conftest import EVERYTHING
 
 ROOT = Path(__file__).parents[2]
 
 
-def check(data: bytes) -> Result:
+def check(data: bytes) -> FileResult:
     """Run all rules."""
     return check_bytes(data, "g.json", EVERYTHING)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support import IR
 
-from deconv_ir.linter.engine import Result, check_bytes
+from deconv_ir.linter.engine import FileResult, check_bytes
 from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.linter.options import choose
 
@@ -24,7 +24,7 @@ CHUNKS = 4
 MUTANTS = 150
 
 
-def fixed(text: str, weights: Path | None, *, unsafe: bool = False) -> tuple[str, int, Result]:
+def fixed(text: str, weights: Path | None, *, unsafe: bool = False) -> tuple[str, int, FileResult]:
     data, count, result = fix_bytes(text.encode(), "m.xml", DEFAULT, weights, unsafe=unsafe)
     return data.decode(), count, result
 

@@ -8,9 +8,9 @@ import pytest
 
 from deconv_ir.operations import (
     Allowed,
-    AttributeKind,
     ConvolutionBackpropData,
     Form,
+    Kind,
     boolean,
     element_type,
     flags,
@@ -41,11 +41,11 @@ INTEGER, NUMBER, WORD = Form.INTEGER, Form.NUMBER, Form.WORD
         (element_type(), Form.ELEMENT_TYPE, None, (), False),
         (shape(), Form.SHAPE, None, (), False),
         (text(), Form.TEXT, None, (), False),
-        (AttributeKind(str, "a percentage"), Form.TEXT, None, (), False),
+        (Kind(str, "a percentage"), Form.TEXT, None, (), False),
     ],
 )
 def test_values(
-    kind: AttributeKind, form: Form, minimum: float | None, words: tuple[str, ...], is_list: bool
+    kind: Kind, form: Form, minimum: float | None, words: tuple[str, ...], is_list: bool
 ) -> None:
     found = kind.values
     assert (found.form, found.minimum, found.words, found.is_list) == (

@@ -19,7 +19,7 @@ from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.shapes import parse_dim
-from deconv_ir.linter.engine import Result, check_bytes
+from deconv_ir.linter.engine import FileResult, check_bytes
 from deconv_ir.linter.options import choose
 
 from .runtimes import bounds, openvino_bounds, openvino_error, read
@@ -39,7 +39,7 @@ Bounds = list[tuple[int, int | None]] | None
 Shapes = dict[str, list[Bounds]]
 
 
-def computed(result: Result, weights: Path) -> Shapes:
+def computed(result: FileResult, weights: Path) -> Shapes:
     """Return the inferred shapes by name of the layer, without those of Results."""
     assert result.document is not None
     graph = result.document.graph
@@ -108,7 +108,7 @@ def test_openvino_agrees(chunk: int, tmp_path: Path) -> None:
     assert all(asked[kind] > 10 for kind in (*KINDS, "named in a finding")), asked
 
 
-def said_to_be_computed(result: Result) -> list[tuple[str, int, int, Any]]:
+def said_to_be_computed(result: FileResult) -> list[tuple[str, int, int, Any]]:
     """Return name of the layer, output, axis and computed dim of the findings that name one."""
     assert result.document is not None
     graph = result.document.graph

@@ -17,7 +17,7 @@ from ..options import FILE
 
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding
-    from deconv_ir.linter.engine import Result
+    from deconv_ir.linter.engine import FileResult
     from deconv_ir.linter.rule import Rule as LintRule
     from deconv_ir.spec_examples.rules import Rule as SpecRule
 
@@ -58,7 +58,7 @@ LINT = Tool(name="deconv-lint", rule=_lint_rule, mime_type=lambda _: "applicatio
 class Run(Record):
     """The findings of one run of a command, in the order of the files."""
 
-    results: list[Result] = field()
+    results: list[FileResult] = field()
     fixed: int = field(default=0)  # findings that --fix fixed
     known: int = field(default=0)  # findings that are in the baseline
     no_ir: int = field(default=0)  # XML files in folders that are not IRs, and were skipped

@@ -8,7 +8,7 @@ import click
 
 from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.linter.engine import Result
+from deconv_ir.linter.engine import FileResult
 
 from ..common import counted
 from ..reporters import Run
@@ -24,7 +24,7 @@ def render(run: Run) -> str:
     return "\n".join(parts) + "\n"
 
 
-def show(finding: Finding, result: Result) -> str:
+def show(finding: Finding, result: FileResult) -> str:
     """Write one finding."""
     place = one_line(":".join(str(p) for p in (finding.file, finding.line, finding.column) if p))
     colour = COLOURS[finding.severity]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deconv_ir.ir.dtypes import F32, I32, I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ops.base import AttributeKind, attribute, boolean, integer, one_of, operation
+from deconv_ir.ops.base import Kind, attribute, boolean, integer, one_of, operation
 from deconv_ir.ops.checks import check_rank, check_single, check_type, misfit, only
 from deconv_ir.ops.constants.random_uniform import uniform
 from deconv_ir.ops.numeric import np
@@ -14,13 +14,13 @@ from deconv_ir.ops.values import as_dims
 _INDICES = {"i32": I32, "i64": I64}
 
 
-def _index_type() -> AttributeKind:
+def _index_type() -> Kind:
     def parse(text: str) -> ElementType:
         if text not in _INDICES:
             raise ValueError(text)
         return _INDICES[text]
 
-    return AttributeKind(parse, one_of(_INDICES), lambda value: value.name)
+    return Kind(parse, one_of(_INDICES), lambda value: value.name)
 
 
 @operation(

@@ -9,7 +9,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import (
-    AttributeKind,
+    Kind,
     attribute,
     boolean,
     choice_of,
@@ -37,7 +37,7 @@ class Framework(enum.Enum):
     TENSORFLOW = "tensorflow"
 
 
-_FRAMEWORK = AttributeKind(
+_FRAMEWORK = Kind(
     choice_of({framework.value: framework for framework in Framework}).parse,
     "tensorflow or nothing",
     lambda framework: str(framework.value),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import compatible, intersect
-from deconv_ir.ops.base import AttributeKind, attribute, one_of, operation
+from deconv_ir.ops.base import Kind, attribute, one_of, operation
 from deconv_ir.ops.checks import merged_type, shape_misfit
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
@@ -29,7 +29,7 @@ class FakeConvert(Operation):
     formula = "the shape of data, {shape[data]}"
 
     destination_type: ElementType = attribute(
-        AttributeKind(_parse, one_of(_LARGEST), lambda value: str(value.name))
+        Kind(_parse, one_of(_LARGEST), lambda value: str(value.name))
     )
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
