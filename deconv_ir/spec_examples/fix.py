@@ -12,7 +12,7 @@ from deconv_ir.spec_examples.rules import Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 
 
-class Fix(NamedTuple):
+class FixedDocument(NamedTuple):
     """The result of fixing a document."""
 
     data: bytes  # the document with the computed dims
@@ -20,7 +20,7 @@ class Fix(NamedTuple):
     left: tuple[Judgement, ...]  # examples that are still wrong, since other dims do not fix them
 
 
-def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> Fix:
+def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> FixedDocument:
     """Replace wrong output dims; all other bytes are unchanged."""
     edits: list[Edit] = []
     left: list[Judgement] = []
@@ -30,4 +30,6 @@ def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> F
             edits += own
             if not whole:
                 left.append(judgement)
-    return Fix(document.encode(apply_edits(document.text, edits)), len(edits), tuple(left))
+    return FixedDocument(
+        document.encode(apply_edits(document.text, edits)), len(edits), tuple(left)
+    )

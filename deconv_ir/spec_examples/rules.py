@@ -10,7 +10,7 @@ from deconv_ir.ir.shapes import Shape
 from deconv_ir.spec_examples.scanner import Example
 
 
-class Rule(NamedTuple):
+class DocumentRule(NamedTuple):
     """A kind of finding: the problem in one sentence, and why it matters."""
 
     code: str
@@ -63,13 +63,13 @@ A document has no XML layer example.
 No output would look like a clean check.
 """
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, DocumentRule] = {}
 """Code -> rule, in order."""
 
 for _row in _ROWS.strip().split("\n\n"):
     _head, _title, _why = _row.split("\n")
     _code, _name, _severity = _head.split()
-    RULES[_code] = Rule(_code, _name, Severity(_severity), _title, _why)
+    RULES[_code] = DocumentRule(_code, _name, Severity(_severity), _title, _why)
 
 _BY_NAME = {rule.name: rule for rule in RULES.values()}
 

@@ -18,8 +18,8 @@ from ..options import FILE
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding
     from deconv_ir.linter.engine import FileResult
-    from deconv_ir.linter.rule import Rule as LintRule
-    from deconv_ir.spec_examples.rules import Rule as SpecRule
+    from deconv_ir.linter.rule import DocumentRule as LintRule
+    from deconv_ir.spec_examples.rules import DocumentRule as SpecRule
 
     AnyRule = LintRule | SpecRule
 
