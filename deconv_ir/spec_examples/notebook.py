@@ -17,7 +17,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import is_json, read_input, similar_file
 from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.limits import DEFAULT_LIMITS
-from deconv_ir.spec_examples.text import Document, View, ViewBuilder
+from deconv_ir.spec_examples.text import DerivedText, DerivedTextBuilder, Document
 
 SUFFIX: Final = ".ipynb"
 SUFFIXES: Final = (".md", ".markdown", ".rst", ".txt", ".html", ".htm", SUFFIX)
@@ -56,7 +56,7 @@ class Notebook(Document):
                     self._starts.append(view.start(at))
                     self._places.append((cell, line))
 
-    def views(self) -> Iterator[View]:
+    def views(self) -> Iterator[DerivedText]:
         """Yield the source of each cell."""
         yield from self._cells
 
@@ -105,9 +105,9 @@ def _sources(text: str) -> Iterator[list[tuple[int, int]]]:
                 strings.append((token.start() + 1, token.end() - 1))
 
 
-def _view(text: str, strings: list[tuple[int, int]]) -> View:
+def _view(text: str, strings: list[tuple[int, int]]) -> DerivedText:
     """Return the text of some JSON strings, and the origin of each character."""
-    builder = ViewBuilder()
+    builder = DerivedTextBuilder()
     for start, end in strings:
         at = start
         for match in _ESCAPE.finditer(text, start, end):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from deconv_ir.spec_examples.text import Document, View
+from deconv_ir.spec_examples.text import DerivedText, Document
 from deconv_ir.suggestions import one_edit_apart
 
 MAX_DIMS = 64
@@ -142,7 +142,7 @@ def scan(document: Document) -> list[Example]:
 class _Scanner:
     """One pass over one view of a document."""
 
-    def __init__(self, document: Document, view: View) -> None:
+    def __init__(self, document: Document, view: DerivedText) -> None:
         self.document = document
         self.view = view
         self.text = view.text

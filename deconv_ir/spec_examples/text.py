@@ -1,7 +1,7 @@
 """Documents as bytes, as text and as rendered text, with positions mapped back.
 
 A document is decoded without loss: encoding the text reproduces any bytes.  Its XML is either
-plain, or, in HTML, has entities for the angle brackets and markup for colours in between; `View` is
+plain, or, in HTML, has entities for the angle brackets and markup for colours in between; `DerivedText` is
 the text without these, and stores the origin of each character.
 """
 
@@ -30,7 +30,7 @@ _MARKS = (
 )
 
 
-class View(NamedTuple):
+class DerivedText(NamedTuple):
     """A text derived from a document, with the position of each character in the document."""
 
     text: str
@@ -58,8 +58,8 @@ class View(NamedTuple):
         return self.there[run] + (length or position - self.here[run])
 
 
-class ViewBuilder:
-    """Builds a `View` run by run."""
+class DerivedTextBuilder:
+    """Builds a `DerivedText` run by run."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -74,9 +74,9 @@ class ViewBuilder:
             self._parts.append(part)
             self._length += len(part)
 
-    def view(self) -> View:
+    def view(self) -> DerivedText:
         """Return the view of all runs."""
-        return View("".join(self._parts), *self._runs)
+        return DerivedText("".join(self._parts), *self._runs)
 
 
 class Document:
@@ -125,17 +125,17 @@ class Document:
         stop = self._lines[line] if line < len(self._lines) else len(self.text)
         return self.text[self._lines[line - 1] : stop].rstrip("\r\n")
 
-    def views(self) -> Iterator[View]:
+    def views(self) -> Iterator[DerivedText]:
         """Yield the text and, if it has escaped tags, the unescaped text."""
         none = array("q")
-        yield View(self.text, none, none, none)
+        yield DerivedText(self.text, none, none, none)
         if _ESCAPED_LAYER.search(self.text):
             yield _unescape(self.text)
 
 
-def _unescape(text: str) -> View:
+def _unescape(text: str) -> DerivedText:
     """Remove markup, and replace entities by characters."""
-    builder = ViewBuilder()
+    builder = DerivedTextBuilder()
     at = 0
     comments = True
     while found := _MARKUP.search(text, at):
