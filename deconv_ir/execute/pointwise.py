@@ -14,7 +14,7 @@ from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, static
 
 if TYPE_CHECKING:
-    from deconv_ir.kernels.pointwise import Program
+    from deconv_ir.kernels.pointwise import PointwiseProgram
 
 _TYPES = ("f32", "f16", "bf16", "boolean")
 _MOST_RANK = 8
@@ -23,7 +23,7 @@ _MOST_RANK = 8
 class Pointwise(Joined):
     """Elementwise layers that one program computes."""
 
-    program: Program = field()
+    program: PointwiseProgram = field()
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write to an array."""
@@ -66,7 +66,7 @@ class Pointwise(Joined):
 
 
 class _PointwisePlan(LayerPlan):
-    def __init__(self, program: Program, shape: tuple[int, ...]) -> None:
+    def __init__(self, program: PointwiseProgram, shape: tuple[int, ...]) -> None:
         self._program = program
         self._shape = shape
         super().__init__(self._compute)
@@ -154,14 +154,14 @@ class _Grouping:
 
     def _compiled(self, layers: tuple[int, ...]) -> LayerGroup | None:
         """Compile layers as one program; None if that is not possible."""
-        from deconv_ir.kernels.pointwise import Expression
+        from deconv_ir.kernels.pointwise import PointwiseExpression
 
         inside = set(layers)
         rows = [[s for s in self.sources[index] if s is not None] for index in layers]
         inputs = tuple(dict.fromkeys(s for row in rows for s in row if s[0] not in inside))
         if not all(map(self._is_float, inputs)):
             return None
-        expression = Expression()
+        expression = PointwiseExpression()
         values: dict[Source, int] = {}
         numbers: dict[Source, int] = {}
         for number, source in enumerate(inputs):

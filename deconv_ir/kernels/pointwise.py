@@ -1,6 +1,6 @@
 """Elementwise programs: several operations in one pass over memory, compiled.
 
-An `Expression` is built value by value; its `Program` computes one value.
+An `PointwiseExpression` is built value by value; its `PointwiseProgram` computes one value.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Node(NamedTuple):
     trailing: int = 0
 
 
-class Expression:
+class PointwiseExpression:
     """A tree of elementwise operations; inputs are broadcast by NumPy's rule."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Expression:
             self._nodes.append(node)
         return self._known[node]
 
-    def program(self, result: Value, dtype: np.dtype[Any]) -> Program | None:
+    def program(self, result: Value, dtype: np.dtype[Any]) -> PointwiseProgram | None:
         """Compile the expression; None if it is too large."""
         used = self._used(result)
         inputs = [v for v in used if self._nodes[v].name == "input"]
@@ -121,7 +121,7 @@ class Expression:
         used_registers = 1 + max(registers.values())
         if used_registers > _MOST_REGISTERS:
             return None
-        return Program(
+        return PointwiseProgram(
             [self._nodes[v] for v in inputs],
             [self._nodes[v].immediates[0] for v in constants],
             dtype,
@@ -177,7 +177,7 @@ class Expression:
 _LIMITS = _MOST_INPUTS, _MOST_CONSTANTS, _MOST_INSTRUCTIONS
 
 
-class Program:
+class PointwiseProgram:
     """A compiled expression.
 
     Parameters

@@ -14,7 +14,7 @@ from operation_forms import make
 
 from deconv_ir.ir.operation import Context, Operation
 from deconv_ir.kernels import get_threads, set_threads
-from deconv_ir.kernels.pointwise import Expression, Program
+from deconv_ir.kernels.pointwise import PointwiseExpression, PointwiseProgram
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.values import actual
@@ -49,9 +49,9 @@ WITH_ATTRIBUTES: list[tuple[str, dict[str, str], int]] = [
 ]
 
 
-def compile_operation(operation: Operation, arrays: Sequence[Any]) -> Program | None:
+def compile_operation(operation: Operation, arrays: Sequence[Any]) -> PointwiseProgram | None:
     """Compile one operation for arrays like these."""
-    expression = Expression()
+    expression = PointwiseExpression()
     operands = [expression.input(a.dtype) for a in arrays]
     value = operation.compile(expression, operands, list(map(actual, arrays)))
     if value is None:
@@ -236,7 +236,7 @@ def test_shapes_strides_and_broadcasts(seed: int) -> None:
     while np.prod(shape, dtype=np.int64) > 300_000:
         shape = shape[1:]
     a, b, c = (drawn_view(draw, shape) for _ in range(3))
-    expression = Expression()
+    expression = PointwiseExpression()
     x, y, z = (expression.input(F32) for _ in range(3))
     product = expression.apply("multiply", x, y)
     value = expression.apply("subtract", expression.apply("add", product, z), product)
@@ -253,7 +253,7 @@ def test_shapes_strides_and_broadcasts(seed: int) -> None:
 
 def test_a_transposed_input_is_turned_first() -> None:
     data = np.random.default_rng(0).standard_normal((2, 70, 300)).astype(F32)
-    expression = Expression()
+    expression = PointwiseExpression()
     x, y = expression.input(data.dtype), expression.input(data.dtype)
     program = expression.program(expression.apply("add", x, y), data.dtype)  # type: ignore[arg-type]
     assert program is not None
@@ -272,7 +272,7 @@ def test_elements_that_are_not_aligned() -> None:
 def test_results_do_not_depend_on_threads_addresses_and_neighbours() -> None:
     """Equal arguments give equal bits at any address, on any number of threads."""
     x = np.random.default_rng(8).standard_normal(300_001, np.float32) * 20
-    expression = Expression()
+    expression = PointwiseExpression()
     value: int | None = expression.input(F32)
     for name in ("tanh", "exp", "mish", "sin", "softplus", "gelu"):
         value = expression.apply(name, value)
@@ -298,7 +298,7 @@ def test_results_do_not_depend_on_threads_addresses_and_neighbours() -> None:
 def test_an_input_is_overwritten() -> None:
     x = np.random.default_rng(9).standard_normal((7, 1001), np.float32)
     y = np.float32(3) * np.ones((7, 1), np.float32)
-    expression = Expression()
+    expression = PointwiseExpression()
     a, b = expression.input(F32), expression.input(F32)
     value = expression.apply("multiply", expression.apply("add", a, b), a)
     assert value is not None
@@ -318,7 +318,7 @@ def test_errors_stay_within_the_documented_bounds(name: str) -> None:
 
 
 def test_an_expression_that_is_too_large_is_not_compiled() -> None:
-    expression = Expression()
+    expression = PointwiseExpression()
     values = [expression.input(F32) for _ in range(9)]
     total = values[0]
     for value in values[1:]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, expit, log1p
 
-from deconv_ir.kernels.pointwise import Expression
+from deconv_ir.kernels.pointwise import PointwiseExpression
 
 F32 = np.dtype(np.float32)
 _PIECE = 1 << 22
@@ -80,7 +80,7 @@ OF_ARGUMENT = frozenset({"gelu", "gelu_tanh", "hswish", "hsigmoid"})
 
 def function(name: str) -> Callable[[Any], Any]:
     """Return a compiled function that takes an array."""
-    expression = Expression()
+    expression = PointwiseExpression()
     immediates = (1.0,) if name == "elu" else ()
     value = expression.apply(name, expression.input(F32), immediates=immediates)
     assert value is not None

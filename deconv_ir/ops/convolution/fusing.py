@@ -56,9 +56,9 @@ def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation 
 def _as_function(operation: Any, dtype: Any) -> Activation | None:
     """Return an activation that is compiled like an elementwise program."""
     from deconv_ir.kernels import Activation, ActivationKind
-    from deconv_ir.kernels.pointwise import Expression
+    from deconv_ir.kernels.pointwise import PointwiseExpression
 
-    expression = Expression()
+    expression = PointwiseExpression()
     value = operation.compile(expression, [expression.input(dtype)], ())
     found = None if value is None else expression.unary(value)
     if found is None:
