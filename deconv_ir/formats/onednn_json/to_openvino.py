@@ -18,7 +18,7 @@ from deconv_ir.ops.base import format_attributes
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.convolution.onednn import DataFormat, OneDNNDeconvolution
 from deconv_ir.ops.elementwise.unary import RoundMode
-from deconv_ir.ops.onednn.program import Composite, Literal, Program, Ref
+from deconv_ir.ops.onednn.program import Composite, Decomposition, Literal, Ref
 from deconv_ir.ops.onednn.quantization import (
     Dequantize,
     DynamicDequantize,
@@ -54,7 +54,7 @@ def lower(graph: Graph) -> Lowered:
         layer = graph.layers[index]
         feeds = [source for source in sources[index] if source is not None]
         infos = [inference.outputs[source[0]][source[1]] for source in feeds]
-        program = Program(infos, context)
+        program = Decomposition(infos, context)
         try:
             outputs = _own(program, _lower_layer(layer, program))
         except UnsupportedError as error:
@@ -78,7 +78,7 @@ def lower(graph: Graph) -> Lowered:
     )
 
 
-def _own(program: Program, outputs: Sequence[Ref]) -> list[Ref]:
+def _own(program: Decomposition, outputs: Sequence[Ref]) -> list[Ref]:
     """Give each output a separate layer, which can have the output's name."""
     found: list[Ref] = []
     for ref in outputs:
@@ -94,7 +94,7 @@ def has_counterpart(cls: type[Operation]) -> bool:
     return cls.implemented and (bool(cls.versions) or issubclass(cls, (Composite, *_RULES)))
 
 
-def _lower_layer(layer: Layer, program: Program) -> Sequence[Ref]:
+def _lower_layer(layer: Layer, program: Decomposition) -> Sequence[Ref]:
     operation = layer.operation
     if not has_counterpart(type(operation)):
         raise UnsupportedError(f"{layer.type} has no counterpart")
@@ -109,7 +109,7 @@ def _lower_layer(layer: Layer, program: Program) -> Sequence[Ref]:
     return (program.apply(operation, *range(program.count)),)
 
 
-def _deconvolution(operation: Operation, program: Program) -> Ref:
+def _deconvolution(operation: Operation, program: Decomposition) -> Ref:
     """Write ConvTranspose and ConvolutionBackwardData with explicit pads."""
     assert isinstance(operation, OneDNNDeconvolution)
     infos = program.infos[: program.count]
@@ -160,7 +160,7 @@ def _deconvolution(operation: Operation, program: Program) -> Ref:
     return program.cast(found, result.element_type)
 
 
-def _weights_gradient(operation: Operation, program: Program) -> Ref:
+def _weights_gradient(operation: Operation, program: Decomposition) -> Ref:
     """Write a convolution of `large` with `small`, with batch and channels swapped."""
     assert isinstance(operation, WeightsGradient)
     (result,) = operation.infer(program.infos[: program.count], Context())
@@ -200,7 +200,7 @@ def _weights_gradient(operation: Operation, program: Program) -> Ref:
     return program.cast(program.transpose(found, order), result.element_type)
 
 
-def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref, Ref | None]:
+def _parameters(operation: Quantization, program: Decomposition) -> tuple[Ref, Ref, Ref | None]:
     """Return data with an axis for each group, and scales and zero points that broadcast to it."""
     shape = program.shape(0)
     sizes, counts = list(shape), list(operation.parameter_shape(shape))
@@ -232,7 +232,7 @@ def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref, Re
     return data, found[0], found[1] if len(found) > 1 else None
 
 
-def _dequantize(operation: Operation, program: Program) -> Ref:
+def _dequantize(operation: Operation, program: Decomposition) -> Ref:
     assert isinstance(operation, Dequantize | DynamicDequantize)
     found, scales, zps = _parameters(operation, program)
     if zps is not None:
@@ -241,7 +241,7 @@ def _dequantize(operation: Operation, program: Program) -> Ref:
     return program.cast(_ungrouped(program, found), operation.output_type)
 
 
-def _quantize(operation: Operation, program: Program) -> Ref:
+def _quantize(operation: Operation, program: Decomposition) -> Ref:
     assert isinstance(operation, Quantize | DynamicQuantize)
     to = operation.output_type
     if to is None or not to.is_integer:
@@ -256,12 +256,12 @@ def _quantize(operation: Operation, program: Program) -> Ref:
     return program.cast(_ungrouped(program, found), to)
 
 
-def _ungrouped(program: Program, ref: Ref) -> Ref:
+def _ungrouped(program: Decomposition, ref: Ref) -> Ref:
     shape = program.shape(0)
     return ref if program.shape(ref) == shape else program.reshape(ref, shape)
 
 
-_RULES: dict[type[Operation], Callable[[Operation, Program], Ref]] = {
+_RULES: dict[type[Operation], Callable[[Operation, Decomposition], Ref]] = {
     OneDNNDeconvolution: _deconvolution,
     WeightsGradient: _weights_gradient,
     Dequantize: _dequantize,
@@ -286,7 +286,7 @@ class _Writer:
         self,
         index: int,
         layer: Layer,
-        program: Program,
+        program: Decomposition,
         outputs: Sequence[Ref],
         feeds: Sequence[Source],
     ) -> None:

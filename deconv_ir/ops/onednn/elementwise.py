@@ -16,7 +16,7 @@ from deconv_ir.ops.checks import check_single, normalize_axis, only
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.elementwise.activations import GeluMode
 from deconv_ir.ops.elementwise.broadcasting import Broadcast
-from deconv_ir.ops.onednn.program import KINDS, Composite, Program, Ref, kind
+from deconv_ir.ops.onednn.program import KINDS, Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import add_channels
 
@@ -39,7 +39,7 @@ class OneDNNBinary(Composite):
     def is_product(self) -> bool:
         return self.computes == "Multiply" and self.auto_broadcast is Broadcast.NUMPY
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute, and round to the declared type."""
         infos = program.infos[:2]
         mixed = infos[0].element_type is not infos[1].element_type
@@ -61,7 +61,7 @@ class BiasAdd(Composite):
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Broadcast the bias along the channels."""
         data, bias = program.wide(0), program.wide(1)
         if self.data_format is DataFormat.NCX:
@@ -92,7 +92,7 @@ class OneDNNMatMul(Composite):
     )
     output_type: ElementType | None = attribute(element_type(), None)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Multiply, and add the bias."""
         types = {info.element_type for info in program.infos[:2]}
         refs = [program.wide(ref) if len(types) == 1 else program.cast(ref, F32) for ref in (0, 1)]
@@ -109,7 +109,7 @@ class _Unary(Composite, abc.ABC):
     def compute(self, x: Term) -> Term:
         """Compute in f32."""
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute in f32, and round."""
         found = self.compute(Term(program, program.wide(0)))
         return (found.cast(program.infos[0].element_type),)
@@ -192,7 +192,7 @@ class OneDNNGelu(_Unary):
         return x.apply("Gelu", approximation_mode=mode)
 
 
-def align_slope(program: Program, slope: Ref, data: Ref, *, channels_last: bool) -> Ref:
+def align_slope(program: Decomposition, slope: Ref, data: Ref, *, channels_last: bool) -> Ref:
     """Reshape a list of slopes, one for each channel, to broadcast to the data."""
     shape = program.infos[slope].shape
     if channels_last or program.rank(slope) != 1 or shape == (1,):
@@ -207,7 +207,7 @@ class OneDNNPReLU(Composite):
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
     per_channel_broadcast: bool = attribute(boolean(), True)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Broadcast the slope; a list has one number for each channel."""
         data, slope = program.wide(0), program.wide(1)
         zero = program.constant((0.0,), program.infos[data].element_type or F32, ())
@@ -232,7 +232,7 @@ class OneDNNSoftMax(Composite):
     output_type: ElementType | None = attribute(element_type(), None)
     output_count: int = attribute(integer(1), 1)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute in f32; inf_as_zero: zeros where all elements are -inf."""
         x = Term(program, program.wide(0))
         axes = [normalize_axis(self.axis, program.rank(x.ref))]
@@ -258,7 +258,7 @@ class _Reduce(Composite):
     axes: tuple[int, ...] | None = attribute(integers(), None)
     keep_dims: bool = attribute(boolean(), False)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Read the axes from the input or from the attribute."""
         axes = 1 if program.count > 1 else program.constant(self.axes or ())
         data = program.wide(0)

@@ -13,7 +13,7 @@ from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.onednn.elementwise import GeluKind, align_slope
-from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
+from deconv_ir.ops.onednn.program import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 
 
@@ -24,7 +24,7 @@ class _Gradient(Composite, abc.ABC):
     def slope(self, x: Term) -> Term:
         """Return the derivative."""
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute in f32, and round."""
         slope = self.slope(Term(program, program.wide(0)))
         found = Term(program, program.wide(1)) * slope
@@ -164,7 +164,7 @@ class _SoftmaxGradient(Composite, abc.ABC):
 
     axis: int
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute in f32, and round."""
         grad, y = (Term(program, program.wide(ref)) for ref in (0, 1))
         axis = normalize_axis(self.axis, program.rank(y.ref))
@@ -196,7 +196,7 @@ class LogSoftmaxBackward(_SoftmaxGradient):
         return grad - y.apply("Exp") * grad.reduce("Sum", [axis], keep=True)
 
 
-def _other_axes(program: Program, layout: DataFormat) -> tuple[list[int], int]:
+def _other_axes(program: Decomposition, layout: DataFormat) -> tuple[list[int], int]:
     """Return all axes of the first input except that of the channels, and the latter."""
     rank = program.rank(0)
     if rank < 2:
@@ -211,7 +211,7 @@ class BiasAddBackward(Composite):
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Sum in f32, and round."""
         axes, _ = _other_axes(program, self.data_format)
         found = Term(program, program.wide(0)).reduce("Sum", axes)
@@ -224,7 +224,7 @@ class PReLUBackward(Composite):
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute in f32; the slope's gradient is summed where it was broadcast."""
         x, grad = (Term(program, program.wide(ref)) for ref in (0, 2))
         last = self.data_format is DataFormat.NXC
@@ -253,7 +253,7 @@ class _Normalization(Composite):
 
     def gradients(
         self,
-        program: Program,
+        program: Decomposition,
         shape: Sequence[int],
         gamma: Term | None,
         gamma_shape: Sequence[int],
@@ -263,7 +263,7 @@ class _Normalization(Composite):
 
         Parameters
         ----------
-        program : Program
+        program : Decomposition
         shape, gamma_shape : sequence of int
             Shapes of mean and variance, and of gamma, that broadcast to src.
         gamma : Term or None
@@ -299,7 +299,7 @@ class BatchNormTrainingBackward(_Normalization):
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
     epsilon: float = attribute(number(minimum=0))
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute in f32."""
         axes, channels = _other_axes(program, self.data_format)
         shape = [1] * (len(axes) + 1)
@@ -316,7 +316,7 @@ class LayerNormBackward(_Normalization):
     use_affine: bool = attribute(boolean(), True)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute in f32."""
         extents = program.shape(0)
         rank = len(extents)

@@ -20,7 +20,7 @@ from deconv_ir.ops.base import (
 )
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.normalization.standardizing import EpsMode
-from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
+from deconv_ir.ops.onednn.program import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import ByChannel
 from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest, Settings
@@ -33,7 +33,7 @@ class OneDNNBatchNorm(ByChannel):
 
     epsilon: float = attribute(number(minimum=0))
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Normalise in f32."""
         rest = [program.wide(ref) for ref in range(1, 5)]
         data = self.enter(program, 0)
@@ -41,7 +41,7 @@ class OneDNNBatchNorm(ByChannel):
         return (self.leave(program, found),)
 
 
-def _statistics(program: Program, data: Ref, axes: Sequence[int]) -> tuple[Ref, Ref]:
+def _statistics(program: Decomposition, data: Ref, axes: Sequence[int]) -> tuple[Ref, Ref]:
     """Return mean and variance along some axes."""
     x = Term(program, data)
     centred = x - x.reduce("Mean", axes, keep=True)
@@ -59,7 +59,7 @@ class BatchNormForwardTraining(ByChannel):
     epsilon: float = attribute(number(minimum=0))
     momentum: float = attribute(number(), 0.5)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Normalise in f32."""
         data = self.enter(program, 0)
         rank = program.rank(data)
@@ -91,7 +91,7 @@ class LayerNorm(Composite):
     use_affine: bool = attribute(boolean(), True)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Normalise in f32; mean and variance are outputs with keep_stats."""
         data = program.wide(0)
         rank = program.rank(data)
@@ -120,7 +120,7 @@ class OneDNNRMSNorm(Composite):
     begin_norm_axis: int = attribute(integer(), -1)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Normalise in f32."""
         data = program.wide(0)
         rank = program.rank(data)
@@ -146,7 +146,7 @@ class GroupNorm(ByChannel):
     use_affine: bool = attribute(boolean(), True)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Normalise in f32; mean and variance are outputs with keep_stats."""
         data = self.enter(program, 0)
         batch, channels, *spatial = program.shape(data)
@@ -194,7 +194,7 @@ class OneDNNInterpolate(ByChannel):
     sizes: tuple[int, ...] | None = attribute(integers(1), None)
     scales: tuple[float, ...] | None = attribute(numbers(), None)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Find the sizes, and interpolate in f32; `nearest` rounds ties up."""
         from deconv_ir.ops.resample.interpolate import ShapeCalculation
 
@@ -271,7 +271,7 @@ class TypeCast(Composite):
 
     output_type: ElementType | None = attribute(element_type(), None)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Convert; an array of the same type is returned unchanged."""
         to = self.output_type or program.infos[0].element_type
         if to is None or to is program.infos[0].element_type:
@@ -290,7 +290,7 @@ class GenIndex(Composite):
 
     axis: int = attribute(integer())
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Number the elements, and broadcast to the shape of the input."""
         shape = program.shape(0)
         axis = normalize_axis(self.axis, len(shape))
@@ -307,7 +307,7 @@ class StaticReshape(Composite):
     shape: tuple[int, ...] = attribute(integers(-1))
     special_zero: bool = attribute(boolean())
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Reshape; 0 stands for an input's dim with special_zero."""
         shape = program.constant(self.shape)
         return (program.add("Reshape", 0, shape, special_zero=self.special_zero),)
@@ -319,7 +319,7 @@ class StaticTranspose(Composite):
 
     order: tuple[int, ...] = attribute(integers())
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Transpose; negative numbers count from the end."""
         rank = program.rank(0)
         order = [normalize_axis(axis, rank, "order") for axis in self.order]

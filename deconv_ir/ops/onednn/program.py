@@ -44,7 +44,7 @@ class Literal(NamedTuple):
         return np.array(self.values).astype(self.element_type.numpy()).reshape(self.shape)
 
 
-class Step(NamedTuple):
+class SubOperation(NamedTuple):
     """One operation of a program, or a constant."""
 
     operation: Operation | None
@@ -52,7 +52,7 @@ class Step(NamedTuple):
     constant: Literal | None = None
 
 
-class Program:
+class Decomposition:
     """A sequence of operations, each with its inferred output.
 
     Parameters
@@ -66,7 +66,7 @@ class Program:
     ----------
     infos : list of TensorInfo
         The infos of all tensors.
-    steps : list of Step
+    steps : list of SubOperation
     """
 
     def __init__(self, inputs: Infos, context: Context, follows_library: bool = False) -> None:
@@ -74,12 +74,12 @@ class Program:
         self.count = len(self.infos)
         self.context = context._replace(semantics=Semantics.SPEC)
         self.follows_library = follows_library
-        self.steps: list[Step] = []
+        self.steps: list[SubOperation] = []
 
     def apply(self, operation: Operation, *inputs: Ref) -> Ref:
         """Add an operation."""
         infos = operation.infer([self.infos[i] for i in inputs], self.context)
-        self.steps.append(Step(operation, inputs))
+        self.steps.append(SubOperation(operation, inputs))
         self.infos.append(infos[0])
         return len(self.infos) - 1
 
@@ -98,7 +98,7 @@ class Program:
         """Add a constant; by default a list."""
         dims = (len(values),) if shape is None else tuple(shape)
         found = Literal(tuple(values), element_type, dims)
-        self.steps.append(Step(None, (), found))
+        self.steps.append(SubOperation(None, (), found))
         self.infos.append(found.info())
         return len(self.infos) - 1
 
@@ -170,12 +170,12 @@ class Composite(Operation, abc.ABC):
     checks_values = False
 
     @abc.abstractmethod
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Add the steps, and return the outputs."""
 
-    def build(self, inputs: Infos, context: Context) -> tuple[Program, Sequence[Ref]]:
+    def build(self, inputs: Infos, context: Context) -> tuple[Decomposition, Sequence[Ref]]:
         """Return the program for some inputs, and its outputs."""
-        program = Program(inputs, context, self.follows_runtime(context))
+        program = Decomposition(inputs, context, self.follows_runtime(context))
         return program, self.program(program)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.ir.dtypes import F32, ElementType
-from deconv_ir.ops.onednn.program import Program, Ref
+from deconv_ir.ops.onednn.program import Decomposition, Ref
 
 
 class Term:
     """A tensor of a program; arithmetic on it adds steps, numbers become constants."""
 
-    def __init__(self, program: Program, ref: Ref) -> None:
+    def __init__(self, program: Decomposition, ref: Ref) -> None:
         self.program = program
         self.ref = ref
 

@@ -22,7 +22,7 @@ from deconv_ir.ops.convolution.onednn import (
     FilterFormat,
     WeightsFormat,
 )
-from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
+from deconv_ir.ops.onednn.program import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.pooling.pooling import Pooling
 
 _ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
@@ -38,13 +38,13 @@ class ByChannel(Composite):
         """Whether data and output are laid out [N, spatial..., C]."""
         return self.data_format is DataFormat.NXC
 
-    def enter(self, program: Program, ref: Ref) -> Ref:
+    def enter(self, program: Decomposition, ref: Ref) -> Ref:
         """Widen the data, and transpose it to [N, C, spatial...]."""
         check_least_rank(program.infos[ref], self.inputs[0], 2)
         wide = program.wide(ref)
         return program.to_ncx(wide) if self.channels_last else wide
 
-    def leave(self, program: Program, ref: Ref) -> Ref:
+    def leave(self, program: Decomposition, ref: Ref) -> Ref:
         """Convert the output to the layout and element type of the data."""
         found = program.to_nxc(ref) if self.channels_last else ref
         return program.cast(found, program.infos[0].element_type)
@@ -58,7 +58,7 @@ class OneDNNWindowed(ByChannel):
     pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
-    def windows(self, program: Program) -> tuple[Ref, dict[str, Any]]:
+    def windows(self, program: Decomposition) -> tuple[Ref, dict[str, Any]]:
         """Return the data, and the positions of windows."""
         return self.enter(program, 0), {
             "strides": self.strides,
@@ -77,7 +77,7 @@ class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
     def filter_order(self) -> tuple[int, int] | None:
         """Axes of output and input channels of a filter [spatial..., ...]; None: [O, I, ...]."""
 
-    def filter(self, program: Program, ref: Ref) -> Ref:
+    def filter(self, program: Decomposition, ref: Ref) -> Ref:
         """Transpose a filter to [O, I / groups, spatial...], as in OpenVINO's convolution."""
         check_least_rank(program.infos[ref], self.inputs[1], 3)
         found = program.wide(ref)
@@ -100,7 +100,7 @@ class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
             )
         return program.reshape(found, (self.groups, outputs // self.groups, inputs, *kernel))
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Convolve, and add the bias."""
         merged_type(program.infos, self.inputs, "float")
         data, windows = self.windows(program)
@@ -117,7 +117,7 @@ class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
         return (self.leave(program, found),)
 
 
-def add_channels(program: Program, values: Ref, data: Ref, name: str) -> Ref:
+def add_channels(program: Decomposition, values: Ref, data: Ref, name: str) -> Ref:
     """Reshape a list of channels to the rank of data [N, C, spatial...]."""
     if program.rank(values) != 1:
         raise ShapeError(f"{name} must have rank 1", rule="bias-shape")
@@ -177,7 +177,7 @@ class OneDNNMaxPool(_Pool):
 
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Pool; more dilations than spatial axes are ignored."""
         data, windows = self.windows(program)
         if program.follows_library:  # which combines its windows as the OpenVINO runtime does
@@ -227,7 +227,7 @@ class OneDNNAvgPool(_Pool):
             ("elements in the data",),
         )
 
-    def program(self, program: Program) -> Sequence[Ref]:
+    def program(self, program: Decomposition) -> Sequence[Ref]:
         """Pool."""
         data, windows = self.windows(program)
         rounds_up = self.rounding_type is Rounding.CEIL
