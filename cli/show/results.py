@@ -9,7 +9,7 @@ from deconv_ir.compare.diff import ModelDifference
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network, open_network
 from deconv_ir.drawing.graph.blocks import flow_of
-from deconv_ir.drawing.graph.bodies import Part
+from deconv_ir.drawing.graph.bodies import DrawnBody
 from deconv_ir.drawing.page.facts import Progress
 from deconv_ir.drawing.page.pictures import pictures_of
 from deconv_ir.drawing.text import number
@@ -31,7 +31,7 @@ def draw_tensors(
     others: Mapping[str, Array] | None,
     max_bytes: int,
     progress: Progress | None = None,
-    parts: Sequence[Part] = (),
+    parts: Sequence[DrawnBody] = (),
 ) -> tuple[dict[str, Any], dict[str, list[int]]]:
     """Draw every tensor of a run, or the differences that other inputs cause.
 
@@ -43,7 +43,7 @@ def draw_tensors(
     max_bytes : int
         Total size of all pictures; each tensor gets an equal share of the rest.
     progress : callable, optional
-    parts : sequence of Part
+    parts : sequence of DrawnBody
         The bodies that are drawn; of a body, the tensors of its last run are drawn.
 
     Returns
@@ -90,14 +90,14 @@ class _Run(NamedTuple):
 class _Drawer:
     """Draws the tensors of a graph and its bodies."""
 
-    def __init__(self, parts: Sequence[Part], inputs: int, max_bytes: int) -> None:
+    def __init__(self, parts: Sequence[DrawnBody], inputs: int, max_bytes: int) -> None:
         self.pictures: dict[str, Any] = {}
         self.runs: dict[str, list[int]] = {}
         self.missing = 0
         self.tensors = 0
         self._inputs = inputs
         self._left = max_bytes
-        self._parts: dict[int, list[Part]] = {}
+        self._parts: dict[int, list[DrawnBody]] = {}
         self._orders: dict[int, list[int]] = {}
         for part in parts:
             layers = part.body.graph.layers
@@ -143,7 +143,7 @@ class _Drawer:
                 else:
                     self._leave_out(part)
 
-    def _leave_out(self, part: Part) -> None:
+    def _leave_out(self, part: DrawnBody) -> None:
         """Give the share of a body that did not run to the other tensors."""
         layers = part.body.graph.layers
         self.tensors -= sum(len(layers[i].outputs) for i in self._orders[part.first])
@@ -204,7 +204,7 @@ def _draw(arrays: Sequence[tuple[str, Array]], most_bytes: int) -> list[Any]:
 
 
 def profile(
-    model: Model, arrays: Mapping[str, Array], parts: Sequence[Part] = ()
+    model: Model, arrays: Mapping[str, Array], parts: Sequence[DrawnBody] = ()
 ) -> dict[str, Any]:
     """Time the layers of a model: the fastest of a few runs, after a warm-up run.
 

@@ -13,7 +13,7 @@ from ..shared.common import Mistake, as_line, warn
 
 if TYPE_CHECKING:
     from deconv_ir import Model
-    from deconv_ir.drawing.graph.bodies import Part
+    from deconv_ir.drawing.graph.bodies import DrawnBody
     from deconv_ir.drawing.page.linted_file import LintedFile
     from deconv_ir.ir.dtypes import Array
 
@@ -93,7 +93,7 @@ def _other_arrays(
 
 def _results(
     model: Model,
-    parts: Sequence[Part],
+    parts: Sequence[DrawnBody],
     arrays: dict[str, Array],
     others: dict[str, Array] | None,
     request: ShowRequest,

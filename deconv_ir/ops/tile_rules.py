@@ -45,7 +45,7 @@ class FixedArrays(tuple[Any, ...]):
         return hash(self._key())
 
 
-class Part(Operation):
+class StaticSlices(Operation):
     """Parts of an array, one for each output, given by slices and new axes."""
 
     sharing = Sharing.PART
@@ -213,7 +213,7 @@ def parts_tile(boxes: Boxes, count: int) -> LayerTile:
         () if box is None else tuple((s.start, s.stop, 1) for s in inside(box, outer))
         for box in boxes
     )
-    return LayerTile((outer, *(None,) * (count - 1)), Part(index=index))
+    return LayerTile((outer, *(None,) * (count - 1)), StaticSlices(index=index))
 
 
 def index_tile(
@@ -246,7 +246,7 @@ def index_tile(
         else:
             spans.append(nearest_element((start, start), extent))
             kept.append((0, 0, 1))
-    return LayerTile((tuple(spans), *(None,) * (count - 1)), Part(index=(tuple(kept),)))
+    return LayerTile((tuple(spans), *(None,) * (count - 1)), StaticSlices(index=(tuple(kept),)))
 
 
 def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:

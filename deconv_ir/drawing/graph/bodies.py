@@ -13,7 +13,7 @@ from deconv_ir.ir.infer import Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 
 
-class Part(NamedTuple):
+class DrawnBody(NamedTuple):
     """A body among the layers of a flat graph."""
 
     owner: int
@@ -35,7 +35,7 @@ class Flat(NamedTuple):
     outputs: list[Outputs]
     flow: Flow
     outermost: DrawnBox
-    parts: list[Part]
+    parts: list[DrawnBody]
     misfits: frozenset[int]
     """Layers of bodies whose inputs do not fit."""
     entries: dict[tuple[int, int], list[int]]
@@ -57,7 +57,7 @@ def flatten(graph: Graph, outputs: Sequence[Outputs], context: Context) -> Flat:
     found_order, found_sources, hidden = list(flow.order), dict(flow.sources), dict(flow.hidden)
     outermost = box_of(graph, flow)
     boxes = {box.layer: box for box in _leaves(outermost)}
-    parts: list[Part] = []
+    parts: list[DrawnBody] = []
     misfits: set[int] = set()
     entries: dict[tuple[int, int], list[int]] = {}
     exits: dict[tuple[int, int], list[int]] = {}
@@ -66,7 +66,7 @@ def flatten(graph: Graph, outputs: Sequence[Outputs], context: Context) -> Flat:
         owner = waiting.pop(0)
         inputs = [TensorInfo(None) if s is None else infos[s[0]][s[1]] for s in sources[owner]]
         for number, body in enumerate(_bodies(layers[owner])):
-            part = Part(owner, body, len(layers))
+            part = DrawnBody(owner, body, len(layers))
             inner, first = body.graph, part.first
             given = _given(layers[owner], number, inputs, context)
             inference = infer(inner, context, given, collect=True)

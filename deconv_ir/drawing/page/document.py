@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from deconv_ir.drawing.graph.bodies import Part
+from deconv_ir.drawing.graph.bodies import DrawnBody
 from deconv_ir.drawing.graph.layering import Level
 from deconv_ir.drawing.graph.placing import first_open
 from deconv_ir.drawing.page.facts import Progress, facts_of
@@ -81,7 +81,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _findings(linted: LintedFile, parts: Sequence[Part] = ()) -> list[dict[str, Any]]:
+def _findings(linted: LintedFile, parts: Sequence[DrawnBody] = ()) -> list[dict[str, Any]]:
     return [
         {
             "code": finding.code,

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.drawing.graph.bodies import Part, flatten
+from deconv_ir.drawing.graph.bodies import DrawnBody, flatten
 from deconv_ir.drawing.graph.sketch import Sketch, sketch_of
 from deconv_ir.drawing.palette import MARKS
 from deconv_ir.findings import Finding, GraphLocation
@@ -36,7 +36,7 @@ class LintedFile(NamedTuple):
         return sketch_of(self.graph, self.inference.outputs, self.context)
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[DrawnBody]:
         """The bodies that a sketch draws inside their layers."""
         if self.graph is None or self.inference is None:
             return []
@@ -55,7 +55,7 @@ class LintedFile(NamedTuple):
         inference = infer(self.graph, self.context, given, collect=True)
         return self._replace(inference=inference)
 
-    def layers_of_findings(self, parts: Sequence[Part] = ()) -> list[int]:
+    def layers_of_findings(self, parts: Sequence[DrawnBody] = ()) -> list[int]:
         """Return, for each finding, the index of its layer; -1 if it has none.
 
         With the bodies of a sketch, `parts`, indices are those of its flat graph.
@@ -101,7 +101,7 @@ class LintedFile(NamedTuple):
         return found
 
 
-def _inside(owner: int, finding: Finding, parts: Sequence[Part]) -> int:
+def _inside(owner: int, finding: Finding, parts: Sequence[DrawnBody]) -> int:
     """Return the layer of a finding in the bodies of a layer, or that layer itself."""
     owners, found, last = {owner}, owner, -1
     for part in parts:  # outer bodies come first

@@ -23,7 +23,7 @@ import numpy as np
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents
-from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
+from deconv_ir.kernels.numpy.tiled import Job, Scratchpad, SubConvolutionGroup, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
@@ -80,13 +80,17 @@ class GemmCol2im(TiledKernel):
         """Bytes of the packed filter."""
         return self.packed.nbytes
 
-    def parts(self, axes: Axes) -> list[Part]:
+    def parts(self, axes: Axes) -> list[SubConvolutionGroup]:
         """Return all sub-convolutions as one part."""
         ranges = tuple(
             axis.seen(remainders, 0, axis.data + reach if axis.data else 0)
             for axis, remainders, reach in zip(axes, self.remainders, self.reach, strict=True)
         )
-        return [Part(self.remainders, ranges, self.problem.channels_in * self.problem.taps)]
+        return [
+            SubConvolutionGroup(
+                self.remainders, ranges, self.problem.channels_in * self.problem.taps
+            )
+        ]
 
     def tile_bytes(self, part: int, axes: Axes, extents: Extents, sums: int) -> tuple[int, int]:
         """Return the bytes of data, which may be copied, products and sums."""

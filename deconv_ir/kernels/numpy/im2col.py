@@ -31,7 +31,7 @@ from deconv_ir.kernels.numpy.subconvolution import (
     SubConvolutions,
     sub_convolutions,
 )
-from deconv_ir.kernels.numpy.tiled import Job, Part, Scratchpad, TiledKernel
+from deconv_ir.kernels.numpy.tiled import Job, Scratchpad, SubConvolutionGroup, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
@@ -78,10 +78,10 @@ class Im2col(TiledKernel):
         """Bytes of the packed filter."""
         return sum(matrix.nbytes for matrix in self.packed)
 
-    def parts(self, axes: Axes) -> list[Part]:
+    def parts(self, axes: Axes) -> list[SubConvolutionGroup]:
         """Return the sub-convolutions; those that read the same inputs share a panel."""
         return [
-            Part(
+            SubConvolutionGroup(
                 tuple(axis.remainders for axis in sub.axes),
                 tuple(span.reached(axis) for span, axis in zip(axes, sub.axes, strict=True)),
                 self.problem.channels_in * sub.taps * sub.number,

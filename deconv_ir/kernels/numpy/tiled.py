@@ -59,7 +59,7 @@ class Scratchpad:
         return self._memory[begin : begin + size].view(dtype).reshape(shape)
 
 
-class Part(NamedTuple):
+class SubConvolutionGroup(NamedTuple):
     """Sub-convolutions that are computed together."""
 
     remainders: Remainders
@@ -179,7 +179,7 @@ class TiledKernel(abc.ABC):
         """Bytes of the packed filter."""
 
     @abc.abstractmethod
-    def parts(self, axes: Axes) -> list[Part]:
+    def parts(self, axes: Axes) -> list[SubConvolutionGroup]:
         """Return the sub-convolutions; each part is computed together."""
 
     @abc.abstractmethod
@@ -222,7 +222,9 @@ class TiledKernel(abc.ABC):
         )
         return Tiling(jobs, most, pad, holes)
 
-    def _bytes(self, number: int, part: Part, axes: Axes, extents: Extents) -> tuple[int, int]:
+    def _bytes(
+        self, number: int, part: SubConvolutionGroup, axes: Axes, extents: Extents
+    ) -> tuple[int, int]:
         """Return the bytes of a tile in the scratchpad, and in total."""
         groups, outs, size = extents
         sums = groups * outs * math.prod(map(len, part.remainders)) * math.prod(size)
