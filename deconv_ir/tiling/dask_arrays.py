@@ -10,8 +10,8 @@ from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, as_slices, box_shape
 from deconv_ir.tiling.grid import Grid, fit_tile
 from deconv_ir.tiling.remote import (
-    Job,
     RemoteModel,
+    RemoteRun,
     compute_box,
     import_dask,
     measure_part,
@@ -50,7 +50,7 @@ def map_dask(
     results: list[Any] = []  # delayed, too
     while two_pass and (found := next_pass(run, asked)) is not None:
         layer, before = found
-        job, boxes = Job(shapes, output, layer), list(_grid(before, None).boxes())
+        job, boxes = RemoteRun(shapes, output, layer), list(_grid(before, None).boxes())
         measured = [tasks.of_box(measure_part, before, job, results, box) for box in boxes]
         results = [*results, tasks.call(precomputed, job, results, boxes, measured)]
         # Boxes depend only on shapes: the other values may be any numbers.
@@ -58,7 +58,7 @@ def map_dask(
             run = with_results(run, [add_up(run, layer, ())])
     grid = _grid(run, asked)
     run.require_tileable(grid.tile)
-    job = Job(shapes, output)
+    job = RemoteRun(shapes, output)
     blocks = [
         array.from_delayed(
             tasks.of_box(compute_box, run, job, results, box), box_shape(box), dtype=run.dtype
@@ -99,7 +99,7 @@ class _Tasks(NamedTuple):
         self,
         function: Callable[..., Any],
         run: TiledRun,
-        job: Job,
+        job: RemoteRun,
         results: Sequence[Any],
         box: Box,
     ) -> Any:

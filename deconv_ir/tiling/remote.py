@@ -155,7 +155,7 @@ class RemoteModel:
             return self._run[1]
 
 
-class Job(NamedTuple):
+class RemoteRun(NamedTuple):
     """The run whose boxes tasks on arrays compute.
 
     Attributes
@@ -175,7 +175,7 @@ class Job(NamedTuple):
 
 def compute_box(
     remote: RemoteModel,
-    job: Job,
+    job: RemoteRun,
     results: Sequence[Precomputed],
     box: Box,
     arrays: Mapping[str, Array],
@@ -187,7 +187,7 @@ def compute_box(
 
 def measure_part(
     remote: RemoteModel,
-    job: Job,
+    job: RemoteRun,
     results: Sequence[Precomputed],
     box: Box,
     arrays: Mapping[str, Array],
@@ -201,7 +201,7 @@ def measure_part(
 
 def precomputed(
     remote: RemoteModel,
-    job: Job,
+    job: RemoteRun,
     results: Sequence[Precomputed],
     boxes: Sequence[Box],
     measured: Sequence[Any],

@@ -23,7 +23,7 @@ import numpy as np
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents
-from deconv_ir.kernels.numpy.tiled import Job, Scratchpad, SubConvolutionGroup, TiledKernel
+from deconv_ir.kernels.numpy.tiled import Scratchpad, SubConvolutionGroup, TiledKernel, TileTask
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
@@ -101,7 +101,7 @@ class GemmCol2im(TiledKernel):
         elements = inputs * (self.problem.channels_in + outs * self.taps) + sums
         return elements * self.accumulator.itemsize, 0
 
-    def compute(self, job: Job, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
+    def compute(self, job: TileTask, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
         """Return the sums of one tile."""
         tile = job.tile
         groups, outs, size = tile.extents

@@ -31,7 +31,7 @@ from deconv_ir.kernels.numpy.subconvolution import (
     SubConvolutions,
     sub_convolutions,
 )
-from deconv_ir.kernels.numpy.tiled import Job, Scratchpad, SubConvolutionGroup, TiledKernel
+from deconv_ir.kernels.numpy.tiled import Scratchpad, SubConvolutionGroup, TiledKernel, TileTask
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
@@ -99,7 +99,7 @@ class Im2col(TiledKernel):
             return data * self.element.itemsize + sums * self.accumulator.itemsize, beside
         return (data + sums * (1 if self.finite else 2)) * self.accumulator.itemsize, 0
 
-    def compute(self, job: Job, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
+    def compute(self, job: TileTask, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
         """Return the sums of one tile."""
         tile = job.tile
         sub, (groups, outs, size) = self.sub_convolutions[job.part], tile.extents

@@ -70,7 +70,7 @@ class SubConvolutionGroup(NamedTuple):
     """Multiply-adds of one output channel of one position."""
 
 
-class Job(NamedTuple):
+class TileTask(NamedTuple):
     """A tile of a part: the part's number and remainders, and the tile."""
 
     part: int
@@ -81,7 +81,7 @@ class Job(NamedTuple):
 class Tiling(NamedTuple):
     """The tiling of one image: the tiles of all parts, and their memory."""
 
-    jobs: list[Job]
+    jobs: list[TileTask]
     scratch_bytes: int
     """Scratch memory of one job."""
     pad_bytes: int
@@ -190,7 +190,7 @@ class TiledKernel(abc.ABC):
         """
 
     @abc.abstractmethod
-    def compute(self, job: Job, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
+    def compute(self, job: TileTask, data: Array, axes: Axes, scratchpad: Scratchpad) -> Array:
         """Return the sums of a tile of some images, ``[N, group, out, *r, *u]``.
 
         The data are ``[N, groups, in, *X]``.
@@ -214,7 +214,7 @@ class TiledKernel(abc.ABC):
                 part.work,
                 bound,
             ):
-                jobs.append(Job(number, part.remainders, tile))
+                jobs.append(TileTask(number, part.remainders, tile))
                 of_pad, of_all = size_of(tile.extents)
                 pad, most = max(pad, of_pad), max(most, of_all)
         holes = any(
