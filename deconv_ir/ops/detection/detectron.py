@@ -9,7 +9,7 @@ from deconv_ir.ir.record import field
 from deconv_ir.ops.base import attribute, boolean, integer, integers, number, numbers, operation
 from deconv_ir.ops.checks import check_count, check_shape, merged_type, misfit, product
 from deconv_ir.ops.detection.boxes import as_real, best, refine, suppress
-from deconv_ir.ops.detection.roi_align import Pooling, ROIAlign3
+from deconv_ir.ops.detection.roi_align import BinPooling, ROIAlign3
 from deconv_ir.ops.numeric import narrow, np, widen
 
 
@@ -218,7 +218,7 @@ class ExperimentalDetectronROIFeatureExtractor(Operation):
             pooled_w=size,
             sampling_ratio=self.sampling_ratio,
             spatial_scale=1 / scale,
-            mode=Pooling.AVG,
+            mode=BinPooling.AVG,
             offset=0.5 if self.aligned else 0.0,
         )
 

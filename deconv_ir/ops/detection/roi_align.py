@@ -24,7 +24,7 @@ _EXAMPLE = (
 )
 
 
-class Pooling(enum.Enum):
+class BinPooling(enum.Enum):
     """The function that combines the samples of a bin."""
 
     AVG = "avg"
@@ -94,7 +94,7 @@ class _Regions(Operation, abc.ABC):
 class ROIAlign3(_Regions):
     """Regions of a feature map, resampled bilinearly to one size."""
 
-    mode: Pooling = attribute(choice(Pooling))
+    mode: BinPooling = attribute(choice(BinPooling))
 
     aligned_mode: Alignment = Alignment.ASYMMETRIC
 
@@ -114,7 +114,7 @@ class ROIAlign3(_Regions):
         rows, first, last = _cropped(*rows)
         columns, left, right = _cropped(*columns)
         data = data[:, first:last, left:right]
-        if self.mode is Pooling.AVG:
+        if self.mode is BinPooling.AVG:
             # Bilinear weights of all samples of a bin, summed: a product of two matrices.
             weights = [
                 _weights(*axis, extent)

@@ -26,7 +26,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dim
 
 
-class Reduction(enum.Enum):
+class BagReduction(enum.Enum):
     """The value of a bag."""
 
     SUM = "sum"
@@ -36,7 +36,7 @@ class Reduction(enum.Enum):
 class _Embedding(Operation):
     """Rows of a table, summed in bags."""
 
-    reduction: Reduction = Reduction.SUM
+    reduction: BagReduction = BagReduction.SUM
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         named = dict(zip(self.inputs, inputs, strict=False))
@@ -50,7 +50,7 @@ class _Embedding(Operation):
             names.append("per_sample_weights")
             shape = indices.shape or (UNKNOWN,) * rank
             check_shape(named["per_sample_weights"], "per_sample_weights", shape)
-            if self.reduction is Reduction.MEAN:
+            if self.reduction is BagReduction.MEAN:
                 must = "be sum with per_sample_weights"
                 raise misfit("attribute-value", "reduction", must, "mean", "sum", "reduction")
         element_type = merged_type(of_type, names, "numeric")
@@ -90,7 +90,7 @@ class _Embedding(Operation):
             last = starts[filled[-1]] + lengths[filled[-1]]
             with np.errstate(all="ignore"):
                 sums = np.add.reduceat(rows[:last], starts[filled], axis=0)
-            if self.reduction is Reduction.MEAN:
+            if self.reduction is BagReduction.MEAN:
                 counts = lengths[filled].reshape(-1, *(1,) * (rows.ndim - 1))
                 sums = sums / counts if sums.dtype.kind == "f" else _truncated(sums, counts)
             output[filled] = sums
@@ -143,7 +143,7 @@ class EmbeddingBagOffsets(_Offsets):
 
     formula = "offsets {shape[offsets]}, rows of emb_table {shape[emb_table]}"
 
-    reduction: Reduction = attribute(choice(Reduction), Reduction.SUM)
+    reduction: BagReduction = attribute(choice(BagReduction), BagReduction.SUM)
 
 
 class _Packed(_Embedding):
@@ -157,7 +157,7 @@ class _Packed(_Embedding):
         rows = self.rows(inputs)
         with np.errstate(all="ignore"):
             sums = rows.sum(axis=1, dtype=rows.dtype)
-            if self.reduction is Reduction.MEAN:
+            if self.reduction is BagReduction.MEAN:
                 count = np.array(rows.shape[1])
                 sums = sums / count if sums.dtype.kind == "f" else _truncated(sums, count)
         return (narrow(sums, inputs[0].dtype),)
@@ -187,7 +187,7 @@ class EmbeddingBagPacked(_Packed):
 
     formula = "indices {shape[indices]}, rows of emb_table {shape[emb_table]}"
 
-    reduction: Reduction = attribute(choice(Reduction), Reduction.SUM)
+    reduction: BagReduction = attribute(choice(BagReduction), BagReduction.SUM)
 
 
 @operation(

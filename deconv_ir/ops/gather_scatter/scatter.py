@@ -27,7 +27,7 @@ from deconv_ir.ops.numeric import highest, lowest, narrow, np, widen
 from deconv_ir.ops.shape.slicing import Slice
 
 
-class Reduction(enum.Enum):
+class ScatterReduction(enum.Enum):
     """The function that combines an update with the old element."""
 
     NONE = "none"
@@ -39,8 +39,8 @@ class Reduction(enum.Enum):
     MEAN = "mean"
 
 
-_ND_REDUCTIONS = {r.value: r for r in Reduction if r is not Reduction.MEAN}
-_ELEMENTS_REDUCTIONS = {r.value: r for r in Reduction if r is not Reduction.SUB}
+_ND_REDUCTIONS = {r.value: r for r in ScatterReduction if r is not ScatterReduction.MEAN}
+_ELEMENTS_REDUCTIONS = {r.value: r for r in ScatterReduction if r is not ScatterReduction.SUB}
 
 
 def wrap_indices(indices: Array, extent: int, what: str) -> Array:
@@ -56,20 +56,20 @@ def wrap_indices(indices: Array, extent: int, what: str) -> Array:
     return wide
 
 
-def scatter(target: Array, where: Any, updates: Array, reduction: Reduction) -> None:
+def scatter(target: Array, where: Any, updates: Array, reduction: ScatterReduction) -> None:
     """Write updates into an array, in place, one after the other."""
-    if reduction is Reduction.NONE:
+    if reduction is ScatterReduction.NONE:
         target[where] = updates
         return
-    functions: dict[Reduction, Any] = {
-        Reduction.SUM: np.add,
-        Reduction.SUB: np.subtract,
-        Reduction.PROD: np.multiply,
-        Reduction.MIN: np.minimum,
-        Reduction.MAX: np.maximum,
+    functions: dict[ScatterReduction, Any] = {
+        ScatterReduction.SUM: np.add,
+        ScatterReduction.SUB: np.subtract,
+        ScatterReduction.PROD: np.multiply,
+        ScatterReduction.MIN: np.minimum,
+        ScatterReduction.MAX: np.maximum,
     }
-    if target.dtype == bool and reduction in (Reduction.SUM, Reduction.PROD):
-        functions |= {Reduction.SUM: np.logical_or, Reduction.PROD: np.logical_and}
+    if target.dtype == bool and reduction in (ScatterReduction.SUM, ScatterReduction.PROD):
+        functions |= {ScatterReduction.SUM: np.logical_or, ScatterReduction.PROD: np.logical_and}
     functions[reduction].at(target, where, updates)
 
 
@@ -81,7 +81,11 @@ class _Scatter(Operation):
     @property
     def moves(self) -> tuple[int, ...]:
         """Data and updates, unless they are combined."""
-        return (0, 2) if getattr(self, "reduction", Reduction.NONE) is Reduction.NONE else ()
+        return (
+            (0, 2)
+            if getattr(self, "reduction", ScatterReduction.NONE) is ScatterReduction.NONE
+            else ()
+        )
 
 
 def _misfit(updates: Shape, wanted: Shape) -> ShapeError:
@@ -133,7 +137,7 @@ class ScatterUpdate(_Scatter):
 class ScatterNDUpdate3(_Scatter):
     """Slices of the data at tuples of indices replaced."""
 
-    reduction: Reduction = Reduction.NONE
+    reduction: ScatterReduction = ScatterReduction.NONE
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, updates = inputs
@@ -179,7 +183,7 @@ def index_tuples(indices: Array, shape: Sequence[int], first: int) -> tuple[Arra
 class ScatterNDUpdate15(ScatterNDUpdate3):
     """Slices of the data at tuples of indices replaced or combined with updates."""
 
-    reduction: Reduction = attribute(choice_of(_ND_REDUCTIONS), Reduction.NONE)
+    reduction: ScatterReduction = attribute(choice_of(_ND_REDUCTIONS), ScatterReduction.NONE)
 
 
 @operation(
@@ -189,7 +193,7 @@ class ScatterNDUpdate15(ScatterNDUpdate3):
 class ScatterElementsUpdate3(_Scatter):
     """Elements of the data replaced at indices along an axis."""
 
-    reduction: Reduction = Reduction.NONE
+    reduction: ScatterReduction = ScatterReduction.NONE
     use_init_val: bool = True
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -221,9 +225,9 @@ class ScatterElementsUpdate3(_Scatter):
         reduction = self.reduction
         result, values = widen(data).copy(), widen(updates)
         with np.errstate(all="ignore"):
-            if reduction is not Reduction.NONE and not self.use_init_val:
+            if reduction is not ScatterReduction.NONE and not self.use_init_val:
                 result[where] = _neutral(reduction, result.dtype)
-            if reduction is Reduction.MEAN:
+            if reduction is ScatterReduction.MEAN:
                 return (narrow(self._mean(result, where, values), data.dtype),)
             scatter(result, where, values, reduction)
         return (narrow(result, data.dtype),)
@@ -238,15 +242,15 @@ class ScatterElementsUpdate3(_Scatter):
         return np.floor_divide(result, total).astype(result.dtype)
 
 
-def _neutral(reduction: Reduction, dtype: Any) -> Any:
+def _neutral(reduction: ScatterReduction, dtype: Any) -> Any:
     """Return the neutral element of a reduction."""
-    if reduction is Reduction.PROD:
+    if reduction is ScatterReduction.PROD:
         return 1
-    if reduction not in (Reduction.MIN, Reduction.MAX):
+    if reduction not in (ScatterReduction.MIN, ScatterReduction.MAX):
         return 0
     if dtype.kind == "b":
-        return reduction is Reduction.MIN
-    return highest(dtype) if reduction is Reduction.MIN else lowest(dtype)
+        return reduction is ScatterReduction.MIN
+    return highest(dtype) if reduction is ScatterReduction.MIN else lowest(dtype)
 
 
 @operation(
@@ -257,7 +261,7 @@ def _neutral(reduction: Reduction, dtype: Any) -> Any:
 class ScatterElementsUpdate12(ScatterElementsUpdate3):
     """Elements of the data replaced or combined with updates."""
 
-    reduction: Reduction = attribute(choice_of(_ELEMENTS_REDUCTIONS), Reduction.NONE)
+    reduction: ScatterReduction = attribute(choice_of(_ELEMENTS_REDUCTIONS), ScatterReduction.NONE)
     use_init_val: bool = attribute(boolean(), True)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deconv_ir.kernels.recurrent import PackedCells
 
 
-class WeightsFormat(enum.Enum):
+class GateOrder(enum.Enum):
     """Order of the gates of an LSTM: forget, input, cell, output."""
 
     FICO = "fico"
@@ -270,7 +270,7 @@ class _LSTM1(_LSTM):
     """Attributes of the first versions only."""
 
     input_forget: bool = attribute(boolean(), False)
-    weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
+    weights_format: GateOrder = attribute(choice(GateOrder), GateOrder.FICO)
 
     def ordered(self, weights: Any) -> Any:
         """Reorder the gates to f, i, c, o."""

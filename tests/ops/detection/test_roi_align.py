@@ -10,7 +10,7 @@ import pytest
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.operations import Context
-from deconv_ir.ops.detection.roi_align import Alignment, Pooling, ROIAlign9, ROIAlignRotated
+from deconv_ir.ops.detection.roi_align import Alignment, BinPooling, ROIAlign9, ROIAlignRotated
 
 
 def sample(plane: np.ndarray, y: float, x: float) -> float:
@@ -25,9 +25,9 @@ def sample(plane: np.ndarray, y: float, x: float) -> float:
 
 
 @pytest.mark.parametrize("ratio", [0, 2])
-@pytest.mark.parametrize("mode", Pooling)
+@pytest.mark.parametrize("mode", BinPooling)
 @pytest.mark.parametrize("aligned", Alignment)
-def test_against_loops(aligned: Alignment, mode: Pooling, ratio: int) -> None:
+def test_against_loops(aligned: Alignment, mode: BinPooling, ratio: int) -> None:
     rng = np.random.default_rng(0)
     data = rng.standard_normal((2, 2, 5, 6)).astype(np.float32)
     rois = np.array([[0, 1, 9, 7], [-6, -8, 4, 20], [3, 3, 3.5, 3.25]], np.float32)
@@ -58,13 +58,13 @@ def test_against_loops(aligned: Alignment, mode: Pooling, ratio: int) -> None:
                 )
                 for p, q in itertools.product(range(down), range(across))
             ]
-            expected = max(samples) if mode is Pooling.MAX else sum(samples) / len(samples)
+            expected = max(samples) if mode is BinPooling.MAX else sum(samples) / len(samples)
             assert found[number, c, i, j] == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
 def test_regions_of_missing_images() -> None:
     operation = ROIAlign9(
-        pooled_h=1, pooled_w=1, sampling_ratio=1, spatial_scale=1.0, mode=Pooling.AVG
+        pooled_h=1, pooled_w=1, sampling_ratio=1, spatial_scale=1.0, mode=BinPooling.AVG
     )
     rois, data = np.zeros((1, 4), np.float32), np.zeros((1, 1, 2, 2), np.float32)
     with pytest.raises(ShapeError, match="batch_indices must be from 0 to 0, found 1"):
