@@ -58,7 +58,7 @@ class Steps(NamedTuple):
     element_type: ElementType | None = None
 
 
-class Prepared(NamedTuple):
+class CheckedSteps(NamedTuple):
     """The preprocessing of one input, checked against its shape and type.
 
     Attributes
@@ -92,7 +92,7 @@ def channels_of(name: str, layer: Layer, port: Port, layout: str | None) -> Dim 
     return (port.shape or ())[own.index("c")] if "c" in own else None
 
 
-def prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
+def prepare(name: str, layer: Layer, port: Port, steps: Steps) -> CheckedSteps:
     """Check the steps of one input.
 
     Raises
@@ -109,7 +109,7 @@ def prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
     return found._replace(element_type=port.element_type)
 
 
-def _prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
+def _prepare(name: str, layer: Layer, port: Port, steps: Steps) -> CheckedSteps:
     counts = {
         what: len(numbers)
         for what, numbers in (("mean", steps.mean), ("scale", steps.scale))
@@ -118,14 +118,14 @@ def _prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
     if steps.reverse:
         counts["reversing channels"] = len(_REVERSED)
     if steps.layout is None and not counts:
-        return Prepared(steps, port.shape, None, None, None)
+        return CheckedSteps(steps, port.shape, None, None, None)
     own, arrays = _layouts(name, layer, port.shape, steps.layout)
     shape = port.shape
     assert shape is not None, "a layout was found"
     order = tuple(map(arrays.index, own)) if arrays != own else None
     layout = None if steps.layout is None else arrays
     if not counts:
-        return Prepared(steps, shape, None, order, layout)
+        return CheckedSteps(steps, shape, None, order, layout)
     if "c" not in own:
         message = f"input {name!r}: the layout {own!r} has no channels 'c'"
         raise InputError(message, expected="c", actual=own)
@@ -142,7 +142,7 @@ def _prepare(name: str, layer: Layer, port: Port, steps: Steps) -> Prepared:
                 hint=None if own == last else Hint.LAYOUT_STATES_NETWORK(last),
             )
         shape = (*shape[:axis], channels, *shape[axis + 1 :])
-    return Prepared(steps, shape, axis, order, layout)
+    return CheckedSteps(steps, shape, axis, order, layout)
 
 
 def _layouts(name: str, layer: Layer, shape: Shape, given: str | None) -> tuple[str, str]:
@@ -214,7 +214,7 @@ def _require_number(name: str, what: str, number: float, own: ElementType) -> No
 
 
 def insert(
-    graph: Graph, weights: ConstantSource | None, given: Mapping[int, Prepared]
+    graph: Graph, weights: ConstantSource | None, given: Mapping[int, CheckedSteps]
 ) -> tuple[Graph, Weights | None]:
     """Return the network with layers behind its Parameters, by index, and its weights.
 
@@ -230,7 +230,7 @@ def insert(
 class _Chain:
     """The layers behind one Parameter."""
 
-    def __init__(self, editor: Editor, index: int, prepared: Prepared) -> None:
+    def __init__(self, editor: Editor, index: int, prepared: CheckedSteps) -> None:
         self.editor = editor
         self.index = index
         self.prepared = prepared
