@@ -415,13 +415,13 @@ def test_a_cluster_gets_the_changed_model(options: list[str]) -> None:
     from deconv_cli.run.cluster import send_model
     from deconv_cli.run.command import command
     from deconv_cli.run.models import open_model
-    from deconv_cli.run.request import Request
+    from deconv_cli.run.request import RunRequest
 
     class Client:
         def submit(self, kind: type, given: object, **_: object) -> object:
             return given
 
-    request = Request(**command.make_context("deconv-run", [str(BLOCK), *options]).params)
+    request = RunRequest(**command.make_context("deconv-run", [str(BLOCK), *options]).params)
     model = open_model(request)
     assert (send_model(Client(), model, request) is model) == bool(options)
 

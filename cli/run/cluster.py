@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deconv_ir import Model
     from deconv_ir.tiling.remote import WorkerMemory
 
-    from .request import Request
+    from .request import RunRequest
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 _RETRIES = 2
@@ -30,18 +30,18 @@ _RETRIES = 2
 _SILENT = logging.CRITICAL + 1
 
 
-def wants_cluster(request: Request) -> bool:
+def wants_cluster(request: RunRequest) -> bool:
     """Whether the run goes to a cluster."""
     asked = (request.workers, request.scheduler, request.scheduler_file)
     return any(value is not None for value in asked) or bool(os.environ.get(ADDRESS))
 
 
-def is_local(request: Request) -> bool:
+def is_local(request: RunRequest) -> bool:
     """Whether all workers are processes of this machine, started for this run."""
     return request.workers is not None
 
 
-def worker_threads(request: Request) -> int | None:
+def worker_threads(request: RunRequest) -> int | None:
     """Return the threads of a worker's kernels; None: all cores."""
     if request.threads is not None or request.workers is None:
         return request.threads
@@ -51,7 +51,7 @@ def worker_threads(request: Request) -> int | None:
 
 
 @contextlib.contextmanager
-def connect(request: Request) -> Iterator[Any]:
+def connect(request: RunRequest) -> Iterator[Any]:
     """Yield a client of the cluster named by the options, or of a new one with N local workers."""
     distributed = import_dask("distributed")
     # Dask's messages about ending workers and connections are not for the user.
@@ -119,7 +119,7 @@ def _started_workers(distributed: Any, count: int) -> Iterator[Any]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def send_model(client: Any, model: Model, request: Request) -> Any:
+def send_model(client: Any, model: Model, request: RunRequest) -> Any:
     """Return a future of the model: by path and digest if it is a file, else by its bytes."""
     given: Any = model
     if request.model != STREAM and request.layer is None and not request.op_attrs:

@@ -10,7 +10,7 @@ import click
 
 from ..shared.common import run_model_command
 from ..shared.options import CONTEXT, version_option
-from .request import CLUSTER, FOR_ONE_RUN, Request, RunCommand
+from .request import CLUSTER, FOR_ONE_RUN, RunCommand, RunRequest
 
 EPILOG = """\b
 Examples:
@@ -47,14 +47,14 @@ zsh_source or fish_source for those shells.
 
 
 @click.command("deconv-run", cls=RunCommand, epilog=EPILOG, context_settings=CONTEXT)
-@Request.add_to
+@RunRequest.add_to
 @version_option("deconv-run", computes=True)
 def command(**options: Any) -> int:
     """Run the network in MODEL on arrays from .npy or .npz files.
 
     MODEL is an OpenVINO IR (.xml), a oneDNN Graph file (.json), or '-': standard input.
     """
-    request = Request(**options)
+    request = RunRequest(**options)
     request.require_consistent()
     if request.save_onednn is not None:
         from .onednn import convert
@@ -63,7 +63,7 @@ def command(**options: Any) -> int:
     return max(map(_run_one, request.alternatives()))
 
 
-def _run_one(request: Request) -> int:
+def _run_one(request: RunRequest) -> int:
     from .models import open_model
 
     started = time.perf_counter()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
     from ..shared.guard import Guard
-    from .request import Request
+    from .request import RunRequest
 
 _SINKS = ("Result", "Assign")
 
@@ -26,7 +26,7 @@ _SINKS = ("Result", "Assign")
 class Dump:
     """The files of the tensors of a model, checked before any is computed."""
 
-    def __init__(self, model: Model, request: Request, guard: Guard) -> None:
+    def __init__(self, model: Model, request: RunRequest, guard: Guard) -> None:
         assert request.dump is not None, "the option was given"
         self.model = model
         graph = model.graph
@@ -45,7 +45,7 @@ class Dump:
         folder = request.dump.rstrip("/") + "/"
         self.targets = output_targets("--dump", list(self.tensors), folder, request.force, guard)
 
-    def write(self, arrays: Mapping[str, Array], request: Request) -> None:
+    def write(self, arrays: Mapping[str, Array], request: RunRequest) -> None:
         """Compute the tensors one after the other, and write each."""
         from deconv_ir.compare.evaluate import Evaluator
         from deconv_ir.compare.network import open_network

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import ElementType
     from deconv_ir.ir.shapes import Shape
 
-    from .request import Request
+    from .request import RunRequest
 
 
-def print_info(model: Model, request: Request) -> int:
+def print_info(model: Model, request: RunRequest) -> int:
     """Print inputs and outputs, with types and shapes; warn of layers that cannot be run."""
     try:
         model.require_runnable(request.wanted)

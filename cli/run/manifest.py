@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deconv_ir import Model
     from deconv_ir.ir.dtypes import Array
 
-    from .request import Request
+    from .request import RunRequest
 
 NAME = ".deconv-run.json"
 FORMAT = 1
@@ -74,7 +74,7 @@ Stamped = Mapping[str, tuple[Path, Stamp | None]]
 """Name of an input -> its file, and its stamp at the time of reading."""
 
 
-def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> dict[str, Any]:
+def describe_run(model: Model, request: RunRequest, fixed: Mapping[str, Array]) -> dict[str, Any]:
     """Describe the common dependencies of all results of a run: model, options, shared inputs."""
     weights = model.weights_file
     return {

@@ -57,14 +57,14 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
     from .profiles import RunProfiles
-    from .request import Request
+    from .request import RunRequest
 
 
 class StopError(Exception):
     """Raised if a file failed and --fail-fast is given."""
 
 
-def run_many(model: Model, request: Request) -> int:
+def run_many(model: Model, request: RunRequest) -> int:
     """Run the model on every file, continue after failures, and report; return the exit code."""
     started = time.perf_counter()
     given = pair("--input", request.inputs, list(model.inputs))
@@ -109,7 +109,7 @@ def run_many(model: Model, request: Request) -> int:
     return EXIT_DIFFERS if "differs" in statuses else EXIT_OK
 
 
-def _require_batch(model: Model, request: Request, items: Sequence[Item]) -> None:
+def _require_batch(model: Model, request: RunRequest, items: Sequence[Item]) -> None:
     """Require that the model takes the files of a batch together."""
     if request.batch is None:
         return
@@ -125,7 +125,7 @@ def _require_batch(model: Model, request: Request, items: Sequence[Item]) -> Non
             )
 
 
-def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) -> list[Item]:
+def _items(many: Mapping[str, str], outputs: Sequence[str], request: RunRequest) -> list[Item]:
     """Find the files, in order, their references, and the paths of their outputs."""
     folder = _output_folder(request, show(next(iter(many.values()))))
     found = {name: find("--input", text) for name, text in many.items()}
@@ -164,7 +164,7 @@ def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) ->
     return items
 
 
-def _output_folder(request: Request, shown: str) -> Path | None:
+def _output_folder(request: RunRequest, shown: str) -> Path | None:
     """Return the folder of the outputs; None if they are only compared."""
     output = request.output
     if request.no_output or (output is None and request.expect):
@@ -184,7 +184,7 @@ def _output_folder(request: Request, shown: str) -> Path | None:
 
 
 def _protect(
-    model: Model, request: Request, items: Sequence[Item], fixed: Mapping[str, str]
+    model: Model, request: RunRequest, items: Sequence[Item], fixed: Mapping[str, str]
 ) -> None:
     """Require that outputs do not overwrite the model, its weights, an input or a reference."""
     read = [(f"input {name!r}", Path(file)) for name, file in fixed.items()]
@@ -200,7 +200,7 @@ def _protect(
 
 
 def _resume(
-    model: Model, request: Request, items: Sequence[Item], fixed: Mapping[str, Array]
+    model: Model, request: RunRequest, items: Sequence[Item], fixed: Mapping[str, Array]
 ) -> tuple[Manifest | None, set[int]]:
     """Open the record of the output folder; return the items that --resume may skip."""
     if not items[0].targets:
@@ -244,7 +244,7 @@ class _Progress:
 
 
 @contextlib.contextmanager
-def _progress(count: int, request: Request) -> Iterator[_Progress]:
+def _progress(count: int, request: RunRequest) -> Iterator[_Progress]:
     """Show a progress bar, on a terminal only."""
     if request.quiet or request.as_json or not sys.stderr.isatty():
         yield _Progress()
@@ -259,7 +259,7 @@ class _Runner:
     def __init__(
         self,
         model: Model,
-        request: Request,
+        request: RunRequest,
         fixed: Mapping[str, Array],
         profiles: RunProfiles | None,
         manifest: Manifest | None,

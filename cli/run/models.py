@@ -14,10 +14,10 @@ from ..shared.guard import Guard
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model
 
-    from .request import Request
+    from .request import RunRequest
 
 
-def open_model(request: Request) -> Model:
+def open_model(request: RunRequest) -> Model:
     """Load the model, or its requested layer, with the requested changes."""
     # NumPy's import is most of the start-up time; it is not needed before.
     from deconv_ir.loading import load
@@ -60,7 +60,7 @@ def report_findings(findings: Sequence[Finding], strict: bool) -> None:
 
 
 def guard_run(
-    model: Model, request: Request, read: Iterable[tuple[str, str | os.PathLike[str]]]
+    model: Model, request: RunRequest, read: Iterable[tuple[str, str | os.PathLike[str]]]
 ) -> Guard:
     """Protect the model, its weights, and the other files that a run reads."""
     guard = Guard([("the model", request.model), *read])

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from deconv_ir import Model
     from deconv_ir.ir.dtypes import Array
 
-    from .request import Request
+    from .request import RunRequest
 
 
-def convert(request: Request) -> int:
+def convert(request: RunRequest) -> int:
     """Write an IR as a oneDNN Graph file, and return the exit code."""
     from deconv_ir.formats.conversion import convert as write_as
     from deconv_ir.formats.onednn_json import ONEDNN_JSON
@@ -40,7 +40,7 @@ def convert(request: Request) -> int:
     return EXIT_OK
 
 
-def save_xml(model: Model, request: Request) -> int:
+def save_xml(model: Model, request: RunRequest) -> int:
     """Write a oneDNN Graph file, or a changed IR, as an IR; return the exit code."""
     from deconv_ir.formats.openvino_xml import OPENVINO_XML
     from deconv_ir.formats.registry import format_of

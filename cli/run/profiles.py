@@ -12,7 +12,7 @@ from ..shared.common import Mistake, require_absent
 if TYPE_CHECKING:
     from deconv_ir.execute.profile import LayerTime, Profile
 
-    from .request import Request
+    from .request import RunRequest
 
 
 class RunProfiles:
@@ -43,7 +43,7 @@ class RunProfiles:
         return self._first.layers or [row for row in self.counted.layers if not row.run]
 
 
-def start_profiles(request: Request) -> RunProfiles | None:
+def start_profiles(request: RunRequest) -> RunProfiles | None:
     """Return profiles if --profile is given; require that the trace can be written."""
     if request.profile is None:
         return None
@@ -55,7 +55,7 @@ def start_profiles(request: Request) -> RunProfiles | None:
     return RunProfiles()
 
 
-def write_trace(profiles: RunProfiles | None, request: Request) -> None:
+def write_trace(profiles: RunProfiles | None, request: RunRequest) -> None:
     """Write the counted runs as a Chrome trace to the file of --profile, if given."""
     if profiles is None or not request.profile:
         return

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .compare import Comparison
     from .items import Outcome
     from .profiles import RunProfiles
-    from .request import Request
+    from .request import RunRequest
     from .timing import Latency
 
 
@@ -51,7 +51,7 @@ class Summary(NamedTuple):
     profiles: RunProfiles | None
 
 
-def print_summary(summary: Summary, request: Request) -> None:
+def print_summary(summary: Summary, request: RunRequest) -> None:
     """Print inputs, outputs, comparisons, times and memory.
 
     Text is printed on standard error, and the paths of outputs on standard output; JSON is printed
@@ -146,7 +146,7 @@ def statistics(array: Array) -> dict[str, float]:
     return numbers
 
 
-def _print_json(summary: Summary, request: Request) -> None:
+def _print_json(summary: Summary, request: RunRequest) -> None:
     def port(name: str, array: Array) -> dict[str, Any]:
         return {
             "name": name,
@@ -224,7 +224,7 @@ def _number(value: float) -> float | str:
     return value if value - value == 0 else str(value)
 
 
-def latency_of(seconds: Sequence[float], cold: float | None, request: Request) -> Latency | None:
+def latency_of(seconds: Sequence[float], cold: float | None, request: RunRequest) -> Latency | None:
     """Summarize the times of repeated runs of all files; `cold` is that of the first run."""
     if cold is None:
         return None
@@ -234,7 +234,7 @@ def latency_of(seconds: Sequence[float], cold: float | None, request: Request) -
 
 
 def report_files(
-    outcomes: Sequence[Outcome], request: Request, seconds: float, latency: Latency | None
+    outcomes: Sequence[Outcome], request: RunRequest, seconds: float, latency: Latency | None
 ) -> None:
     """Print the number of files of each status, and the times of repeated runs."""
     counts = Counter(outcome.status for outcome in outcomes)

@@ -95,7 +95,7 @@ def _list_operations() -> None:
     print_operations()
 
 
-class Request(Preprocessing, after="shapes"):
+class RunRequest(Preprocessing, after="shapes"):
     """The options of deconv-run."""
 
     model: str = argument("MODEL")
@@ -314,7 +314,7 @@ class Request(Preprocessing, after="shapes"):
         """Whether the model is run repeatedly."""
         return self.repeat is not None or self.seconds is not None
 
-    def alternatives(self) -> list[Request]:
+    def alternatives(self) -> list[RunRequest]:
         """Return a request for each combination of alternative overrides, separated by commas.
 
         Raises

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from .compare import Comparison
     from .profiles import RunProfiles
-    from .request import Request
+    from .request import RunRequest
     from .timing import Latency
 
 
-def run_once(model: Model, request: Request, started: float) -> int:
+def run_once(model: Model, request: RunRequest, started: float) -> int:
     """Run the model and report; return the exit code."""
     request.require_none_of(
         FOR_MANY_RUNS, "requires many input files (for example --input 'frames/*.npy')"
@@ -94,7 +94,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
 
 
 def _run(
-    bound: BoundModel, request: Request, profiles: RunProfiles | None
+    bound: BoundModel, request: RunRequest, profiles: RunProfiles | None
 ) -> tuple[dict[str, Array], Latency | None, Plan]:
     """Run the model once, or --repeat times; also return the plan for its threads."""
     from .resources import hand_back, limit_threads
@@ -112,7 +112,7 @@ def _run(
 
 
 def repeat(
-    run: Callable[[bool], dict[str, Array]], request: Request
+    run: Callable[[bool], dict[str, Array]], request: RunRequest
 ) -> tuple[dict[str, Array], Latency, list[float]]:
     """Run a model as --repeat, --seconds and --warmup say."""
     from .timing import end_progress, repeat_run, show_progress
@@ -126,7 +126,7 @@ def repeat(
         end_progress(progress)
 
 
-def explain(model: Model, request: Request) -> int:
+def explain(model: Model, request: RunRequest) -> int:
     """Print the plan for the given arrays, or else for the shapes."""
     from .tables import print_plan
 

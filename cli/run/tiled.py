@@ -59,7 +59,7 @@ from .resources import hand_back, limit_threads
 if TYPE_CHECKING:
     from deconv_ir import Model, TiledRun
 
-    from .request import Request
+    from .request import RunRequest
 
 NOT_IN_TILES = (
     *("no_output", "expect", "random_inputs", "save_inputs", "batch", "fail_fast"),
@@ -67,7 +67,7 @@ NOT_IN_TILES = (
 )
 
 
-def run_tiled(model: Model, request: Request) -> int:
+def run_tiled(model: Model, request: RunRequest) -> int:
     """Compute the output tile by tile; it gets its final name when it is complete."""
     request.require_none_of(NOT_IN_TILES, "cannot be combined with --tile")
     assert request.tile is not None, "the caller has seen it"
@@ -115,7 +115,7 @@ def _require_apart(target: Path, name: str, path: str) -> None:
         )
 
 
-def _target(request: Request) -> Path:
+def _target(request: RunRequest) -> Path:
     if request.output is None or not request.output.rstrip("/").endswith(SUFFIXES):
         raise Mistake("--tile requires --output FILE.npy or FILE.zarr")
     target = Path(request.output.rstrip("/"))
@@ -135,7 +135,7 @@ def _beside(target: Path, suffix: str) -> Path:
     return target.with_name(target.name + suffix)
 
 
-def _given_tile(run: TiledRun, request: Request) -> tuple[int, ...] | None:
+def _given_tile(run: TiledRun, request: RunRequest) -> tuple[int, ...] | None:
     """Return the requested tile, after checking that it can be computed.
 
     None: the tile is chosen automatically.
@@ -180,7 +180,7 @@ class _Passes:
         return self.tiles[-1]
 
 
-def _require_fresh(partial: Path, request: Request) -> None:
+def _require_fresh(partial: Path, request: RunRequest) -> None:
     """Require that a partial result of an interrupted run is to be continued or replaced."""
     if partial.exists() and not (request.force or request.resume):
         raise Mistake(
@@ -189,7 +189,7 @@ def _require_fresh(partial: Path, request: Request) -> None:
         )
 
 
-def _budget(request: Request, client: Any) -> int:
+def _budget(request: RunRequest, client: Any) -> int:
     """Return the bytes that a tile may use in any process."""
     if request.memory_limit is None:
         return default_budget() if client is None else tile_budget(client)
@@ -236,7 +236,7 @@ class _OnCluster:
     """Computes tiles on a cluster, whose workers read, write and record them themselves."""
 
     def __init__(
-        self, client: Any, model: Model, request: Request, inputs: Mapping[str, Volume]
+        self, client: Any, model: Model, request: RunRequest, inputs: Mapping[str, Volume]
     ) -> None:
         self._client, self._remote = client, send_model(client, model, request)
         wanted = request.wanted
@@ -277,7 +277,7 @@ class _Record:
     """The record of complete results in the folder of the result, which --resume keeps."""
 
     def __init__(
-        self, model: Model, request: Request, inputs: Mapping[str, Volume], target: Path
+        self, model: Model, request: RunRequest, inputs: Mapping[str, Volume], target: Path
     ) -> None:
         self.request, self.target = request, target
         self.partial = _beside(target, ".partial")
@@ -327,7 +327,7 @@ class _Job:
 
     def __init__(
         self,
-        request: Request,
+        request: RunRequest,
         run: TiledRun,
         grid: Grid,
         inputs: dict[str, Volume],
@@ -427,7 +427,7 @@ def _stamped(path: Path) -> tuple[Path, Stamp | None]:
 
 
 @contextlib.contextmanager
-def _progress(count: int, request: Request) -> Iterator[Any]:
+def _progress(count: int, request: RunRequest) -> Iterator[Any]:
     """Show a bar with throughput and remaining time, on a terminal only."""
     if request.quiet or request.as_json or not sys.stderr.isatty():
         yield lambda steps, rate: None

@@ -48,7 +48,7 @@ class ShapeCalculation(enum.Enum):
     SCALES = "scales"
 
 
-class Request(NamedTuple):
+class ResampleTarget(NamedTuple):
     """Sizes or scales, one for each axis, as far as the inputs are known."""
 
     axes: tuple[int, ...] | None
@@ -73,7 +73,7 @@ class _Interpolate(Operation, abc.ABC):
         return self.settings(rank)._replace(in_f32=self.follows_runtime(context))
 
     @abc.abstractmethod
-    def request(self, inputs: Infos, rank: int | None) -> Request:
+    def request(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         """Check the inputs after the data, and return the extents or scales that they request."""
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
@@ -341,13 +341,13 @@ class _Interpolate4(_Interpolate):
             self.cube_coeff,
         )
 
-    def request(self, inputs: Infos, rank: int | None) -> Request:
+    def request(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
         at = 1 if by_sizes else self.scales_at
         sizes = _sizes_of(inputs[at], self.inputs[at]) if by_sizes else None
         scales = None if by_sizes else _scales_of(inputs[at], self.inputs[at])
         axes = inputs[self.scales_at + 1] if len(inputs) > self.scales_at + 1 else None
-        return Request(_axes_of(axes, rank, axis_count(inputs[at])), sizes, scales)
+        return ResampleTarget(_axes_of(axes, rank, axis_count(inputs[at])), sizes, scales)
 
 
 _MODES_4 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.LINEAR_ONNX, Mode.CUBIC)}
@@ -404,10 +404,10 @@ class Interpolate1(_Interpolate):
         where = Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC
         return Settings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
 
-    def request(self, inputs: Infos, rank: int | None) -> Request:
+    def request(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         sizes = _sizes_of(inputs[1], "target_spatial_shape")
         if rank is None:
-            return Request(None, sizes)
+            return ResampleTarget(None, sizes)
         axes = tuple(sorted(normalize_axes(self.axes, rank)))
         _check_asked(len(axes), axis_count(inputs[1]), "sizes")
-        return Request(axes, sizes)
+        return ResampleTarget(axes, sizes)

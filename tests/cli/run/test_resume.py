@@ -272,10 +272,10 @@ def test_the_record_may_move_with_inputs_and_outputs(
 def test_every_option_is_known_to_change_results_or_not() -> None:
     """A new option is listed here, and in `CHANGE_NO_RESULT` if no result depends on it."""
     from deconv_cli.run.manifest import CHANGE_NO_RESULT
-    from deconv_cli.run.request import Request
+    from deconv_cli.run.request import RunRequest
 
     change = {"semantics", "accuracy", "rounded", "layer", "until", "output_layers", "cast"}
     change |= {"batch", "in_shapes", "op_attrs", "op_kind", "mb", "dt", "physical", "two_pass"}
     change |= {"layout", "reverse_channels", "mean", "scale", "input_type"}
     assert change.isdisjoint(CHANGE_NO_RESULT)
-    assert set(Request.fields) == change | CHANGE_NO_RESULT
+    assert set(RunRequest.fields) == change | CHANGE_NO_RESULT
