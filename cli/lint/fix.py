@@ -16,11 +16,11 @@ from ..shared.common import STREAM, Mistake, unified_diff
 
 if TYPE_CHECKING:
     from .request import LintRequest
-    from .settings import Settings
+    from .settings import LintSettings
 
 
 def fix_files(
-    files: list[str], settings: Settings, request: LintRequest
+    files: list[str], settings: LintSettings, request: LintRequest
 ) -> tuple[list[FileResult], int, bool]:
     """Fix files one after the other; with --diff, print a diff instead.
 

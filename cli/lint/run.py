@@ -21,7 +21,7 @@ from ..shared.common import (
 from ..shared.reporters import Run, write
 from .paths import explain_none, find_files, is_other_xml
 from .report import report, require_one, write_html
-from .settings import Settings
+from .settings import LintSettings
 
 if TYPE_CHECKING:
     from deconv_ir.linter.engine import FileResult
@@ -34,7 +34,7 @@ PRUNE_AT = 256
 
 def lint(request: LintRequest) -> int:
     """Check the files, report the findings, and return the exit code."""
-    settings = Settings(request)
+    settings = LintSettings(request)
     found = find_files(request.paths or (os.curdir,))
     pairs = [(file, named) for file, named in found if named or not settings.is_excluded(file)]
     files = [file for file, _ in pairs]
@@ -92,7 +92,7 @@ def lint(request: LintRequest) -> int:
     return EXIT_DIFFERS if failed and not request.exit_zero else EXIT_OK
 
 
-def _protect(files: list[str], settings: Settings, request: LintRequest) -> None:
+def _protect(files: list[str], settings: LintSettings, request: LintRequest) -> None:
     """Require that the report and the baseline do not overwrite a checked file."""
     from deconv_ir.formats.openvino_xml.weights import weights_beside
 
@@ -116,7 +116,7 @@ def _protect(files: list[str], settings: Settings, request: LintRequest) -> None
 
 
 def _check(
-    files: list[str], settings: Settings, request: LintRequest, cache: str | None
+    files: list[str], settings: LintSettings, request: LintRequest, cache: str | None
 ) -> list[FileResult]:
     from deconv_ir.linter.runner import FileCheck, check_all
 
@@ -143,7 +143,7 @@ def _check(
     return [results[file] for file in files]
 
 
-def _check_stdin(settings: Settings, request: LintRequest) -> FileResult:
+def _check_stdin(settings: LintSettings, request: LintRequest) -> FileResult:
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.engine import check_bytes
 
@@ -165,7 +165,7 @@ def _cache_folder(files: list[str], folder: str | None) -> str | None:
 
 
 def _without_known(
-    file: str, results: list[FileResult], settings: Settings, *, update: bool
+    file: str, results: list[FileResult], settings: LintSettings, *, update: bool
 ) -> tuple[list[FileResult], int]:
     """Remove the findings of a baseline from the results; also return their number.
 

@@ -32,7 +32,7 @@ from deconv_ir.version import __version__
 from ..shared.common import EXIT_DIFFERS, EXIT_OK, hint_of
 from ..shared.reporters.sarif import rule_uri, rules_page
 from .paths import is_other_xml
-from .settings import Settings
+from .settings import LintSettings
 
 if TYPE_CHECKING:
     from pygls.workspace import PositionCodec, TextDocument
@@ -122,7 +122,7 @@ class Linter:
         known = find_format(data, None)
         if is_other_xml(result) or (known and known.shares_suffixes and not known.is_likely(data)):
             result = result.replace(findings=[])
-        config = Settings(self.request).config(to_fs_path(uri) or "")
+        config = LintSettings(self.request).config(to_fs_path(uri) or "")
         page = config.docs_url or rules_page()
         diagnostics = [_diagnostic(finding, positions, page) for finding in result.findings]
         checked = Checked(text, diagnostics, result.findings)
@@ -132,8 +132,8 @@ class Linter:
     def arguments(self, uri: str, text: str) -> tuple[bytes, str, Any, str | None]:
         """Return the arguments of `check_bytes`: bytes, name, options and the .bin."""
         path = to_fs_path(uri) if uri.startswith("file:") else None
-        # Settings are read again: they may have changed.
-        options = Settings(self.request).options(path or "")
+        # LintSettings are read again: they may have changed.
+        options = LintSettings(self.request).options(path or "")
         return _encoded(text), path or uri, options, path and weights_beside(path)
 
     def context(self, uri: str, text: str) -> LintContext | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .request import LintRequest
 
 
-class Settings:
+class LintSettings:
     """The options of the command line, which override the nearest settings file."""
 
     def __init__(self, request: LintRequest) -> None:

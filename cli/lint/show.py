@@ -12,7 +12,7 @@ from ..shared.common import to_json
 if TYPE_CHECKING:
     from deconv_ir.linter.config import Config
 
-    from .settings import Settings
+    from .settings import LintSettings
 
 
 def list_files(files: list[str]) -> str:
@@ -20,7 +20,7 @@ def list_files(files: list[str]) -> str:
     return "".join(f"{file}\n" for file in files)
 
 
-def list_settings(files: list[str], settings: Settings, format_: str) -> str:
+def list_settings(files: list[str], settings: LintSettings, format_: str) -> str:
     """Show the settings in effect, and the rules that run, for each settings file in use."""
     groups: dict[Config, list[str]] = {}
     for file in files or [""]:

@@ -12,9 +12,9 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.resample import resample
 from deconv_ir.ops.resample.resample import (
     Coordinates,
+    InterpolationSettings,
     Mode,
     Nearest,
-    Settings,
     resampler,
     taps_along,
 )
@@ -29,7 +29,7 @@ LINEAR = [Mode.LINEAR, Mode.LINEAR_ONNX, Mode.CUBIC, Mode.BILINEAR_PILLOW]
 
 
 def both(
-    how: Settings, data: Any, output: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    how: InterpolationSettings, data: Any, output: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, Any]:
     pairs = zip(data.shape, output, strict=True)
     scales = {axis: y / x for axis, (x, y) in enumerate(pairs) if x != y}
@@ -52,7 +52,9 @@ def test_nearest_has_the_bits_of_the_data(
     data = (np.abs(values) if dtype.startswith("u") else values).astype(dtype)
     if data.dtype.kind == "f":
         data.flat[0] = np.nan
-    how = Settings(Mode.NEAREST, Coordinates.HALF_PIXEL, Nearest.ROUND_PREFER_FLOOR, False, 0.0)
+    how = InterpolationSettings(
+        Mode.NEAREST, Coordinates.HALF_PIXEL, Nearest.ROUND_PREFER_FLOOR, False, 0.0
+    )
     found, expected = both(how, data, shapes[1], monkeypatch)
     np.testing.assert_array_equal(found, expected)
     assert found.dtype == data.dtype
@@ -65,7 +67,7 @@ def test_weighted_sums(
     antialias: bool, mode: Mode, shapes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = np.random.default_rng(2).standard_normal(shapes[0], np.float32)
-    how = Settings(mode, Coordinates.HALF_PIXEL, Nearest.SIMPLE, antialias, -0.75)
+    how = InterpolationSettings(mode, Coordinates.HALF_PIXEL, Nearest.SIMPLE, antialias, -0.75)
     found, expected = both(how, data, shapes[1], monkeypatch)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
 
@@ -82,7 +84,7 @@ def test_random_extents(seed: int, isa: str, monkeypatch: pytest.MonkeyPatch) ->
         outputs = (outputs[0], outputs[1] + 1)
     data = rng.standard_normal((planes, *inputs), np.float32)
     data.flat[rng.integers(0, data.size, 2)] = np.nan, -0.0
-    how = Settings(
+    how = InterpolationSettings(
         list(Mode)[seed % 6], rng.choice(list(Coordinates)), rng.choice(list(Nearest)),
         bool(rng.integers(2)), -0.75,
     )  # fmt: skip
@@ -100,7 +102,9 @@ def test_a_view_of_the_data_and_numbers_that_are_not_finite(
 ) -> None:
     data = np.random.default_rng(3).standard_normal((2, 30, 40), np.float32)[:, ::2, ::-1]
     data[0, 3, 4], data[1, 5, 6] = np.nan, np.inf
-    how = Settings(Mode.LINEAR_ONNX, Coordinates.ALIGN_CORNERS, Nearest.SIMPLE, False, -0.75)
+    how = InterpolationSettings(
+        Mode.LINEAR_ONNX, Coordinates.ALIGN_CORNERS, Nearest.SIMPLE, False, -0.75
+    )
     with np.errstate(all="ignore"):
         found, expected = both(how, data, (2, 31, 79), monkeypatch)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
@@ -111,7 +115,7 @@ def test_a_view_of_the_data_and_numbers_that_are_not_finite(
 @pytest.mark.parametrize("output", [(2, 9, 11), (3, 5, 7), (2, 5, 7)])
 def test_the_result_goes_where_it_is_told(mode: Mode, output: tuple[int, ...]) -> None:
     data = np.random.default_rng(4).standard_normal((2, 5, 7), np.float32)
-    how = Settings(mode, Coordinates.HALF_PIXEL, Nearest.SIMPLE, False, -0.75)
+    how = InterpolationSettings(mode, Coordinates.HALF_PIXEL, Nearest.SIMPLE, False, -0.75)
     scales = {axis: y / x for axis, (x, y) in enumerate(zip(data.shape, output, strict=True))}
     run = resampler(how, data.shape, output, taps_along(how, data.shape, output, scales), 1 << 20)
     expected = run(data, None)

@@ -23,7 +23,7 @@ from deconv_ir.ops.normalization.standardizing import EpsMode
 from deconv_ir.ops.onednn.program import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import ByChannel
-from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest, Settings
+from deconv_ir.ops.resample.resample import Coordinates, InterpolationSettings, Mode, Nearest
 from deconv_ir.ops.values import rounded
 
 
@@ -222,11 +222,11 @@ class OneDNNInterpolate(ByChannel):
         return (self.leave(program, found),)
 
 
-def settings(mode: Interpolation, coordinates: CoordinateMode) -> Settings:
+def settings(mode: Interpolation, coordinates: CoordinateMode) -> InterpolationSettings:
     """Return the settings of the interpolation; `nearest` rounds ties up."""
     nearest = mode is Interpolation.NEAREST
     half = coordinates is CoordinateMode.HALF_PIXEL
-    return Settings(
+    return InterpolationSettings(
         Mode.NEAREST if nearest else Mode.LINEAR_ONNX,
         Coordinates.HALF_PIXEL if half else Coordinates.ALIGN_CORNERS,
         Nearest.ROUND_PREFER_CEIL,

@@ -30,9 +30,9 @@ from deconv_ir.ops.checks import (
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.resample.resample import (
     Coordinates,
+    InterpolationSettings,
     Mode,
     Nearest,
-    Settings,
     Taps,
     resample_bytes,
     resampler,
@@ -65,10 +65,10 @@ class _Interpolate(Operation, abc.ABC):
     pads_end: tuple[int, ...] = attribute(integers(0), ())
 
     @abc.abstractmethod
-    def settings(self, rank: int) -> Settings:
+    def settings(self, rank: int) -> InterpolationSettings:
         """Return the settings of the interpolation."""
 
-    def settings_in(self, context: Context, rank: int) -> Settings:
+    def settings_in(self, context: Context, rank: int) -> InterpolationSettings:
         """Return the settings under the semantics of a context."""
         return self.settings(rank)._replace(in_f32=self.follows_runtime(context))
 
@@ -234,7 +234,7 @@ class InterpolateTile(Operation):
 
     sharing = Sharing.WHOLE
 
-    how: Settings = field()
+    how: InterpolationSettings = field()
     taps: tuple[tuple[int, Taps], ...] = field()
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
@@ -332,8 +332,8 @@ class _Interpolate4(_Interpolate):
 
     mode: Mode = Mode.NEAREST
 
-    def settings(self, rank: int) -> Settings:
-        return Settings(
+    def settings(self, rank: int) -> InterpolationSettings:
+        return InterpolationSettings(
             self.mode,
             self.coordinate_transformation_mode,
             self.nearest_mode,
@@ -397,12 +397,12 @@ class Interpolate1(_Interpolate):
     align_corners: bool = attribute(boolean(), True)
     antialias: bool = attribute(boolean(), False)
 
-    def settings(self, rank: int) -> Settings:
+    def settings(self, rank: int) -> InterpolationSettings:
         mode = self.mode
         if mode is Mode.LINEAR and rank < 5:
             mode = Mode.LINEAR_ONNX
         where = Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC
-        return Settings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
+        return InterpolationSettings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
 
     def request(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         sizes = _sizes_of(inputs[1], "target_spatial_shape")

@@ -51,8 +51,8 @@ class Nearest(enum.Enum):
     SIMPLE = "simple"
 
 
-class Settings(NamedTuple):
-    """Settings of an interpolation, in terms of versions 4 and 11."""
+class InterpolationSettings(NamedTuple):
+    """InterpolationSettings of an interpolation, in terms of versions 4 and 11."""
 
     mode: Mode
     coordinates: Coordinates
@@ -110,7 +110,10 @@ Taps = FixedArrays
 
 
 def taps_along(
-    how: Settings, data: Sequence[int], output: Sequence[int], scales: Mapping[int, float]
+    how: InterpolationSettings,
+    data: Sequence[int],
+    output: Sequence[int],
+    scales: Mapping[int, float],
 ) -> dict[int, Taps]:
     """Return the taps of output elements, for each axis that changes.
 
@@ -125,7 +128,7 @@ def taps_along(
 
 
 def resampler(
-    how: Settings,
+    how: InterpolationSettings,
     data: tuple[int, ...],
     output: Sequence[int],
     taps: Mapping[int, Taps],
@@ -182,7 +185,7 @@ def resampler(
 
 
 def compiled_resampler(
-    how: Settings,
+    how: InterpolationSettings,
     data: tuple[int, ...],
     output: Sequence[int],
     axes: Sequence[tuple[int, Any]],
@@ -221,7 +224,7 @@ def compiled_resampler(
     return run
 
 
-def _resample(how: Settings, data: Array, axes: Sequence[tuple[int, Any]]) -> Array:
+def _resample(how: InterpolationSettings, data: Array, axes: Sequence[tuple[int, Any]]) -> Array:
     """Interpolate along some axes, one after the other."""
     from deconv_ir.ops.resample import coordinates as resampling
 
@@ -238,7 +241,9 @@ def _resample(how: Settings, data: Array, axes: Sequence[tuple[int, Any]]) -> Ar
         return _rounded(wide, data.dtype)
 
 
-def _taps_of(how: Settings, scale: float, data: int, output: int, shrinks: bool) -> Any:
+def _taps_of(
+    how: InterpolationSettings, scale: float, data: int, output: int, shrinks: bool
+) -> Any:
     """Return the taps of output elements along an axis: indices, and weights unless nearest."""
     from deconv_ir.ops.resample import coordinates as resampling
 
@@ -249,7 +254,7 @@ def _taps_of(how: Settings, scale: float, data: int, output: int, shrinks: bool)
 
 
 @functools.lru_cache(maxsize=64)
-def _taps(how: Settings, scale: float, slope: float, data: int, output: int) -> Any:
+def _taps(how: InterpolationSettings, scale: float, slope: float, data: int, output: int) -> Any:
     """Return indices and weights of the elements of each output element along an axis."""
     from deconv_ir.ops.resample import coordinates as resampling
 
