@@ -10,7 +10,7 @@ import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.numpy.subconvolution import AxisSpan, Tile
+from deconv_ir.kernels.numpy.subconvolution import AxisSpan, ImageTile
 from deconv_ir.kernels.problem import pick
 
 Remainders = tuple[tuple[int, ...], ...]
@@ -36,7 +36,7 @@ class Interleaver(NamedTuple):
         sums = np.zeros((*self.out.shape[1:3], *(1 for _ in self.spans)), dtype)
         self._finish(sums, slice(None), slice(None), self.out)
 
-    def write(self, images: slice, tile: Tile, remainders: Remainders, sums: Array) -> None:
+    def write(self, images: slice, tile: ImageTile, remainders: Remainders, sums: Array) -> None:
         """Write the sums of a tile, ``[N, group, out, *r, *u]``, which may be changed.
 
         The sub-convolutions of all combinations of the remainders are written.

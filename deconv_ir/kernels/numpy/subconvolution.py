@@ -143,7 +143,7 @@ Extents = tuple[int, int, Sequence[int]]
 """Numbers of groups, of output channels, and of positions u on each axis."""
 
 
-class Tile(NamedTuple):
+class ImageTile(NamedTuple):
     """A part of one image."""
 
     groups: slice

@@ -18,7 +18,7 @@ import numpy as np
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.interleave import Interleaver, Remainders
-from deconv_ir.kernels.numpy.subconvolution import Axes, Extents, Tile, spans
+from deconv_ir.kernels.numpy.subconvolution import Axes, Extents, ImageTile, spans
 from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -75,7 +75,7 @@ class TileTask(NamedTuple):
 
     part: int
     remainders: Remainders
-    tile: Tile
+    tile: ImageTile
 
 
 class Tiling(NamedTuple):
@@ -97,7 +97,7 @@ def choose_tiles(
     scratch: Callable[[int, int, Sequence[int]], int],
     work: int,
     bound: int,
-) -> list[Tile]:
+) -> list[ImageTile]:
     """Divide one image into tiles that do not overlap; empty if it has no positions.
 
     Tiles of other output channels, which read the same data, are consecutive.
@@ -152,7 +152,7 @@ def choose_tiles(
         for begin, extent, size in zip(first, whole, sizes, strict=True)
     ]
     return [
-        Tile(slice(*g), slice(*o), tuple(b for b, _ in box), tuple(e for _, e in box))
+        ImageTile(slice(*g), slice(*o), tuple(b for b, _ in box), tuple(e for _, e in box))
         for g, *box, o in itertools.product(cuts[0], *cuts[2:], cuts[1])
     ]
 
