@@ -26,7 +26,7 @@ from deconv_ir.ops.base import attribute, integer, integers, operation, result_t
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.numeric import lowest, narrow, np, widen, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling, pool_one
-from deconv_ir.ops.pooling.sliding import Window, slide
+from deconv_ir.ops.pooling.sliding import AxisWindows, slide
 
 
 class _MaxPool(Pooling):
@@ -64,7 +64,7 @@ class _MaxPool(Pooling):
             ("lowest finite number",),
         )
 
-    def fill_empty(self, result: Array, windows: Sequence[Window], context: Context) -> None:
+    def fill_empty(self, result: Array, windows: Sequence[AxisWindows], context: Context) -> None:
         """Set windows without any element to the lowest finite number, as OpenVINO does."""
         if result.dtype.kind == "f" and self.follows_runtime(context):
             for axis, along in enumerate(windows, 2):

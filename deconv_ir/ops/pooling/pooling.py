@@ -25,7 +25,7 @@ from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, choice_of, integers
 from deconv_ir.ops.checks import check_rank, check_type
 from deconv_ir.ops.numeric import np, working_dtype
-from deconv_ir.ops.pooling.sliding import Window, slide_bytes, window
+from deconv_ir.ops.pooling.sliding import AxisWindows, slide_bytes, window
 from deconv_ir.ops.windows import (
     AUTO_PAD,
     check_length,
@@ -117,7 +117,7 @@ class Pooling(Operation, abc.ABC):
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         return self.slide_bytes(inputs, outputs, context)
 
-    def windows(self, extents: tuple[int, ...]) -> tuple[Window, ...]:
+    def windows(self, extents: tuple[int, ...]) -> tuple[AxisWindows, ...]:
         """Return the windows on actual extents, axis by axis."""
         return _windows(self, extents)
 
@@ -210,6 +210,6 @@ def pool_one(operation: Pooling, data: TensorInfo, context: Context) -> Call:
 
 
 @functools.lru_cache(maxsize=512)
-def _windows(operation: Pooling, extents: tuple[int, ...]) -> tuple[Window, ...]:
+def _windows(operation: Pooling, extents: tuple[int, ...]) -> tuple[AxisWindows, ...]:
     geometry = operation.geometry(extents)
     return tuple(map(window, operation.axes(), geometry, extents, operation.kernel))

@@ -14,7 +14,7 @@ from deconv_ir.ops.numeric import np
 _BLOCK = 1 << 16
 
 
-class Window(NamedTuple):
+class AxisWindows(NamedTuple):
     """The windows on an axis: their number, and which are empty.
 
     `cells` has, for each element of a window, a slice of the input and one of the output.
@@ -25,7 +25,7 @@ class Window(NamedTuple):
     empty: tuple[slice, ...]
 
 
-def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window:
+def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> AxisWindows:
     """Find the elements of the windows on an axis of `data` elements."""
     cells = []
     for tap in _taps(axis, geometry, data, kernel):
@@ -43,7 +43,7 @@ def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window
         end = max(end, stop)
     if end < geometry.output:
         empty.append(slice(end, geometry.output))
-    return Window(geometry.output, tuple(cells), tuple(empty))
+    return AxisWindows(geometry.output, tuple(cells), tuple(empty))
 
 
 def _taps(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Sequence[int]:
@@ -62,7 +62,7 @@ def _taps(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Sequenc
     return sorted({tap for start in starts for tap in reach(start, start)})
 
 
-def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:
+def _part(along: AxisWindows, start: int, stop: int) -> tuple[slice, AxisWindows]:
     """Return the input slice of some of the windows on an axis, and the windows relative to it."""
     if stop - start == along.output:
         return slice(None), along
@@ -76,7 +76,7 @@ def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:
     begin = min((source.start for source, _ in cells), default=0)
     end = max((source.stop for source, _ in cells), default=0)
     moved = tuple((slice(c.start - begin, c.stop - begin, c.step), to) for c, to in cells)
-    return slice(begin, end), Window(stop - start, moved, ())
+    return slice(begin, end), AxisWindows(stop - start, moved, ())
 
 
 class _Jobs(NamedTuple):
@@ -146,7 +146,7 @@ class _Pass(NamedTuple):
     gaps: tuple[tuple[slice, ...], ...]
 
 
-def _pass(axis: int, along: Window) -> _Pass:
+def _pass(axis: int, along: AxisWindows) -> _Pass:
     before, every = (slice(None),) * axis, slice(0, along.output)
     cells = tuple(
         ((*before, source), None if target == every else (*before, target))
@@ -162,7 +162,7 @@ def slide(
     combine: Callable[..., Any],
     start: Any,
     shape: tuple[int, ...],
-    windows: Sequence[Window],
+    windows: Sequence[AxisWindows],
     dtypes: tuple[Any, Any],
     scratch_bytes: int,
 ) -> Callable[..., Array]:
@@ -175,7 +175,7 @@ def slide(
     start : scalar
         The neutral element, and the result of empty windows.
     shape : tuple of int
-        Shape of the data, ``[N, C, *X]``, with one `Window` for each X.
+        Shape of the data, ``[N, C, *X]``, with one `AxisWindows` for each X.
     dtypes : tuple of dtype
         Types of the data, and of the result and computation.
     scratch_bytes : int
