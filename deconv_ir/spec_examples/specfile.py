@@ -105,10 +105,10 @@ def parse_spec(data: bytes, file: str = "<spec>") -> Spec:
 
 def spec_of(table: Mapping[str, Any], file: str, lines: Sequence[int] = ()) -> Spec:
     """Check the contents of a SPEC file; `lines` are those of its examples."""
-    return _Reader(file, lines).spec(table)
+    return _SpecReader(file, lines).spec(table)
 
 
-class _Reader:
+class _SpecReader:
     """Reads one SPEC file; tracks the location for messages."""
 
     def __init__(self, file: str, lines: Sequence[int]) -> None:

@@ -115,10 +115,10 @@ def box_of(graph: Graph, flow: Flow) -> DrawnBox:
     Boxes of a group are connected without cycles: a group with other layers in between is drawn in
     several parts.
     """
-    return _Builder(graph, flow).build()
+    return _FlowBuilder(graph, flow).build()
 
 
-class _Builder:
+class _FlowBuilder:
     def __init__(self, graph: Graph, flow: Flow) -> None:
         self.graph = graph
         self.flow = flow

@@ -46,14 +46,14 @@ def read_document(
             )
         document.source = Text(data, file)
         root = parse(document.source, limits)
-        _Reader(document, document.source, limits, overrides).read(root)
+        _GraphReader(document, document.source, limits, overrides).read(root)
     except DeconvError as error:
         error.locate(file=file)
         document.problems.append(error)
     return document
 
 
-class _Reader(Members):
+class _GraphReader(Members):
     def __init__(
         self, document: ParsedJSON, source: Text, limits: Limits, overrides: Overrides | None
     ) -> None:
@@ -85,7 +85,7 @@ class _Reader(Members):
                 rule="oversize",
             )
         if self.overrides is not None and self.overrides.dtype:
-            unchanged = _Reader(ParsedJSON(self.document.file), self.source, self.limits, None)
+            unchanged = _GraphReader(ParsedJSON(self.document.file), self.source, self.limits, None)
             self.overrides.keep_types(unchanged.operations(operations))
         stated = self.operations(operations)
         if self.overrides is not None and not self.document.problems:

@@ -39,7 +39,7 @@ def express(graph: Graph, context: Context) -> tuple[str, dict[str, Array]]:
         Some operations have no counterpart (all are named), or shapes are not static.
     """
     inference = infer(graph, context)
-    writer = _Writer(context, graph)
+    writer = _GraphWriter(context, graph)
     missing = Missing("the model cannot be written as a oneDNN Graph file")
     sources = graph.topology.sources
     needed = {source[0] for row in sources for source in row if source is not None}
@@ -97,7 +97,7 @@ def _folds(layer: Layer, results: Sequence[TensorInfo]) -> bool:
     )
 
 
-class _Writer:
+class _GraphWriter:
     """Collects operations; constants become inputs that are declared constant."""
 
     def __init__(self, context: Context, graph: Graph) -> None:

@@ -47,7 +47,7 @@ def lower(graph: Graph) -> Lowered:
     """
     context = Context()
     inference = infer(graph, context)
-    writer = _Writer()
+    writer = _IRWriter()
     missing = Missing("the graph cannot be written as an OpenVINO IR")
     sources = graph.topology.sources
     for index in graph.topology.order:
@@ -271,7 +271,7 @@ _RULES: dict[type[Operation], Callable[[Operation, Decomposition], Ref]] = {
 }
 
 
-class _Writer:
+class _IRWriter:
     """Collects layers, edges and constants."""
 
     def __init__(self) -> None:

@@ -147,7 +147,7 @@ def apply(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | None]
     except WeightsError as error:
         error.rule = error.rule or "weights-missing"
         raise error.locate(file=graph.file, line=parameter.line, layer=parameter.label) from None
-    builder = _Builder(graph, parameter)
+    builder = _LayerBuilder(graph, parameter)
     if found.images:
         mean = builder.joined([_const(found, at) for at in found.images])
     else:
@@ -231,7 +231,7 @@ def _const(found: PreProcess, offset: int) -> Const:
     )
 
 
-class _Builder:
+class _LayerBuilder:
     """Adds layers behind an input."""
 
     def __init__(self, graph: Graph, parameter: Layer) -> None:

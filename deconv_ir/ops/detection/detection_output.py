@@ -163,7 +163,7 @@ class _DetectionOutput(Operation):
         stages = [
             array[image].reshape(count, -1, 4)[: len(priors)] for array in (*arrays[4:], arrays[0])
         ]
-        boxes = _Boxes(self, priors, variances, stages)
+        boxes = _ImageBoxes(self, priors, variances, stages)
         suppressed = self._best_class if self.decrease_label_id else self._each_class
         kept = suppressed(scores, boxes)
         return self._rows(image, scores, boxes, self._best_of_all(scores, kept))
@@ -182,7 +182,7 @@ class _DetectionOutput(Operation):
             priors = priors[:, 1:]
         return priors[:count], None if variances is None else variances[:count]
 
-    def _each_class(self, scores: Array, boxes: _Boxes) -> dict[int, Array]:
+    def _each_class(self, scores: Array, boxes: _ImageBoxes) -> dict[int, Array]:
         """Suppress the boxes of each class, as Caffe does."""
         kept = {}
         for label, values in enumerate(scores):
@@ -194,7 +194,7 @@ class _DetectionOutput(Operation):
                 kept[label] = self._suppressed(label, places, boxes)
         return kept
 
-    def _best_class(self, scores: Array, boxes: _Boxes) -> dict[int, Array]:
+    def _best_class(self, scores: Array, boxes: _ImageBoxes) -> dict[int, Array]:
         """Give each box its best class, and suppress the boxes of each, as MXNet does."""
         if len(scores) < 2:
             return {}
@@ -212,7 +212,7 @@ class _DetectionOutput(Operation):
             for label in np.unique(found)
         }
 
-    def _suppressed(self, label: int, places: Array, boxes: _Boxes) -> Array:
+    def _suppressed(self, label: int, places: Array, boxes: _ImageBoxes) -> Array:
         return places[suppress(boxes.at(label, places), self.nms_threshold)]
 
     def _best_of_all(self, scores: Array, kept: dict[int, Array]) -> dict[int, Array]:
@@ -227,7 +227,7 @@ class _DetectionOutput(Operation):
         labels, places = labels[chosen], places[chosen]
         return {int(label): places[labels == label] for label in np.unique(labels)}
 
-    def _rows(self, image: int, scores: Array, boxes: _Boxes, kept: dict[int, Array]) -> Array:
+    def _rows(self, image: int, scores: Array, boxes: _ImageBoxes, kept: dict[int, Array]) -> Array:
         """Return the rows of the boxes that are kept, by class."""
         rows = np.empty((sum(map(len, kept.values())), 7), scores.dtype)
         start = 0
@@ -242,7 +242,7 @@ class _DetectionOutput(Operation):
         return rows
 
 
-class _Boxes:
+class _ImageBoxes:
     """The boxes of an image."""
 
     def __init__(

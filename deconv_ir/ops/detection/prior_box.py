@@ -29,7 +29,7 @@ _MOST_BOXES = 1 << 16
 """Largest number of boxes of a cell."""
 
 
-class _Boxes(Operation, abc.ABC):
+class _BoxGrid(Operation, abc.ABC):
     """Boxes of each cell of a grid, as shares of an image.
 
     Inputs: `output_size` [2], the height and width of the grid, and `image_size` [2], those of the
@@ -97,7 +97,7 @@ class _Shape(NamedTuple):
     clipped: bool = False
 
 
-class _PriorBox(_Boxes):
+class _PriorBox(_BoxGrid):
     """Square boxes of each size, and boxes of each aspect ratio, around the center of each cell.
 
     A cell has the boxes of fixed_size, density * density of each; then, for each min_size, a
@@ -248,7 +248,7 @@ class PriorBox8(_PriorBox):
     "PriorBoxClustered-1(output_size, image_size)",
     "i64[2]{2,3}, i64[2]{32,48} -> f32[2,48] | width=8,16 height=4,8.5 step=16 offset=0.5",
 )
-class PriorBoxClustered(_Boxes):
+class PriorBoxClustered(_BoxGrid):
     """Boxes of listed widths and heights around the center of each cell, and their variances."""
 
     width: tuple[float, ...] = attribute(numbers(), (1.0,))

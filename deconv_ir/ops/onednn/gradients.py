@@ -245,7 +245,7 @@ class PReLUBackward(Composite):
         )
 
 
-class _Normalization(Composite):
+class _NormalizationGradient(Composite):
     """Gradients of (x - mean) / sqrt(variance + epsilon) * gamma + beta."""
 
     output_count: int = attribute(integer(1), 3)
@@ -293,7 +293,7 @@ class _Normalization(Composite):
 
 
 @kind("BatchNormTrainingBackward", ("src", "diff_dst", "mean", "variance", "gamma"), 4)
-class BatchNormTrainingBackward(_Normalization):
+class BatchNormTrainingBackward(_NormalizationGradient):
     """Gradients of batch normalisation with the statistics of the batch."""
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
@@ -309,7 +309,7 @@ class BatchNormTrainingBackward(_Normalization):
 
 
 @kind("LayerNormBackward", ("src", "diff_dst", "mean", "variance", "gamma", "beta"), 4)
-class LayerNormBackward(_Normalization):
+class LayerNormBackward(_NormalizationGradient):
     """Gradients of LayerNorm."""
 
     begin_norm_axis: int = attribute(integer(), -1)
