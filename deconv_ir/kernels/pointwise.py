@@ -1,6 +1,6 @@
 """Elementwise programs: several operations in one pass over memory, compiled.
 
-An `PointwiseExpression` is built value by value; its `PointwiseProgram` computes one value.
+A `PointwiseExpression` is built value by value; its `PointwiseProgram` computes one value.
 """
 
 from __future__ import annotations

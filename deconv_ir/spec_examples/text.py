@@ -1,8 +1,8 @@
 """Documents as bytes, as text and as rendered text, with positions mapped back.
 
 A document is decoded without loss: encoding the text reproduces any bytes.  Its XML is either
-plain, or, in HTML, has entities for the angle brackets and markup for colours in between; `DerivedText` is
-the text without these, and stores the origin of each character.
+plain, or, in HTML, has entities for the angle brackets and markup for colours in between;
+`DerivedText` is the text without these, and stores the origin of each character.
 """
 
 from __future__ import annotations

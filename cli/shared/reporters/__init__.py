@@ -18,10 +18,10 @@ from ..options import FILE
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding
     from deconv_ir.linter.engine import FileResult
-    from deconv_ir.linter.rule import DocumentRule as LintRule
-    from deconv_ir.spec_examples.rules import DocumentRule as SpecRule
+    from deconv_ir.linter.rule import Rule
+    from deconv_ir.spec_examples.rules import DocumentRule
 
-    AnyRule = LintRule | SpecRule
+    AnyRule = Rule | DocumentRule
 
 FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit")
 
