@@ -107,7 +107,7 @@ def conv_transpose(
     offsets = None if bias is None else _array("bias", bias)
     spatial = max(1, data.ndim - 2)
     grouped_shape = _grouped(groups, weights.shape)
-    operation = _Operation(
+    operation = _FunctionalConvTranspose(
         strides=_per_axis("strides", strides, spatial, 1),
         dilations=_per_axis("dilations", dilations, spatial, 1),
         pads_begin=_per_axis("pads_begin", pads_begin, spatial, 0),
@@ -147,7 +147,7 @@ def conv_transpose(
         raise InputError(str(error)) from error
 
 
-class _Operation(GroupConvolutionBackpropData):
+class _FunctionalConvTranspose(GroupConvolutionBackpropData):
     """The operation; its inputs have the names of the function's arguments, for messages."""
 
     inputs = ("x", "filter", "output_shape")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import utf_8
 
 from ..shared.common import STREAM, Mistake
-from ..shared.reporters import Run, render, write
+from ..shared.reporters import Report, render, write
 
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .request import LintRequest
 
 
-def report(run: Run, request: LintRequest) -> None:
+def report(run: Report, request: LintRequest) -> None:
     """Print the findings, or their counts by rule, or write them to the file of --output."""
     if request.statistics:
         from .rules import count_by_rule

@@ -12,7 +12,7 @@ from deconv_ir.linter.catalogue import RULES, find_rule, nearest_rule
 from deconv_ir.linter.rule import FAMILIES
 
 from ..shared.common import Mistake
-from ..shared.reporters import Run
+from ..shared.reporters import Report
 from ..shared.reporters.text import COLOURS
 
 
@@ -86,7 +86,7 @@ def _plain(text: str) -> str:
     return text.replace("``", "").replace("`", "")
 
 
-def count_by_rule(run: Run, format_: str = "text") -> str:
+def count_by_rule(run: Report, format_: str = "text") -> str:
     """Count findings by rule, most frequent first."""
     counts = Counter(finding.code for finding in run.findings)
     if format_ == "json":

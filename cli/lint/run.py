@@ -18,7 +18,7 @@ from ..shared.common import (
     Mistake,
     read_standard_input,
 )
-from ..shared.reporters import Run, write
+from ..shared.reporters import Report, write
 from .paths import explain_none, find_files, is_other_xml
 from .report import report, require_one, write_html
 from .settings import LintSettings
@@ -84,7 +84,7 @@ def lint(request: LintRequest) -> int:
         results, known = _without_known(
             request.baseline, results, settings, update=request.update_baseline
         )
-    run = Run(results=results, fixed=fixed, known=known, no_ir=no_ir, docs_url=stated.docs_url)
+    run = Report(results=results, fixed=fixed, known=known, no_ir=no_ir, docs_url=stated.docs_url)
     report(run, request)
     if request.html is not None:
         write_html(files[0], run.findings, settings.options(files[0]), request)

@@ -81,7 +81,7 @@ def run_tiled(model: Model, request: RunRequest) -> int:
     names = request.wanted or []
     if len(names) > 1:
         raise Mistake("--tile computes one output, --output-layer names several")
-    record = _Record(model, request, inputs, target)
+    record = _ResumeRecord(model, request, inputs, target)
     if record.is_complete():
         return record.report()
     shapes = {name: volume.shape for name, volume in inputs.items()}
@@ -273,7 +273,7 @@ class _OnCluster:
         return submit(self._client, tuple, results)
 
 
-class _Record:
+class _ResumeRecord:
     """The record of complete results in the folder of the result, which --resume keeps."""
 
     def __init__(
@@ -331,7 +331,7 @@ class _Job:
         run: TiledRun,
         grid: Grid,
         inputs: dict[str, Volume],
-        record: _Record,
+        record: _ResumeRecord,
         passes: Sequence[tuple[int, ...]],
     ) -> None:
         self.request, self.run_, self.grid = request, run, grid

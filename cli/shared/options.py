@@ -202,7 +202,7 @@ def input_arrays(text: str) -> Any:
     return option("[NAME=]FILE", text, "--input", multiple=True)
 
 
-class _Written:
+class _WrittenNumber:
     """The check of a number as people write it: not NaN, and not 1_0, which Python reads as 10."""
 
     name: str
@@ -215,11 +215,11 @@ class _Written:
         return found
 
 
-class IntegerRange(_Written, click.IntRange):
+class IntegerRange(_WrittenNumber, click.IntRange):
     """An integer in a range."""
 
 
-class NumberRange(_Written, click.FloatRange):
+class NumberRange(_WrittenNumber, click.FloatRange):
     """A number in a range; infinity is one."""
 
 

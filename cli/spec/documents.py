@@ -34,7 +34,7 @@ from ..shared.common import (
     report_error,
     unified_diff,
 )
-from ..shared.reporters import Run, Tool, render
+from ..shared.reporters import Report, Tool, render
 from ..shared.reporters.text import show
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def check_documents(request: CheckRequest) -> tuple[int, str]:
         examples = [_record(d, j) for d, judgements in checked for j in judgements]
         more = {"examples": examples}
         report = render(
-            request.format_, Run(results=results, tool=SPEC, closing=_summary(checked), more=more)
+            request.format_,
+            Report(results=results, tool=SPEC, closing=_summary(checked), more=more),
         )
     if broken:
         return EXIT_MISTAKE, report

@@ -88,14 +88,14 @@ def draw(lines: Sequence[AxisPicture], title: str) -> Picture:
     strokes: list[Stroke] = []
     top = 0.0
     for part in parts:
-        grid = _Grid(part.left, part.top - top)
+        grid = _CellGrid(part.left, part.top - top)
         part.draw(grid)
         strokes += grid.strokes
         top += part.height
     return framed(title, max(p.width for p in parts) * _CELL, top * _CELL, strokes)
 
 
-class _Grid:
+class _CellGrid:
     """Draws on a grid of cells: the unit of places and extents is one cell."""
 
     def __init__(self, left: float, top: float) -> None:
@@ -196,7 +196,7 @@ class _Strip:
         self.left = line.first - self.margin
         self.top = -0.6
 
-    def draw(self, grid: _Grid) -> None:
+    def draw(self, grid: _CellGrid) -> None:
         """Draw line by line, from the data to the output."""
         line = self.line
         y = self._data(grid, 0.4)
@@ -205,12 +205,12 @@ class _Strip:
         y = self._sum(grid, y)
         self._output(grid, y)
 
-    def label(self, grid: _Grid, y: float, text: str, detail: str) -> None:
+    def label(self, grid: _CellGrid, y: float, text: str, detail: str) -> None:
         x = self.line.first - 0.6
         grid.word(x, y + 0.3, text, anchor="end", style=TITLE)
         grid.word(x, y + 0.95, detail, anchor="end", style=TEXT, colour=_FAINT)
 
-    def _data(self, grid: _Grid, y: float) -> float:
+    def _data(self, grid: _CellGrid, y: float) -> float:
         line = self.line
         zeros = line.stride - 1
         detail = f"X = {line.data}, stride {line.stride}"
@@ -225,7 +225,7 @@ class _Strip:
                 grid.word(line.stride * x + 1.5 + gap, y + 0.5, "0", colour=_ZERO_INK)
         return y + _GAP
 
-    def _product(self, grid: _Grid, y: float, x: int) -> float:
+    def _product(self, grid: _CellGrid, y: float, x: int) -> float:
         line = self.line
         text = f"x{x} {TIMES} filter"
         detail = f"at {by((line.stride, x))} = {line.stride * x}"
@@ -241,7 +241,7 @@ class _Strip:
             grid.word(start + line.dilation * k + 0.5, y + 0.5, f"k{k}")
         return y + _GAP
 
-    def _sum(self, grid: _Grid, y: float) -> float:
+    def _sum(self, grid: _CellGrid, y: float) -> float:
         line = self.line
         detail = f"F = {line.natural}"
         if line.output_padding:
@@ -266,7 +266,7 @@ class _Strip:
             grid.span(start, end, y + 1.1, f"pad_end {line.pad_end}", CUT, lower)
         return y + _GAP + 0.6
 
-    def _output(self, grid: _Grid, y: float) -> None:
+    def _output(self, grid: _CellGrid, y: float) -> None:
         line = self.line
         detail = f"Y = {line.output}"
         if line.pad_begin < 0 or line.pad_end < 0:
@@ -291,7 +291,7 @@ class _Plane:
         self.left = columns.first - self.margin
         self.top = rows.first - self.margin
 
-    def draw(self, grid: _Grid) -> None:
+    def draw(self, grid: _CellGrid) -> None:
         """Draw sums, then cropped and added positions, then data, filter and output over them."""
         rows, columns = self.rows, self.columns
         self._sums(grid)
@@ -315,7 +315,7 @@ class _Plane:
         self._numbers(grid)
         self._legend(grid)
 
-    def _sums(self, grid: _Grid) -> None:
+    def _sums(self, grid: _CellGrid) -> None:
         rows, columns = self.rows, self.columns
         across = [len(columns.sources(t)) for t in range(columns.natural)]
         for y in range(rows.first, rows.stop):
@@ -331,13 +331,13 @@ class _Plane:
                 elif rows.is_kept(y) and columns.is_kept(x):
                     grid.cell(x, y, _ZERO, _PAPER)
 
-    def _cut(self, grid: _Grid) -> None:
+    def _cut(self, grid: _CellGrid) -> None:
         for y in range(self.rows.extended):
             for x in range(self.columns.extended):
                 if not (self.rows.is_kept(y) and self.columns.is_kept(x)):
                     grid.hatch(x, y)
 
-    def _numbers(self, grid: _Grid) -> None:
+    def _numbers(self, grid: _CellGrid) -> None:
         rows, columns = self.rows, self.columns
         for i in range(columns.output):
             grid.word(
@@ -352,7 +352,7 @@ class _Plane:
         middle = rows.pad_begin + rows.output / 2
         grid.word(columns.first - 1.5, middle, "output, axis 0", style=TEXT, turned=True)
 
-    def _legend(self, grid: _Grid) -> None:
+    def _legend(self, grid: _CellGrid) -> None:
         x = self.columns.stop + 1.2
         y = self.rows.first + 0.1
         rows, columns = self.rows, self.columns

@@ -14,7 +14,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import TakesOut
-from deconv_ir.ops.elementwise.broadcasting import Broadcast
+from deconv_ir.ops.elementwise.broadcasting import BroadcastRule
 
 _MOST_SCALE = 1e6
 
@@ -174,7 +174,10 @@ class _Finder:
         """Return the inputs of the elementwise layer that computes a tensor, if its kind fits."""
         if source is None or source in self.constants or self.layers[source[0]].type != kind:
             return None
-        if getattr(self.layers[source[0]].operation, "auto_broadcast", None) is not Broadcast.NUMPY:
+        if (
+            getattr(self.layers[source[0]].operation, "auto_broadcast", None)
+            is not BroadcastRule.NUMPY
+        ):
             return None
         left, right = self.sources[source[0]]
         return None if left is None or right is None else (left, right)

@@ -27,7 +27,7 @@ from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
-    Chosen,
+    ChosenPlans,
     Grant,
     choose_within,
     extra_bytes,
@@ -271,7 +271,7 @@ class _Planner:
         peak = kept + max(map(operator.add, self.live, taken), default=0)
         return budgets, peak, kept + max(taken, default=0), chosen.missing
 
-    def _take(self, chosen: Chosen, most: int) -> tuple[list[ScratchpadBudget], list[int]]:
+    def _take(self, chosen: ChosenPlans, most: int) -> tuple[list[ScratchpadBudget], list[int]]:
         """Return the budget of each step, and the scratchpad of steps without a choice."""
         budgets, taken = [], []
         for step, live in enumerate(self.live):

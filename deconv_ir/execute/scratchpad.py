@@ -125,7 +125,7 @@ def algorithm_of(plan: LayerPlan) -> AlgorithmCandidate:
     return plan.choice.algorithm
 
 
-class Chosen(NamedTuple):
+class ChosenPlans(NamedTuple):
     """The plans of the steps that choose their algorithm within a scratchpad."""
 
     plans: dict[int, LayerPlan]
@@ -136,7 +136,9 @@ class Chosen(NamedTuple):
     """Bytes of weights to be packed."""
 
 
-def choose_within(choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int) -> Chosen:
+def choose_within(
+    choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int
+) -> ChosenPlans:
     """Plan the steps that choose their algorithm, with at most `left` bytes of scratchpad.
 
     `choosers` has steps, their kernels and inputs, and whether they may use Winograd.
@@ -151,4 +153,4 @@ def choose_within(choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], l
         found = algorithm_of(plans[step])
         kept = max(kept, found.scratch_bytes)
         missing += missing_bytes(found)
-    return Chosen(plans, budgets, kept, missing)
+    return ChosenPlans(plans, budgets, kept, missing)

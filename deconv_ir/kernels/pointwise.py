@@ -49,7 +49,7 @@ def operation_number(name: str) -> int:
     return _operations().get(name, (-1,))[0]
 
 
-class _Node(NamedTuple):
+class _ExpressionNode(NamedTuple):
     """A value: an input, a constant, or the result of an operation on other values."""
 
     name: str
@@ -64,14 +64,16 @@ class PointwiseExpression:
     """A tree of elementwise operations; inputs are broadcast by NumPy's rule."""
 
     def __init__(self) -> None:
-        self._nodes: list[_Node] = []
-        self._known: dict[_Node, Value] = {}
+        self._nodes: list[_ExpressionNode] = []
+        self._known: dict[_ExpressionNode, Value] = {}
         self._arrays = 0
 
     def input(self, dtype: np.dtype[Any]) -> Value:
         """Add an input; the arrays of a run are given in this order."""
         self._arrays += 1
-        return self._add(_Node("input", array=self._arrays - 1, element=ELEMENTS[dtype.name]))
+        return self._add(
+            _ExpressionNode("input", array=self._arrays - 1, element=ELEMENTS[dtype.name])
+        )
 
     def append_axes(self, value: Value, count: int) -> Value | None:
         """Return an input with axes of extent 1 appended to its shape; None for other values."""
@@ -82,7 +84,7 @@ class PointwiseExpression:
 
     def constant(self, number: float) -> Value:
         """Return a constant value."""
-        return self._add(_Node("constant", immediates=(number,)))
+        return self._add(_ExpressionNode("constant", immediates=(number,)))
 
     def apply(
         self, name: str, *operands: Value | None, immediates: Sequence[float] = ()
@@ -93,7 +95,7 @@ class PointwiseExpression:
             return None
         if found[1:] != (len(given), len(immediates)):
             return None
-        return self._add(_Node(name, tuple(given), tuple(immediates)))
+        return self._add(_ExpressionNode(name, tuple(given), tuple(immediates)))
 
     def unary(self, value: Value) -> tuple[str, tuple[float, ...]] | None:
         """Return name and immediate values of a single operation on an input; None for others."""
@@ -101,7 +103,7 @@ class PointwiseExpression:
         inputs = [v for v in node.operands if self._nodes[v].name == "input"]
         return (node.name, node.immediates) if len(inputs) == len(node.operands) == 1 else None
 
-    def _add(self, node: _Node) -> Value:
+    def _add(self, node: _ExpressionNode) -> Value:
         if node not in self._known:
             self._known[node] = len(self._nodes)
             self._nodes.append(node)
@@ -182,7 +184,7 @@ class PointwiseProgram:
 
     Parameters
     ----------
-    inputs : sequence of _Node
+    inputs : sequence of _ExpressionNode
     constants : sequence of float
     dtype : dtype
         Dtype of the output.
@@ -194,7 +196,7 @@ class PointwiseProgram:
 
     def __init__(
         self,
-        inputs: Sequence[_Node],
+        inputs: Sequence[_ExpressionNode],
         constants: Sequence[float],
         dtype: np.dtype[Any],
         instructions: bytes,

@@ -208,7 +208,7 @@ class _Scanner:
         self._meant(name, start, example)
         if body.rstrip().endswith("/"):
             return example, at
-        walk = _Walk(example)
+        walk = _Cursor(example)
         while True:
             bracket = self.text.find("<", at)
             between = self.text[at : bracket if bracket >= 0 else len(self.text)]
@@ -257,7 +257,7 @@ class _Scanner:
             return None
         return self.text[opened.end() : self._closed.start()], self._closed.end()
 
-    def _dim(self, walk: _Walk, body: str, at: int) -> int:
+    def _dim(self, walk: _Cursor, body: str, at: int) -> int:
         """Read a dim whose start tag ends at `at`."""
         if walk.port is None:
             return at
@@ -294,7 +294,7 @@ class _Scanner:
         return end
 
 
-class _Walk:
+class _Cursor:
     """The position of the scanner in an example."""
 
     def __init__(self, example: Example) -> None:

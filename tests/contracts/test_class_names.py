@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import deconv_cli
+
 import deconv_ir
 
 # Operations are called what documents call them.

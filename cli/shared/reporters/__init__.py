@@ -55,7 +55,7 @@ def _lint_rule(code: str) -> AnyRule:
 LINT = Tool(name="deconv-lint", rule=_lint_rule, mime_type=lambda _: "application/xml")
 
 
-class Run(Record):
+class Report(Record):
     """The findings of one run of a command, in the order of the files."""
 
     results: list[FileResult] = field()
@@ -82,7 +82,7 @@ def from_here(file: str) -> str:
     return file if relative.startswith(os.pardir + os.sep) else relative
 
 
-def render(name: str, run: Run) -> str:
+def render(name: str, run: Report) -> str:
     """Write a run in one of the formats."""
     module = importlib.import_module(f".{name}", __name__)
     text: str = module.render(run)

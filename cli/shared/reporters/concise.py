@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from deconv_ir.errors import one_line
 
-from ..reporters import Run
+from ..reporters import Report
 from .text import summary
 
 
-def render(run: Run) -> str:
+def render(run: Report) -> str:
     """Write file:line:column, code and message of each finding, and a summary."""
     lines = []
     for finding in run.findings:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from deconv_ir.errors import MAX_MESSAGE, one_line
 from deconv_ir.findings import Severity
 
-from ..reporters import Run, from_here
+from ..reporters import Report, from_here
 from .text import summary
 
 _MAX_TEXT = 4 * MAX_MESSAGE
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def render(run: Run) -> str:
+def render(run: Report) -> str:
     """Write one workflow command for each finding, and a summary for the log."""
     lines = []
     for finding in run.findings:

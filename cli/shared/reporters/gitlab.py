@@ -12,12 +12,12 @@ from deconv_ir.errors import utf_8
 from deconv_ir.findings import Severity
 
 from ..common import to_json
-from ..reporters import Run, from_here
+from ..reporters import Report, from_here
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
 
 
-def render(run: Run) -> str:
+def render(run: Report) -> str:
     """Write a list of issues; the same finding at another line keeps its fingerprint."""
     issues = []
     seen: Counter[str] = Counter()

@@ -8,10 +8,10 @@ from deconv_ir.findings import plain
 from deconv_ir.version import __version__
 
 from ..common import to_json
-from ..reporters import Run
+from ..reporters import Report
 
 
-def render(run: Run) -> str:
+def render(run: Report) -> str:
     """Write all findings, and counts by file."""
     content: dict[str, Any] = {
         "tool": run.tool.name,

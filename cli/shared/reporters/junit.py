@@ -7,10 +7,10 @@ from lxml import etree
 from deconv_ir.errors import one_line
 from deconv_ir.findings import Severity
 
-from ..reporters import Run
+from ..reporters import Report
 
 
-def render(run: Run) -> str:
+def render(run: Report) -> str:
     """Write one test suite; notes of severity info are not failures."""
     suite = etree.Element("testsuite", name=run.tool.name)
     failures = 0

@@ -18,7 +18,7 @@ from deconv_ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
 from ..common import to_json
-from ..reporters import LINT, Run, from_here
+from ..reporters import LINT, Report, from_here
 
 if TYPE_CHECKING:
     from ..reporters import AnyRule
@@ -30,7 +30,7 @@ SCHEMA = (
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def render(run: Run) -> str:
+def render(run: Report) -> str:
     """Write one SARIF run; it describes the rules with findings."""
     codes = sorted({finding.code for finding in run.findings})
     results = [

@@ -11,13 +11,13 @@ from deconv_ir.findings import Finding, Severity
 from deconv_ir.linter.engine import FileResult
 
 from ..common import counted
-from ..reporters import Run
+from ..reporters import Report
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _WIDTH = 100
 
 
-def render(run: Run) -> str:
+def render(run: Report) -> str:
     """Write all findings and a summary."""
     parts = [show(finding, result) for result in run.results for finding in result.findings]
     parts.append(summary(run))
@@ -68,7 +68,7 @@ def _excerpt(finding: Finding, text: str, colour: str) -> list[str]:
     return lines
 
 
-def summary(run: Run) -> str:
+def summary(run: Report) -> str:
     """Summarize the findings, and the files and layers that were not checked."""
     if run.closing is not None:
         return run.closing

@@ -38,7 +38,7 @@ Progress = Callable[[str, int, int], None]
 REPORT_EVERY = 256
 
 
-class Pool:
+class FactPool:
     """A pool of facts: equal ones are stored once, and layers refer to them by number."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Gatherer:
         self.outputs = sketch.outputs
         self.context = context
         self.progress = progress or (lambda step, done, total: None)
-        self.pool = Pool()
+        self.pool = FactPool()
         # For layers that do not fit, or are on a cycle, only declared properties are known.
         self.misfits: set[int | None] = set(range(len(self.graph.layers)))
         self.misfits -= set(self.graph.topology.order)

@@ -19,7 +19,7 @@ _SMALL = 16
 
 def write_part(part: Extract, path: Path) -> Written:
     """Write a part and its weights; see `Format.cut`."""
-    packer = _Packer(part.weights, part.seed)
+    packer = _NoisePacker(part.weights, part.seed)
     packed = packer.pack(part.graph)
     with output_errors(path, "the part"):
         if packer.size:
@@ -31,7 +31,7 @@ def write_part(part: Extract, path: Path) -> Written:
     return Written(packer.size, tuple(packer.kept))
 
 
-class _Packer(Packer):
+class _NoisePacker(Packer):
     """Replaces weights by noise if there is a seed."""
 
     def __init__(self, weights: ConstantSource | None, seed: int | None) -> None:

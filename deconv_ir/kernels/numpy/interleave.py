@@ -72,7 +72,7 @@ class Interleaver(NamedTuple):
         np.copyto(target, self.activation.apply(total), casting="unsafe")
 
 
-class _Piece(NamedTuple):
+class _AxisCopy(NamedTuple):
     """Results of one axis that can be copied at once: indices in the tile and its remainders."""
 
     positions: slice
@@ -87,7 +87,7 @@ def _pieces(
     remainders: Remainders,
     begin: tuple[int, ...],
     end: tuple[int, ...],
-) -> list[tuple[_Piece, ...]]:
+) -> list[tuple[_AxisCopy, ...]]:
     per_axis = [
         _pieces_of_axis(*axis, last=i == len(spans) - 1)
         for i, axis in enumerate(zip(spans, remainders, begin, end, strict=True))
@@ -97,7 +97,7 @@ def _pieces(
 
 def _pieces_of_axis(
     span: AxisSpan, remainders: tuple[int, ...], begin: int, end: int, *, last: bool
-) -> list[_Piece]:
+) -> list[_AxisCopy]:
     """Return all results of one axis that are part of the output.
 
     If all sub-convolutions are present, they are written together, so that rows of the output are
@@ -110,7 +110,7 @@ def _pieces_of_axis(
     pieces = []
     if not last and len(remainders) == s > 1 and low < high:
         at = slice(low - begin, high - begin)
-        pieces.append(_Piece(at, slice(0, s), slice(low * s - span.pad, high * s - span.pad)))
+        pieces.append(_AxisCopy(at, slice(0, s), slice(low * s - span.pad, high * s - span.pad)))
         edges = [(begin, low), (high, end)]
     for first, stop in edges:
         for i, remainder in enumerate(remainders):
@@ -118,5 +118,5 @@ def _pieces_of_axis(
             if u < v:
                 y = u * s + remainder - span.pad
                 outputs = slice(y, y + (v - u - 1) * s + 1, s)
-                pieces.append(_Piece(slice(u - begin, v - begin), slice(i, i + 1), outputs))
+                pieces.append(_AxisCopy(slice(u - begin, v - begin), slice(i, i + 1), outputs))
     return pieces

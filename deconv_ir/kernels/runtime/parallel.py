@@ -40,7 +40,7 @@ def _pool() -> ThreadPoolExecutor:
         return _workers
 
 
-class _Part:
+class _ThreadWork:
     """The work of one thread, done once.
 
     References to arrays are dropped before `run_jobs` returns: callers check reference counts.
@@ -73,7 +73,7 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
             while not ended and (job := next(ticket)) < jobs:
                 do(job)
 
-    parts = [_Part(take_part) for _ in range(min(threads, jobs) - 1)]
+    parts = [_ThreadWork(take_part) for _ in range(min(threads, jobs) - 1)]
     helpers: list[Future[None]] = []
     try:
         # If the system refuses more threads, or the interpreter is shutting down, this thread does

@@ -16,7 +16,7 @@ from deconv_ir.ops.convolution.views import DataView, FilterView
 from deconv_ir.ops.windows import explain_window, static_geometry, window_extent
 
 
-class _Convolution(AnyConvolution):
+class _ForwardConvolution(AnyConvolution):
     """Behaviour that both operations share."""
 
     transposed: ClassVar[bool] = False
@@ -61,7 +61,7 @@ class _Convolution(AnyConvolution):
     "f32[1,2,5], f32[3,2,3] -> f32[1,3,3]"
     " | strides=2 pads_begin=0 pads_end=0 dilations=1 auto_pad=same_upper",
 )
-class Convolution(_Convolution):
+class Convolution(_ForwardConvolution):
     """Convolution (cross-correlation).
 
     Inputs: `data` [N, C_IN, X...], `filter` [C_OUT, C_IN, K...].  Output:
@@ -74,7 +74,7 @@ class Convolution(_Convolution):
     "f32[1,4,5,6], f32[2,3,2,3,3] -> f32[1,6,3,4]"
     " | strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1",
 )
-class GroupConvolution(WithGroupAxis, _Convolution):
+class GroupConvolution(WithGroupAxis, _ForwardConvolution):
     """Convolution in groups of channels.
 
     Inputs: `data` [N, GROUPS * C_IN, X...], `filter` [GROUPS, C_OUT, C_IN,

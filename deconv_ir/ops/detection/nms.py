@@ -44,7 +44,7 @@ class Thresholds(NamedTuple):
     """Whether scores equal to the threshold are dropped."""
 
 
-class _NonMaxSuppression(Operation):
+class _AnyNonMaxSuppression(Operation):
     """Boxes of each class that do not overlap a box with a better score.
 
     Boxes are visited by decreasing score, then by index.  The specification keeps boxes that equal
@@ -139,7 +139,7 @@ class _NonMaxSuppression(Operation):
     "score_threshold?)",
     "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i64[0..4,3]",
 )
-class NonMaxSuppression(_NonMaxSuppression):
+class NonMaxSuppression(_AnyNonMaxSuppression):
     """Boxes of each class that do not overlap a box with a better score."""
 
     box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
@@ -150,14 +150,14 @@ class NonMaxSuppression(_NonMaxSuppression):
     "score_threshold?)",
     "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i32[0..4,3] | output_type=i32",
 )
-class NonMaxSuppression3(_NonMaxSuppression):
+class NonMaxSuppression3(_AnyNonMaxSuppression):
     """Boxes of each class that do not overlap a box with a better score."""
 
     box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
     output_type: ElementType = attribute(result_type(), I64)
 
 
-class _WithScores(_NonMaxSuppression):
+class _WithScores(_AnyNonMaxSuppression):
     """The boxes, their scores, and their number."""
 
     output_type: ElementType = attribute(result_type(), I64)

@@ -39,7 +39,7 @@ class Alignment(enum.Enum):
     HALF_PIXEL = "half_pixel"
 
 
-class _Regions(Operation, abc.ABC):
+class _RegionAlign(Operation, abc.ABC):
     """Regions of a feature map, each sampled to one size."""
 
     formula = "rois {shape[rois]}, C of data {shape[data]}, {self.pooled_h} x {self.pooled_w}"
@@ -91,7 +91,7 @@ class _Regions(Operation, abc.ABC):
 
 
 @operation("ROIAlign-3(data, rois, batch_indices)", _EXAMPLE)
-class ROIAlign3(_Regions):
+class ROIAlign3(_RegionAlign):
     """Regions of a feature map, resampled bilinearly to one size."""
 
     mode: BinPooling = attribute(choice(BinPooling))
@@ -183,7 +183,7 @@ class ROIAlign9(ROIAlign3):
     "f32[2,3,8,8], f32[5,5], i64[5]{0,1,0,1,1} -> f32[5,3,2,4]"
     " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 clockwise_mode=true",
 )
-class ROIAlignRotated(_Regions):
+class ROIAlignRotated(_RegionAlign):
     """Rotated regions (center x and y, width, height, angle in radians), resampled to one size."""
 
     clockwise_mode: bool = attribute(boolean(), False)

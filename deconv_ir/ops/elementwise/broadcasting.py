@@ -1,6 +1,6 @@
 """The rules for broadcasting the shapes of two inputs.
 
-Source: OpenVINO operation specification, 'Broadcast Rules For Elementwise
+Source: OpenVINO operation specification, 'BroadcastRule Rules For Elementwise
 Operations'.
 """
 
@@ -16,7 +16,7 @@ from deconv_ir.ops.base import attribute, choice, integer
 from deconv_ir.ops.checks import shape_misfit
 
 
-class Broadcast(enum.Enum):
+class BroadcastRule(enum.Enum):
     """The rule by which the shapes of two inputs are broadcast."""
 
     NONE = "none"
@@ -24,27 +24,27 @@ class Broadcast(enum.Enum):
     PDPD = "pdpd"
 
 
-AUTO_BROADCAST = choice(Broadcast, explicit=Broadcast.NONE)
+AUTO_BROADCAST = choice(BroadcastRule, explicit=BroadcastRule.NONE)
 
 
 class WithBroadcast(Operation):
     """The attributes for broadcasting the other inputs with the first."""
 
-    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
+    auto_broadcast: BroadcastRule = attribute(AUTO_BROADCAST, BroadcastRule.NUMPY)
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
     @property
     def realigns(self) -> bool:
         """Whether the other inputs must be reshaped for NumPy's rule."""
-        return self.auto_broadcast is Broadcast.PDPD
+        return self.auto_broadcast is BroadcastRule.PDPD
 
     @property
     def is_sum(self) -> bool:
-        return self.type == "Add" and self.auto_broadcast is Broadcast.NUMPY
+        return self.type == "Add" and self.auto_broadcast is BroadcastRule.NUMPY
 
     @property
     def is_product(self) -> bool:
-        return self.type == "Multiply" and self.auto_broadcast is Broadcast.NUMPY
+        return self.type == "Multiply" and self.auto_broadcast is BroadcastRule.NUMPY
 
     def broadcast(self, a: Shape, b: Shape) -> Shape:
         """Broadcast the shapes of two inputs."""
@@ -98,21 +98,21 @@ def _or_one(common: Dim, low: int, dim: Dim) -> Dim:
     return dim if low <= 1 else common
 
 
-def broadcast_shapes(a: Shape, b: Shape, rule: Broadcast, axis: int = -1) -> Shape:
+def broadcast_shapes(a: Shape, b: Shape, rule: BroadcastRule, axis: int = -1) -> Shape:
     """Broadcast two shapes; PDPD: `b` starts at the axis in `a`; -1: aligned at the end."""
     if a is None or b is None:
-        if rule is Broadcast.NUMPY or (a is None and b is None):
+        if rule is BroadcastRule.NUMPY or (a is None and b is None):
             return None
-        return a if rule is Broadcast.PDPD else (a if b is None else b)
-    if rule is Broadcast.PDPD:
+        return a if rule is BroadcastRule.PDPD else (a if b is None else b)
+    if rule is BroadcastRule.PDPD:
         b = align(a, b, axis)
-    if rule is Broadcast.NONE and len(a) != len(b):
+    if rule is BroadcastRule.NONE and len(a) != len(b):
         raise _misfit(a, b, rule)
     rank = max(len(a), len(b))
     dims: list[Dim] = []
     for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
-        dim = intersect_dims(x, y) if rule is Broadcast.NONE else broadcast_dim(x, y)
-        if rule is Broadcast.PDPD and dim is not None:
+        dim = intersect_dims(x, y) if rule is BroadcastRule.NONE else broadcast_dim(x, y)
+        if rule is BroadcastRule.PDPD and dim is not None:
             dim = x if y == 1 else intersect_dims(x, dim)
         if dim is None:
             raise _misfit(a, b, rule)
@@ -136,11 +136,11 @@ def align(a: tuple[Dim, ...], b: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
         while b and b[-1] == 1 and start + len(b) > len(a):
             b = b[:-1]
     if start < 0 or start + len(b) > len(a):
-        raise _misfit(a, b, Broadcast.PDPD)
+        raise _misfit(a, b, BroadcastRule.PDPD)
     return (1,) * start + b + (1,) * (len(a) - start - len(b))
 
 
-def _misfit(a: Shape, b: Shape, rule: Broadcast) -> ShapeError:
+def _misfit(a: Shape, b: Shape, rule: BroadcastRule) -> ShapeError:
     message = (
         f"shapes {format_shape(a)} and {format_shape(b)} do not fit (auto_broadcast={rule.value})"
     )

@@ -22,7 +22,7 @@ from deconv_ir.ops.checks import (
     shape_misfit,
 )
 from deconv_ir.ops.elementwise.broadcasting import (
-    Broadcast,
+    BroadcastRule,
     broadcast_dim,
     broadcast_shapes,
     broadcasts_to,
@@ -101,7 +101,7 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
                 message, expected=labels, actual=format_shape(info.shape), rule="einsum"
             )
         rest = len(info.shape) - len(after)
-        ellipsis = broadcast_shapes(ellipsis, info.shape[len(before) : rest], Broadcast.NUMPY)
+        ellipsis = broadcast_shapes(ellipsis, info.shape[len(before) : rest], BroadcastRule.NUMPY)
         pairs = [
             *zip(before, info.shape, strict=False),
             *zip(after, info.shape[rest:], strict=True),
@@ -151,7 +151,9 @@ class ScaledDotProductAttention(TakesOut):
         if query is None or key is None or value is None:
             return (TensorInfo(None, element_type),)
         stack = broadcast_shapes(
-            broadcast_shapes(query[:-2], key[:-2], Broadcast.NUMPY), value[:-2], Broadcast.NUMPY
+            broadcast_shapes(query[:-2], key[:-2], BroadcastRule.NUMPY),
+            value[:-2],
+            BroadcastRule.NUMPY,
         )
         for a, b, what in (
             (query[-1], key[-1], "widths of query and key"),

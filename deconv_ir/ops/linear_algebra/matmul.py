@@ -35,7 +35,7 @@ from deconv_ir.ir.shapes import (
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_least_rank, check_type, merged_type
 from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
+from deconv_ir.ops.elementwise.broadcasting import BroadcastRule, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import broadcast_box
 
@@ -92,7 +92,7 @@ class MatMul(Operation):
             )
             raise ShapeError(message, expected=inner_a, actual=inner_b, rule="matmul")
         try:
-            stack = broadcast_shapes(a[:-2], b[:-2], Broadcast.NUMPY)
+            stack = broadcast_shapes(a[:-2], b[:-2], BroadcastRule.NUMPY)
         except ShapeError as error:
             raise ShapeError(
                 f"batch dims of a {format_shape(a)} and b {format_shape(b)} do not broadcast",

@@ -52,7 +52,7 @@ def _keep_shape(inputs: Infos) -> tuple[TensorInfo, ...]:
     return (TensorInfo(data.shape, element_type),)
 
 
-class _Standardizing(_Normalization, abc.ABC):
+class _StandardizingOperation(_Normalization, abc.ABC):
     """Normalisation by mean and deviation."""
 
     @abc.abstractmethod
@@ -129,7 +129,7 @@ class _Standardizing(_Normalization, abc.ABC):
     "MVN-2(data)",
     "f32[2,3,4,5] -> f32[2,3,4,5] | across_channels=false normalize_variance=true eps=1e-9",
 )
-class MVN1(_Standardizing):
+class MVN1(_StandardizingOperation):
     """Mean (and variance) normalisation over the spatial axes, or channels too.
 
     Source: OpenVINO operation specification, MVN-1.
@@ -158,7 +158,7 @@ class MVN1(_Standardizing):
     "f32[2,3,4,5], i64[2]{2,-1} -> f32[2,3,4,5]"
     " | normalize_variance=true eps=1e-9 eps_mode=outside_sqrt",
 )
-class MVN6(_Standardizing):
+class MVN6(_StandardizingOperation):
     """Mean (and variance) normalisation over axes."""
 
     normalize_variance: bool = attribute(boolean())
@@ -178,7 +178,7 @@ class MVN6(_Standardizing):
     "GroupNormalization-12(data, scale, bias)",
     "f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",
 )
-class GroupNormalization(_Standardizing):
+class GroupNormalization(_StandardizingOperation):
     """Normalisation over groups of channels, then scale and bias for each channel."""
 
     num_groups: int = attribute(integer(1))

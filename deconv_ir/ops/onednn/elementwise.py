@@ -15,7 +15,7 @@ from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer
 from deconv_ir.ops.checks import check_single, normalize_axis, only
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.elementwise.activations import GeluMode
-from deconv_ir.ops.elementwise.broadcasting import Broadcast
+from deconv_ir.ops.elementwise.broadcasting import BroadcastRule
 from deconv_ir.ops.onednn.program import KINDS, Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import add_channels
@@ -28,16 +28,16 @@ class OneDNNBinary(Composite):
 
     computes: ClassVar[str]
 
-    auto_broadcast: Broadcast = attribute(choice(Broadcast), Broadcast.NUMPY)
+    auto_broadcast: BroadcastRule = attribute(choice(BroadcastRule), BroadcastRule.NUMPY)
     output_type: ElementType | None = attribute(element_type(), None)
 
     @property
     def is_sum(self) -> bool:
-        return self.computes == "Add" and self.auto_broadcast is Broadcast.NUMPY
+        return self.computes == "Add" and self.auto_broadcast is BroadcastRule.NUMPY
 
     @property
     def is_product(self) -> bool:
-        return self.computes == "Multiply" and self.auto_broadcast is Broadcast.NUMPY
+        return self.computes == "Multiply" and self.auto_broadcast is BroadcastRule.NUMPY
 
     def program(self, program: Decomposition) -> Sequence[Ref]:
         """Compute, and round to the declared type."""
@@ -104,7 +104,7 @@ class OneDNNMatMul(Composite):
         return (program.cast(found, self.output_type or program.infos[0].element_type),)
 
 
-class _Unary(Composite, abc.ABC):
+class _CompositeUnary(Composite, abc.ABC):
     @abc.abstractmethod
     def compute(self, x: Term) -> Term:
         """Compute in f32."""
@@ -116,7 +116,7 @@ class _Unary(Composite, abc.ABC):
 
 
 @kind("Square", ("src",))
-class Square(_Unary):
+class Square(_CompositeUnary):
     """The product of each element with itself."""
 
     def compute(self, x: Term) -> Term:
@@ -124,7 +124,7 @@ class Square(_Unary):
 
 
 @kind("Reciprocal", ("src",))
-class Reciprocal(_Unary):
+class Reciprocal(_CompositeUnary):
     """One divided by each element."""
 
     def compute(self, x: Term) -> Term:
@@ -132,7 +132,7 @@ class Reciprocal(_Unary):
 
 
 @kind("Pow", ("src",))
-class Pow(_Unary):
+class Pow(_CompositeUnary):
     """Each element to the power of beta."""
 
     beta: float = attribute(number())
@@ -142,7 +142,7 @@ class Pow(_Unary):
 
 
 @kind("LeakyReLU", ("src",))
-class LeakyReLU(_Unary):
+class LeakyReLU(_CompositeUnary):
     """x, or alpha * x where x is negative."""
 
     alpha: float = attribute(number())
@@ -152,7 +152,7 @@ class LeakyReLU(_Unary):
 
 
 @kind("SoftPlus", ("src",))
-class OneDNNSoftPlus(_Unary):
+class OneDNNSoftPlus(_CompositeUnary):
     """log(1 + exp(beta * x)) / beta."""
 
     beta: float = attribute(number(), 1.0)
@@ -164,7 +164,7 @@ class OneDNNSoftPlus(_Unary):
 
 
 @kind("HardSigmoid", ("src",))
-class OneDNNHardSigmoid(_Unary):
+class OneDNNHardSigmoid(_CompositeUnary):
     """max(0, min(1, alpha * x + beta))."""
 
     alpha: float = attribute(number())
@@ -182,7 +182,7 @@ class GeluKind(enum.Enum):
 
 
 @kind("GELU", ("src",))
-class OneDNNGelu(_Unary):
+class OneDNNGelu(_CompositeUnary):
     """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
 
     mode: GeluKind = attribute(choice(GeluKind, fold=False), GeluKind.ERF)

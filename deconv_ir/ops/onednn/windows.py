@@ -158,7 +158,7 @@ class ConvTransposeBackwardData(_OneDNNWindowedConvolution):
         return (-1, -2) if self.filter_format is FilterFormat.XOI else None
 
 
-class _Pool(OneDNNWindowed):
+class _OneDNNPool(OneDNNWindowed):
     kernel: tuple[int, ...] = attribute(integers(1, per_axis=True))
     rounding_type: Rounding = attribute(_ROUNDING, Rounding.FLOOR)
 
@@ -172,7 +172,7 @@ class _Pool(OneDNNWindowed):
 
 
 @kind("MaxPool", ("src",))
-class OneDNNMaxPool(_Pool):
+class OneDNNMaxPool(_OneDNNPool):
     """Maximum of a window."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
@@ -204,7 +204,7 @@ class OneDNNMaxPool(_Pool):
 
 
 @kind("AvgPool", ("src",))
-class OneDNNAvgPool(_Pool):
+class OneDNNAvgPool(_OneDNNPool):
     """Mean of the elements in a window."""
 
     exclude_pad: bool = attribute(boolean())

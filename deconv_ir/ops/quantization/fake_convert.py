@@ -7,7 +7,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import compatible, intersect
 from deconv_ir.ops.base import Kind, attribute, one_of, operation
 from deconv_ir.ops.checks import merged_type, shape_misfit
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes, not_broadcast
+from deconv_ir.ops.elementwise.broadcasting import BroadcastRule, broadcast_shapes, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
 
 _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
@@ -39,7 +39,7 @@ class FakeConvert(Operation):
             if not compatible(info.shape, inputs[1].shape):
                 must, wanted = "must have the shape of scale", inputs[1].shape
                 raise shape_misfit("input-shape", "shift", info.shape, must, wanted)
-            both = broadcast_shapes(shape, info.shape, Broadcast.NUMPY, 0)
+            both = broadcast_shapes(shape, info.shape, BroadcastRule.NUMPY, 0)
             if not compatible(both, shape):
                 raise not_broadcast(name, info.shape, shape)
             shape = intersect(both, shape)

@@ -316,7 +316,7 @@ def _scales_of(info: TensorInfo, name: str) -> tuple[float, ...] | None:
     return info.reals
 
 
-class _Interpolate4(_Interpolate):
+class _InterpolateFrom4(_Interpolate):
     """The base of versions 4 and 11."""
 
     scales_at: ClassVar[int] = 1
@@ -361,7 +361,7 @@ _MODES_1 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.CUBIC)}
     "f32[1,2,4,5], i64[2]{8,9}, f32[2]{2,1.7}, i64[2]{2,3} -> f32[1,2,8,8] | mode=nearest "
     "shape_calculation_mode=scales nearest_mode=floor coordinate_transformation_mode=asymmetric",
 )
-class Interpolate4(_Interpolate4):
+class Interpolate4(_InterpolateFrom4):
     """Resampling along some axes; default `axes`: all."""
 
     mode: Mode = attribute(choice_of(_MODES_4))
@@ -375,7 +375,7 @@ class Interpolate4(_Interpolate4):
     " | mode=bicubic_pillow shape_calculation_mode=sizes cube_coeff=-0.5",
     "f32[4,5], f32[2]{0.5,2} -> f32[2,10] | mode=cubic shape_calculation_mode=scales",
 )
-class Interpolate11(_Interpolate4):
+class Interpolate11(_InterpolateFrom4):
     """Resampling along some axes; default `axes`: all."""
 
     mode: Mode = attribute(choice(Mode))

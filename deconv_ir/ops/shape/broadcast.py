@@ -31,7 +31,7 @@ from deconv_ir.ops.checks import (
     shape_misfit,
     unknown_shape,
 )
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
+from deconv_ir.ops.elementwise.broadcasting import BroadcastRule, broadcast_shapes
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import wrapped_tile
 from deconv_ir.ops.values import as_dims, unknown_dims
@@ -81,7 +81,7 @@ class _Broadcast(Operation):
                 shape = (
                     None
                     if data.shape is None
-                    else broadcast_shapes(data.shape, shape, Broadcast.NUMPY)
+                    else broadcast_shapes(data.shape, shape, BroadcastRule.NUMPY)
                 )
             return (TensorInfo(shape, data.element_type),)
         mapping = known_integers(inputs[2]) if len(inputs) == 3 else None
@@ -103,7 +103,7 @@ class _Broadcast(Operation):
         if data is None:
             return None if mode is BroadcastMode.BIDIRECTIONAL else target
         if mode is BroadcastMode.BIDIRECTIONAL:
-            return broadcast_shapes(data, target, Broadcast.NUMPY)
+            return broadcast_shapes(data, target, BroadcastRule.NUMPY)
         if mode is BroadcastMode.NUMPY:
             first = len(target) - len(data)
             if first < 0:

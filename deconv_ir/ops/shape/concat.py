@@ -174,7 +174,7 @@ def _reals(inputs: Infos, rank: int) -> tuple[float, ...] | None:
     return tuple(joined) if len(joined) <= VALUE_LIMIT else None
 
 
-class _Split(OfLists):
+class _AnySplit(OfLists):
     """Parts of an array along an axis."""
 
     sharing = Sharing.PART
@@ -198,7 +198,7 @@ class _Split(OfLists):
     "Split-1(data, axis)",
     "f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",
 )
-class Split(_Split):
+class Split(_AnySplit):
     """Equal parts of an array along an axis."""
 
     formula = "data {shape[data]} in {self.num_splits} parts along axis {element[axis]}"
@@ -253,7 +253,7 @@ class Split(_Split):
     "VariadicSplit-1(data, axis, split_lengths)",
     "f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",
 )
-class VariadicSplit(_Split):
+class VariadicSplit(_AnySplit):
     """Parts of given lengths of an array along an axis.
 
     One length may be -1: what the others leave.

@@ -191,7 +191,7 @@ def _slice_value(
     return value[begin:end:step]
 
 
-class _Item(NamedTuple):
+class _AxisSlice(NamedTuple):
     """The effect of one element of begin, end and stride on an axis."""
 
     kind: str
@@ -223,7 +223,7 @@ class StridedSlice(_Sliced):
 
     def items(
         self, rank: int, begin: Sequence[Dim], end: Sequence[Dim], stride: Sequence[Dim] | None
-    ) -> list[_Item]:
+    ) -> list[_AxisSlice]:
         """Return the effect on the axes of the data, item by item."""
         count = len(begin)
         if len(end) != count or (stride is not None and len(stride) != count):
@@ -232,26 +232,26 @@ class StridedSlice(_Sliced):
             raise ShapeError(
                 "ellipsis_mask may hold a single 1", attribute="ellipsis_mask", rule="slice"
             )
-        items: list[_Item] = []
+        items: list[_AxisSlice] = []
         ellipsis = None
         for i in range(count):
             if _bit(self.ellipsis_mask, i):
                 ellipsis = len(items)
             elif _bit(self.new_axis_mask, i):
-                items.append(_Item("new"))
+                items.append(_AxisSlice("new"))
             elif _bit(self.shrink_axis_mask, i):
-                items.append(_Item("shrink", begin[i]))
+                items.append(_AxisSlice("shrink", begin[i]))
             else:
                 step: Dim = 1 if stride is None else stride[i]
                 _check_step(step, i)
                 first = None if _bit(self.begin_mask, i) else begin[i]
                 last = None if _bit(self.end_mask, i) else end[i]
-                items.append(_Item("slice", first, last, step))
+                items.append(_AxisSlice("slice", first, last, step))
         taken = sum(item.kind != "new" for item in items)
         if taken > rank:
             raise _too_many(taken, rank)
         at = len(items) if ellipsis is None else ellipsis
-        items[at:at] = [_Item("keep")] * (rank - taken)
+        items[at:at] = [_AxisSlice("keep")] * (rank - taken)
         return items
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -315,7 +315,7 @@ def _check_index(index: Dim | None, extent: Dim, axis: int) -> None:
         raise ShapeError(message, expected=f"{-high}..{high - 1}", actual=index, rule="index-range")
 
 
-def _item_value(value: tuple[Dim, ...], items: Sequence[_Item]) -> tuple[Dim, ...] | None:
+def _item_value(value: tuple[Dim, ...], items: Sequence[_AxisSlice]) -> tuple[Dim, ...] | None:
     """Slice a list."""
     for item in items:
         if item.kind == "shrink":

@@ -71,7 +71,7 @@ class _Reordered(Operation, abc.ABC):
         return (out,)
 
 
-class _Blocks(_Reordered):
+class _BlockReordering(_Reordered):
     """Attributes of both directions."""
 
     formula = "data {shape[data]}, block_size {self.block_size}"
@@ -90,7 +90,7 @@ class _Blocks(_Reordered):
 
 
 @operation("SpaceToDepth-1(data)", "f32[1,3,4,6] -> f32[1,12,2,3] | block_size=2 mode=blocks_first")
-class SpaceToDepth(_Blocks):
+class SpaceToDepth(_BlockReordering):
     """Spatial blocks rearranged into channels."""
 
     def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
@@ -114,7 +114,7 @@ class SpaceToDepth(_Blocks):
 
 
 @operation("DepthToSpace-1(data)", "f32[1,12,2,3] -> f32[1,3,4,6] | block_size=2 mode=depth_first")
-class DepthToSpace(_Blocks):
+class DepthToSpace(_BlockReordering):
     """Channels rearranged into spatial blocks."""
 
     def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
