@@ -132,7 +132,7 @@ class Linter:
     def arguments(self, uri: str, text: str) -> tuple[bytes, str, Any, str | None]:
         """Return the arguments of `check_bytes`: bytes, name, options and the .bin."""
         path = to_fs_path(uri) if uri.startswith("file:") else None
-        # LintSettings are read again: they may have changed.
+        # Settings are read again: they may have changed.
         options = LintSettings(self.request).options(path or "")
         return _encoded(text), path or uri, options, path and weights_beside(path)
 

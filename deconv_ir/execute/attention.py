@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from deconv_ir.execute.joined import Joined, LayerGroup, Member, users_of, with_groups
-from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.dtypes import F32, Array
 from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -68,8 +68,8 @@ class Attention(TakesOut, Joined):
 
 
 def join_attention(
-    prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]
-) -> Prepared:
+    prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos]
+) -> PreparedModel:
     """Join products, scale, mask and SoftMax in f32, see `join_layers`."""
     finder = _Finder(prepared, wanted, infos)
     found = [
@@ -88,7 +88,7 @@ class _Scores(NamedTuple):
 
 class _Finder:
     def __init__(
-        self, prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]
+        self, prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos]
     ) -> None:
         self.constants, self.kernels, self.infos = prepared.constants, prepared.kernels, infos
         self.layers, self.sources = prepared.graph.layers, prepared.graph.topology.sources

@@ -14,7 +14,7 @@ from deconv_ir.execute.memory import fits, out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.planner import PlanBodies, make_plan
 from deconv_ir.execute.pointwise import join_layers
-from deconv_ir.execute.prepare import Preparation, Prepared
+from deconv_ir.execute.prepare import Preparation, PreparedModel
 from deconv_ir.execute.scratchpad import Grant, grant_winograd
 from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import Array
@@ -73,7 +73,7 @@ class Executor:
         require_implemented(graph, self.order)
         self.constant = constant_layers(graph, self.order)
         self._lock = ForkSafeLock()
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedModel | None = None
         self._least_bytes = 0
         self._weight_bytes = 0
         self._last_run: Plan | None = None
@@ -109,7 +109,7 @@ class Executor:
 
         return self._plans.get((key, _threads()()), make)
 
-    def _release_forms(self, prepared: Prepared) -> bool:
+    def _release_forms(self, prepared: PreparedModel) -> bool:
         """Free the weights that runs of other plans packed in further forms, if there are any."""
         if prepared.weight_bytes <= prepared.first_bytes:
             return False
@@ -136,7 +136,7 @@ class Executor:
             self._prepared = prepared
             return plan
 
-    def _make_plan(self, prepared: Prepared, infos: Sequence[Infos]) -> Plan:
+    def _make_plan(self, prepared: PreparedModel, infos: Sequence[Infos]) -> Plan:
         return make_plan(
             prepared,
             self.wanted,
@@ -157,14 +157,14 @@ class Executor:
             return []
         return grant_winograd(self.prepare(infos), infos)
 
-    def prepare(self, infos: Sequence[Infos]) -> Prepared:
+    def prepare(self, infos: Sequence[Infos]) -> PreparedModel:
         """Fold constants, and prepare the layers that have constant inputs; done once."""
         with self._lock:
             if self._prepared is None:
                 self._prepared = self._prepare(infos)
             return self._prepared
 
-    def _prepare(self, infos: Sequence[Infos], packer: Any = None) -> Prepared:
+    def _prepare(self, infos: Sequence[Infos], packer: Any = None) -> PreparedModel:
         preparation = Preparation(
             self.graph,
             self.context._replace(packer=packer),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull
 from deconv_ir.ir.graph import Layer, Source, rewire
 from deconv_ir.ir.operation import Context, Infos, Operation, TensorInfo
@@ -65,7 +65,7 @@ class LayerGroup(NamedTuple):
     operation: Joined
 
 
-def with_groups(prepared: Prepared, groups: Iterable[LayerGroup]) -> Prepared:
+def with_groups(prepared: PreparedModel, groups: Iterable[LayerGroup]) -> PreparedModel:
     """Replace each group by its last layer."""
     graph = prepared.graph
     layers, sources = list(graph.layers), list(graph.topology.sources)
@@ -80,7 +80,7 @@ def with_groups(prepared: Prepared, groups: Iterable[LayerGroup]) -> Prepared:
     return prepared._replace(graph=rewire(graph, layers, sources), steps=steps)
 
 
-def users_of(prepared: Prepared) -> dict[Source, set[int]]:
+def users_of(prepared: PreparedModel) -> dict[Source, set[int]]:
     """Return the steps that use each tensor."""
     users: dict[Source, set[int]] = {}
     for index in prepared.steps:

@@ -24,7 +24,7 @@ from deconv_ir.execute.places import (
     tensor_bytes,
 )
 from deconv_ir.execute.plan import Plan, Step
-from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
     ChosenPlans,
@@ -65,7 +65,7 @@ NOWHERE = -1
 
 
 def make_plan(
-    prepared: Prepared,
+    prepared: PreparedModel,
     wanted: Sequence[Source],
     infos: Sequence[Infos],
     context: Context,
@@ -77,7 +77,7 @@ def make_plan(
 
     Parameters
     ----------
-    prepared : Prepared
+    prepared : PreparedModel
         The graph of the steps, folded constants and prepared kernels.
     wanted : sequence of Source
         The requested tensors.
@@ -118,7 +118,7 @@ class _Draft(NamedTuple):
 class _Planner:
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: PreparedModel,
         wanted: Sequence[Source],
         infos: Sequence[Infos],
         context: Context,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.execute.joined import Joined, LayerGroup, Member, users_of, with_groups
-from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.operation import Context, Infos, LayerPlan, TensorInfo
@@ -83,7 +83,9 @@ class _PointwisePlan(LayerPlan):
         return self._program.bind(inputs, out)
 
 
-def join_layers(prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]) -> Prepared:
+def join_layers(
+    prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos]
+) -> PreparedModel:
     """Join the layers of attentions, then elementwise layers, if compiled code supports them.
 
     No other layer may need their intermediate results, and layers that are fused into a kernel stay
@@ -103,7 +105,7 @@ def join_layers(prepared: Prepared, wanted: Sequence[Source], infos: Sequence[In
 class _Grouping:
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: PreparedModel,
         wanted: Sequence[Source],
         infos: Sequence[Infos],
     ) -> None:

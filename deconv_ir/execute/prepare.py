@@ -15,7 +15,7 @@ from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ops.values import actual
 
 
-class Prepared(NamedTuple):
+class PreparedModel(NamedTuple):
     """The results of work that is done once for a model."""
 
     graph: Graph
@@ -91,7 +91,7 @@ class Preparation:
         used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
 
-    def run(self) -> Prepared:
+    def run(self) -> PreparedModel:
         """Fold, pack and fuse."""
         kernels: dict[int, Kernel] = {}
         same = _first_equals(self.graph, [i for i in self.order if i in self.constant])
@@ -132,7 +132,7 @@ class Preparation:
         # A Result does not compute, and is not counted.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
-        prepared = Prepared(
+        prepared = PreparedModel(
             self._with_added(),
             steps,
             kernels,

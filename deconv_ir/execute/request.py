@@ -11,7 +11,7 @@ import numpy as np
 
 from deconv_ir.execute.places import ALIGNMENT
 from deconv_ir.execute.plan import Plan, Step
-from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Call
 from deconv_ir.kernels import empty
@@ -36,7 +36,7 @@ class InferRequest:
         Returns the call of a step that runs graphs, for this run.
     """
 
-    def __init__(self, plan: Plan, prepared: Prepared) -> None:
+    def __init__(self, plan: Plan, prepared: PreparedModel) -> None:
         self.plan = plan
         self.with_bodies: Callable[[Step], Call] | None = None
         memory = empty((plan.arena_bytes + ALIGNMENT,), np.dtype(np.uint8))

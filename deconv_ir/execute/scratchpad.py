@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.operation import Infos, Kernel, LayerPlan
 from deconv_ir.ir.scratchpad import DIRECT, UNLIMITED, AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.ir.shapes import is_static
@@ -69,7 +69,9 @@ def choose_winograd(
     return grants
 
 
-def find_choosers(prepared: Prepared, infos: Sequence[Infos]) -> dict[int, tuple[Kernel, Infos]]:
+def find_choosers(
+    prepared: PreparedModel, infos: Sequence[Infos]
+) -> dict[int, tuple[Kernel, Infos]]:
     """Find the layers whose kernels choose their algorithm by their budget, with their inputs."""
     found: dict[int, tuple[Kernel, Infos]] = {}
     for layer, kernel in prepared.kernels.items():
@@ -81,7 +83,7 @@ def find_choosers(prepared: Prepared, infos: Sequence[Infos]) -> dict[int, tuple
     return found
 
 
-def grant_winograd(prepared: Prepared, infos: Sequence[Infos]) -> list[Grant]:
+def grant_winograd(prepared: PreparedModel, infos: Sequence[Infos]) -> list[Grant]:
     """Choose the layers that use Winograd, for a run or for all tiles of a run.
 
     The choice depends neither on the batch and the memory limit nor on weights that were packed for

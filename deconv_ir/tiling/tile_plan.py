@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.planner import PlanBodies, make_plan
-from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import Box, box_shape, inside
 from deconv_ir.ir.graph import Layer, Source, rewire
@@ -52,7 +52,7 @@ class TileGraph(NamedTuple):
 
 
 def tile_graph(
-    prepared: Prepared, walk: Walk, regions: Regions, wanted: Mapping[Source, Box]
+    prepared: PreparedModel, walk: Walk, regions: Regions, wanted: Mapping[Source, Box]
 ) -> TileGraph:
     """Make the graph of a tile of the regions that it needs."""
     making = _Making(prepared, walk, regions)
@@ -64,7 +64,7 @@ def tile_graph(
 
 
 class _Making:
-    def __init__(self, prepared: Prepared, walk: Walk, regions: Regions) -> None:
+    def __init__(self, prepared: PreparedModel, walk: Walk, regions: Regions) -> None:
         self.graph, self.walk, self.regions = prepared.graph, walk, regions
         self.kernels = prepared.kernels
         self.layers: dict[int, _Step] = {}
@@ -128,7 +128,7 @@ class _Making:
 
 
 def plan_tile(
-    prepared: Prepared,
+    prepared: PreparedModel,
     tile: TileGraph,
     walk: Walk,
     grants: Sequence[Grant],

@@ -52,7 +52,7 @@ class Nearest(enum.Enum):
 
 
 class InterpolationSettings(NamedTuple):
-    """InterpolationSettings of an interpolation, in terms of versions 4 and 11."""
+    """Settings of an interpolation, in terms of versions 4 and 11."""
 
     mode: Mode
     coordinates: Coordinates
