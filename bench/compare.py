@@ -84,14 +84,15 @@ def ours(algorithm: str) -> Callable[[Case, Any, int], Runner]:
 
     def make(case: Case, weights: Any, threads: int) -> Runner:
         kernels.set_threads(threads)
-        kernel = kernels.Deconvolution(
+        kernel = kernels.pack_deconvolution(
             weights,
             strides=case.strides,
             dilations=case.dilations,
             groups=case.groups,
             algorithm=algorithm,
         )
-        return kernel.plan(case.data, case.pads, case.output).run
+        plan = kernel.plan(case.data, case.pads, case.output)
+        return lambda data: plan.run([data])[0]
 
     return make
 

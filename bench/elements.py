@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import pack_convolution, pack_deconvolution
 
 EPS = 2.0**-23
 CHANNELS, EXTENT, KERNEL = 64, 48, 3
@@ -61,7 +61,7 @@ def main() -> None:
                 ).numpy()
 
         pads, extents = (1, 1), (EXTENT * stride,) * 2
-        make = Convolution if kind == "Convolution" else Deconvolution
+        make = pack_convolution if kind == "Convolution" else pack_deconvolution
         kernels = {
             name: make(weights, strides=(stride, stride), dilations=(1, 1), algorithm=name)
             for name in ("winograd", "direct")

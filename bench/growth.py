@@ -58,7 +58,7 @@ class Layer(NamedTuple):
 
     def prepare(self, algorithm: str) -> Any:
         """Return the kernel."""
-        kind: Any = kernels.Convolution if self.forward else kernels.Deconvolution
+        kind: Any = kernels.pack_convolution if self.forward else kernels.pack_deconvolution
         return kind(
             np.ones(self.weights, self.element),
             strides=(1 if self.forward else 2,) * self.axes,

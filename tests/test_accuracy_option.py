@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from support import IR, invoke
 
 import deconv_ir
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 needs_compiled = pytest.mark.skipif(
@@ -26,7 +26,7 @@ EXTENTS = (194, 194)  # 2*(96 - 1) + 4
 
 
 def sums_of(algorithm: str) -> NDArray[np.float32]:
-    kernel = Deconvolution(FILTER, strides=STRIDES, dilations=(1, 1), algorithm=algorithm)
+    kernel = pack_deconvolution(FILTER, strides=STRIDES, dilations=(1, 1), algorithm=algorithm)
     return np.asarray(kernel.run(DATA, (0, 0), EXTENTS))
 
 

@@ -45,8 +45,9 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.scratchpad import UNLIMITED
 from deconv_ir.kernels import get_threads, kernel_info, set_threads
 from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.algorithm import NATIVE
 from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES
-from deconv_ir.kernels.native import CompiledKernel, WinogradUse, supports
+from deconv_ir.kernels.native import CompiledKernel, supports
 from deconv_ir.kernels.native_plan import CompiledPlan
 from deconv_ir.kernels.plan import RunShapes
 from deconv_ir.kernels.problem import Problem
@@ -145,11 +146,11 @@ def plans(layer: Layer, threads: int, machine: Machine) -> list[Planned]:
         return []
     for cache in CACHES:
         assumed = machine._replace(level2_bytes=int(cache * machine.level2_bytes))
-        for use in (WinogradUse.BY_COST, WinogradUse.NEVER, WinogradUse.ALWAYS):
+        for algorithm in NATIVE:
             kernel = CompiledKernel(
                 *(problem, weights, None, Activation()),
                 scratch_bytes=DEFAULT_SCRATCH_BYTES,
-                winograd=use,
+                algorithm=algorithm,
                 machine=assumed,
             )
             plan = CompiledPlan(kernel, shapes, UNLIMITED)
@@ -184,10 +185,10 @@ def measure(planned: Sequence[Planned], seconds: float) -> list[float]:
         for i in turns:
             if threads > 1:
                 time.sleep(PAUSE)
-            planned[i].plan.run(data, out)  # packs weights, warms up caches and threads
+            planned[i].plan.run([data], out)  # packs weights, warms up caches and threads
             for _ in range(2):
                 start = clock()
-                planned[i].plan.run(data, out)
+                planned[i].plan.run([data], out)
                 times[i].append(clock() - start)
     rate = statistics.median(rates)
     return [rate * (statistics.median(t) if threads == 1 else sorted(t)[len(t) // 10])

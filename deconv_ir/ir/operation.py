@@ -32,8 +32,6 @@ class LayerPlan:
 
     Attributes
     ----------
-    choice : AlgorithmChoice or None
-        None: there is one algorithm, and `Operation.scratch` returns its scratchpad.
     spatial : int
         The first spatial axis of the output.
 
@@ -47,8 +45,13 @@ class LayerPlan:
     spatial: int = 2
 
     def __init__(self, call: Call, choice: AlgorithmChoice | None = None) -> None:
-        self.choice = choice
+        self._choice = choice
         self._call = call
+
+    @property
+    def choice(self) -> AlgorithmChoice | None:
+        """The algorithms; None: there is one, and `Operation.scratch` returns its scratchpad."""
+        return self._choice
 
     def run(self, inputs: Sequence[Any], out: Any) -> Sequence[Any]:
         """Compute the outputs, the first into `out` if it is given."""

@@ -7,10 +7,15 @@ finds the two).
 """
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution
+from deconv_ir.kernels.dispatch import (
+    DEFAULT_SCRATCH_BYTES,
+    pack_convolution,
+    pack_deconvolution,
+    pack_filter,
+)
 from deconv_ir.kernels.info import KernelInfo, kernel_info
 from deconv_ir.kernels.native import background_packer
-from deconv_ir.kernels.plan import ConvolutionPlan
+from deconv_ir.kernels.plan import ConvolutionKernel, ConvolutionPlan
 from deconv_ir.kernels.reference import naive, naive_convolution
 from deconv_ir.kernels.runtime.memory import empty, reuse_within, set_memory_pool_limit
 from deconv_ir.kernels.runtime.threads import get_threads, set_threads
@@ -19,9 +24,8 @@ __all__ = [
     "DEFAULT_SCRATCH_BYTES",
     "Activation",
     "ActivationKind",
-    "Convolution",
+    "ConvolutionKernel",
     "ConvolutionPlan",
-    "Deconvolution",
     "KernelInfo",
     "background_packer",
     "empty",
@@ -29,6 +33,9 @@ __all__ = [
     "kernel_info",
     "naive",
     "naive_convolution",
+    "pack_convolution",
+    "pack_deconvolution",
+    "pack_filter",
     "reuse_within",
     "set_memory_pool_limit",
     "set_threads",

@@ -1,41 +1,29 @@
-"""The choice of the kernel: a pure function, which the caller or the environment overrides."""
+"""The names of the algorithms, and the one that the caller or the environment requests."""
 
 from __future__ import annotations
 
 import enum
 import os
-from typing import Any
-
-import numpy as np
 
 from deconv_ir.errors import SettingError
-from deconv_ir.kernels.native import WinogradUse, supports
-from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 
 class Algorithm(enum.Enum):
-    """The kernels."""
+    """The algorithms: NumPy's methods, and those of the compiled kernel."""
 
     NUMPY = "numpy"
     IM2COL = "im2col"
     GEMM_COL2IM = "gemm_col2im"
     COMPILED = "compiled"
+    """Direct sums or Winograd, by cost."""
     DIRECT = "direct"
     WINOGRAD = "winograd"
+    """Winograd whenever possible."""
 
 
-NATIVE = {
-    Algorithm.COMPILED: WinogradUse.BY_COST,
-    Algorithm.DIRECT: WinogradUse.NEVER,
-    Algorithm.WINOGRAD: WinogradUse.ALWAYS,
-}
-"""The algorithms of the compiled kernel, and their use of Winograd."""
-
-
-def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:
-    """Choose the kernel for a problem; `compiled`: whether the compiled kernel is available."""
-    return Algorithm.COMPILED if compiled and supports(problem, dtype) else Algorithm.NUMPY
+NATIVE = (Algorithm.COMPILED, Algorithm.DIRECT, Algorithm.WINOGRAD)
+"""The algorithms of the compiled kernel."""
 
 
 def wanted_algorithm(algorithm: str) -> Algorithm | None:
@@ -58,8 +46,5 @@ def wanted_algorithm(algorithm: str) -> Algorithm | None:
 
 def preferred_algorithm() -> Algorithm:
     """Return the algorithm of f32 layers in this process; DECONV_IR_KERNEL may set it."""
-    problem = Problem(1, 1, 1, (1,), (1,), (1,))
     compiled = compiled_module() is not None
-    return wanted_algorithm("auto") or choose_algorithm(
-        problem, np.dtype(np.float32), compiled=compiled
-    )
+    return wanted_algorithm("auto") or (Algorithm.COMPILED if compiled else Algorithm.NUMPY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.native_plan import CompiledPlan, plain
 from deconv_ir.kernels.plan import ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MOST_SUBCONVOLUTIONS = 1 << 16
 _MOST_TAPS = 1 << 20
 # Positions, sums of pads and extents, stay within 64 bits.
-_MOST_PAD = 1 << 62
+_MOST_POSITION = 1 << 62
 # Span of a dilated kernel, in positions, above which larger tiles do make a layer faster.
 _MOST_REACH = 1 << 12
 # Minimum size of a filter that C reads from the file.
@@ -55,6 +55,11 @@ _ELEMENTS = {
     "uint32": interface.I32,
     "int64": interface.I64,
     "uint64": interface.I64,
+}
+_WINOGRAD = {
+    Algorithm.DIRECT: interface.WINOGRAD_NEVER,
+    Algorithm.COMPILED: interface.WINOGRAD_BY_COST,
+    Algorithm.WINOGRAD: interface.WINOGRAD_ALWAYS,
 }
 
 
@@ -97,15 +102,6 @@ def fold_filter(problem: Problem, weights: Array) -> Array:
     return folded.reshape(weights.shape[0], -1, *weights.shape[2:-1], shifts)
 
 
-class WinogradUse(enum.Enum):
-    """The use of Winograd instead of direct sums."""
-
-    NEVER = interface.WINOGRAD_NEVER
-    BY_COST = interface.WINOGRAD_BY_COST
-    ALWAYS = interface.WINOGRAD_ALWAYS
-    """Whenever possible, for tests."""
-
-
 def background_packer() -> Any:
     """Return an object that packs filters in the background; None without a thread for it.
 
@@ -117,7 +113,7 @@ def background_packer() -> Any:
     return None if module is None or get_threads() < 2 else module.Packer(get_threads())
 
 
-class CompiledKernel:
+class CompiledKernel(ConvolutionKernel):
     """A filter packed for the compiled kernel; runs for which that is unfit use another one.
 
     Parameters
@@ -136,9 +132,9 @@ class CompiledKernel:
         Bound on the scratchpad of a run.
     fold : int, optional
         Sub-convolutions of the last axis that become channels; default: `choose_fold`.
-    winograd : WinogradUse
-        The use of Winograd instead of direct sums.  Its weights are packed by the first run that
-        needs them, and kept in addition to the others.
+    algorithm : Algorithm
+        Whether runs use Winograd instead of direct sums.  Its weights are packed by the first run
+        that needs them, and kept in addition to the others.
     machine : Machine, optional
         The machine for which tiles and algorithms are chosen; default: `current_machine`.
     packer : object, optional
@@ -157,22 +153,22 @@ class CompiledKernel:
         adds: bool = False,
         scratch_bytes: int = UNLIMITED.scratch_bytes,
         fold: int | None = None,
-        winograd: WinogradUse = WinogradUse.BY_COST,
+        algorithm: Algorithm = Algorithm.COMPILED,
         machine: Machine | None = None,
         packer: Any = None,
         channel_block: int = 0,
     ) -> None:
+        super().__init__(problem, weights.dtype, scratch_bytes, adds=adds)
         module = compiled_module()
         assert module is not None
         self._lead = interface.AXES - problem.axes
         reaches = zip(problem.dilations, problem.kernel, problem.strides, strict=True)
         # Small tiles would consist mostly of their halos.
         self.reaches_far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _MOST_REACH
-        self.problem, self._shape, self.element = problem, weights.shape, weights.dtype
+        self._shape = weights.shape
         self.is_depthwise = problem.groups > 1 and problem.channels_in == 1
-        self._bias, self.activation, self._adds = bias, activation, adds
-        self.scratch_bytes = scratch_bytes
-        self.forced = winograd is WinogradUse.ALWAYS
+        self._bias, self.activation = bias, activation
+        self._algorithm = algorithm
         # The original filter, kept for runs without folding: it is small, since layers are folded
         # only if they have few output channels.
         self._weights: Array | None = None
@@ -203,7 +199,7 @@ class CompiledKernel:
             channels_out=problem.channels_out * fold,
             folded=fold,
             guarded=guarded,
-            winograd=winograd.value,
+            winograd=_WINOGRAD[algorithm],
             channel_block=channel_block,
             kernel=self.fill(kernel, 1),
             strides=self.fill(strides, 1),
@@ -262,6 +258,10 @@ class CompiledKernel:
         return bool(self.layer.finite)
 
     @property
+    def algorithm(self) -> Algorithm:
+        return self._algorithm
+
+    @property
     def packed_bytes(self) -> int:
         kept = sum(array.nbytes for array in (self._weights, self._bias) if array is not None)
         other = 0 if self._other is None else self._other.packed_bytes
@@ -280,9 +280,9 @@ class CompiledKernel:
         self.layer.unpack(plain(weights))
         return weights
 
-    def plan(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
-        if any(abs(pad) >= _MOST_PAD for pad in shapes.pads):
-            return self.otherwise().plan(shapes, budget)
+    def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
+        if any(abs(n) >= _MOST_POSITION for n in (*shapes.pads, *shapes.output)):
+            return self.otherwise().plan_shapes(shapes, budget)
         return CompiledPlan(self, shapes, budget)
 
     def otherwise(self) -> ConvolutionKernel:
@@ -297,10 +297,10 @@ class CompiledKernel:
                 self._weights,
                 self._bias,
                 self.activation,
-                adds=self._adds,
+                adds=self.adds,
                 scratch_bytes=self.scratch_bytes,
                 fold=1,
-                winograd=WinogradUse.NEVER,
+                algorithm=Algorithm.DIRECT,
                 machine=self._machine,
                 channel_block=self.layer.channel_block,
             )
@@ -312,7 +312,7 @@ class CompiledKernel:
                 self.unpacked(),
                 self._bias,
                 self.activation,
-                adds=self._adds,
+                adds=self.adds,
                 scratch_bytes=self.scratch_bytes,
             )
         return self._other

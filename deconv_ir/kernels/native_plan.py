@@ -10,6 +10,7 @@ import numpy as np
 
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import ActivationKind
+from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.copies import in_order
 from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.runtime import interface
@@ -47,7 +48,7 @@ class CompiledPlan(ConvolutionPlan):
     name = "direct sums"
 
     def __init__(self, kernel: CompiledKernel, shapes: RunShapes, budget: ScratchpadBudget) -> None:
-        super().__init__(shapes, kernel.element)
+        super().__init__(kernel, shapes)
         self._kernel = kernel
         self._given = budget
 
@@ -71,7 +72,8 @@ class CompiledPlan(ConvolutionPlan):
             if "winograd" not in tiling:
                 return (candidate, *found)
             # Winograd on request is chosen whatever it costs.
-            found.append(candidate._replace(cycles=0.0) if self._kernel.forced else candidate)
+            forced = self._kernel.algorithm is Algorithm.WINOGRAD
+            found.append(candidate._replace(cycles=0.0) if forced else candidate)
         raise AssertionError("the second one is direct")
 
     @property
@@ -79,7 +81,7 @@ class CompiledPlan(ConvolutionPlan):
         details = self.details
         if self.shapes.is_empty or "winograd" not in details:
             return None
-        data, pads, output = self.shapes
+        data, pads, output = self.shapes[:3]
         problem, spatial = self._kernel.problem, len(pads)
         # Windows of one tap read only the data of their outputs; others may overlap, or read more.
         margins = tuple(
@@ -108,7 +110,7 @@ class CompiledPlan(ConvolutionPlan):
     @functools.cached_property
     def _otherwise(self) -> ConvolutionPlan:
         """The plan for arrays that C refuses: for some tiles or data it needs another kernel."""
-        return self._kernel.otherwise().plan(self.shapes, self._chosen.budget)
+        return self._kernel.otherwise().plan_shapes(self.shapes, self._chosen.budget)
 
     def _describe(self, batch: int, fields: bytes) -> dict[str, Any]:
         kernel = self._kernel
@@ -161,11 +163,11 @@ class CompiledPlan(ConvolutionPlan):
         arrays = plain(data), plain(out), addend
         # Describing the tiling takes longer than a small layer, and most budgets need not be
         # raised.
-        return self._run(*arrays, self._fields) or (
-            self._fields != self._chosen.fields and self._run(*arrays, self._chosen.fields)
+        return self._call_c(*arrays, self._fields) or (
+            self._fields != self._chosen.fields and self._call_c(*arrays, self._chosen.fields)
         )
 
-    def _run(self, *arguments: Any) -> bool:
+    def _call_c(self, *arguments: Any) -> bool:
         kernel = self._kernel
         done = kernel.layer.run(*arguments)
         while done is None:
@@ -173,8 +175,10 @@ class CompiledPlan(ConvolutionPlan):
             done = kernel.layer.run(*arguments)
         return bool(done)
 
-    def bind(self, data: Array, out: Array, addend: Array | None = None) -> Callable[[], object]:
-        otherwise = super().bind(data, out, addend)
+    def bind(self, inputs: Sequence[Any], out: Array) -> Callable[[], object] | None:
+        if self.shapes.channels_last:
+            return None
+        data, addend = self._split(inputs)
         kernel, element = self._kernel, self._element
         arrays = [data] if addend is None else [data, addend]
         is_direct = (
@@ -190,19 +194,19 @@ class CompiledPlan(ConvolutionPlan):
             is_direct = is_direct and kernel.adds_in_cache and fits
         copied = kernel.is_depthwise or _in_whole_elements(data) is not data
         if not is_direct or (copied and not data.flags.c_contiguous):
-            return otherwise
+            return None
         arguments = (plain(data), plain(out), addend, self._chosen.fields)
         run = kernel.layer.run
 
         def call() -> None:
             if not run(*arguments):
-                otherwise()
+                self._run(data, out, addend)
 
         return call
 
     def _fields_for(self, budget: ScratchpadBudget, threads: int | None = None) -> bytes:
         """Return the fields of a run, for C."""
-        kernel, (data, pads, output) = self._kernel, self.shapes
+        kernel, (data, pads, output) = self._kernel, self.shapes[:3]
         # The pad of a folded axis, and the interleaved positions before the output.
         pad, crop = divmod(pads[-1], kernel.fold)
         extent = output[-1]

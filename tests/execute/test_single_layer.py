@@ -10,7 +10,7 @@ import pytest
 from support import IR
 
 import deconv_ir
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import ConvolutionKernel, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.runtime.cpu import MACHINES
 
 # Layers of published networks: data, filter, stride, pad, dilation, output_padding.
@@ -28,11 +28,11 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("kind", [Deconvolution, Convolution])
+@pytest.mark.parametrize("kind", [pack_deconvolution, pack_convolution])
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_model_chooses_as_its_kernel_does(
     name: str,
-    kind: Callable[..., Deconvolution | Convolution],
+    kind: Callable[..., ConvolutionKernel],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -46,7 +46,7 @@ def test_a_model_chooses_as_its_kernel_does(
         "pads_end": ",".join([str(pad)] * axes),
     }
     layer = "Convolution"
-    if kind is Deconvolution:
+    if kind is pack_deconvolution:
         attributes["output_padding"] = ",".join([str(more)] * axes)
         layer = "ConvolutionBackpropData"
     else:

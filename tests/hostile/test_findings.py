@@ -9,7 +9,7 @@ import pytest
 from support import IR, deconvolution_ir
 
 import deconv_ir
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import pack_convolution, pack_deconvolution
 
 ONES = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
 
@@ -64,7 +64,7 @@ def test_pads_at_the_edge_of_64_bits(element_type: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pad", [-FAR, -(2**40), -100, 100, 2**40, FAR])
-@pytest.mark.parametrize("kernel", [Deconvolution, Convolution])
+@pytest.mark.parametrize("kernel", [pack_deconvolution, pack_convolution])
 def test_kernels_far_from_the_data(kernel: type, pad: int) -> None:
     made = kernel(np.ones((4, 4, 3, 3), np.float32), strides=(2, 1), dilations=(1, 2))
     data = np.ones((1, 4, 5, 5), np.float32)

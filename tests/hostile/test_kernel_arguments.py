@@ -15,12 +15,12 @@ from support import in_turn
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.kernels import (
-    Convolution,
-    Deconvolution,
     empty,
     get_threads,
     naive,
     naive_convolution,
+    pack_convolution,
+    pack_deconvolution,
     set_threads,
 )
 from deconv_ir.kernels.runtime import parallel
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 STATIC = {"strides": (2, 1), "dilations": (1, 2), "groups": 2}
 PADS = (1, 2)
-OUTPUT = {Deconvolution: (9, 8), Convolution: (3, 4)}
-ORACLE = {Deconvolution: naive, Convolution: naive_convolution}
+OUTPUT = {pack_deconvolution: (9, 8), pack_convolution: (3, 4)}
+ORACLE = {pack_deconvolution: naive, pack_convolution: naive_convolution}
 ALGORITHMS = {
-    Deconvolution: ["compiled", "direct", "winograd", "im2col", "gemm_col2im"],
-    Convolution: ["compiled", "direct", "winograd", "im2col"],
+    pack_deconvolution: ["compiled", "direct", "winograd", "im2col", "gemm_col2im"],
+    pack_convolution: ["compiled", "direct", "winograd", "im2col"],
 }
 BOTH = [(kind, algorithm) for kind, algorithms in ALGORITHMS.items() for algorithm in algorithms]
 FAR = 2**63 - 1
@@ -69,7 +69,7 @@ class KernelCase:
         return found
 
 
-@pytest.fixture(params=BOTH, ids=lambda v: f"{v[0].__name__}-{v[1]}")
+@pytest.fixture(params=BOTH, ids=lambda v: f"{ORACLE[v[0]].__name__}-{v[1]}")
 def case(request: pytest.FixtureRequest) -> KernelCase:
     return KernelCase(*request.param)
 
@@ -230,7 +230,9 @@ def test_data_as_long_as_addresses_go(axis: int, pads: tuple[int, int]) -> None:
     shape[axis] = 2**58
     data = np.broadcast_to(np.int8(1), shape)
     for stride in (1, 2**15):
-        kernel = Convolution(np.ones((1, 1, 1, 1), np.int8), strides=(stride, 1), dilations=(1, 1))
+        kernel = pack_convolution(
+            np.ones((1, 1, 1, 1), np.int8), strides=(stride, 1), dilations=(1, 1)
+        )
         inside = all(0 <= -pad < shape[i + 2] for i, pad in enumerate(pads))
         assert kernel.run(data, pads, (1, 1)).item() == inside
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
+from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
 
@@ -79,7 +79,7 @@ class Case:
 
     def actual(self, **options: Any) -> Any:
         """Compute by the kernel under test."""
-        kind = Convolution if self.forward else Deconvolution
+        kind = pack_convolution if self.forward else pack_deconvolution
         kernel = kind(self.filter, **self.static, **options)
         return kernel.run(self.data, self.pads_begin, self.output)
 

@@ -14,7 +14,7 @@ from support import in_turn
 
 from deconv_ir import kernels
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels import Convolution, Deconvolution, naive
+from deconv_ir.kernels import naive, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 pytestmark = pytest.mark.skipif(
@@ -26,15 +26,15 @@ EPSILON = float(np.finfo(np.float32).eps)
 
 # Kind, data, filter, stride, dilation, pad, output: two taps a sub-convolution, three, and more.
 LAYERS: dict[str, tuple[Any, ...]] = {
-    "k4s2": (Deconvolution, (2, 16, 20, 23), (16, 12, 4, 4), 2, 1, 1, (40, 46)),
-    "k3s1": (Deconvolution, (1, 24, 21, 30), (24, 16, 3, 3), 1, 1, 1, (21, 30)),
-    "k3s1d2": (Convolution, (1, 16, 22, 19), (16, 16, 3, 3), 1, 2, 2, (22, 19)),
-    "k4s2d3": (Deconvolution, (1, 9, 17, 26), (9, 8, 4, 4), 2, 3, 2, (38, 56)),
-    "k3s2": (Deconvolution, (1, 16, 14, 19), (16, 8, 3, 3), 2, 1, 1, (28, 38)),
-    "k7s1": (Convolution, (1, 12, 18, 18), (10, 12, 7, 7), 1, 1, 3, (18, 18)),
-    "1d": (Deconvolution, (1, 32, 700), (32, 16, 4), 2, 1, 1, (1400,)),
-    "1d k16s8": (Deconvolution, (1, 32, 90), (32, 16, 16), 8, 1, 4, (720,)),
-    "3d": (Deconvolution, (1, 12, 7, 8, 9), (12, 8, 4, 4, 4), 2, 1, 1, (14, 16, 18)),
+    "k4s2": (pack_deconvolution, (2, 16, 20, 23), (16, 12, 4, 4), 2, 1, 1, (40, 46)),
+    "k3s1": (pack_deconvolution, (1, 24, 21, 30), (24, 16, 3, 3), 1, 1, 1, (21, 30)),
+    "k3s1d2": (pack_convolution, (1, 16, 22, 19), (16, 16, 3, 3), 1, 2, 2, (22, 19)),
+    "k4s2d3": (pack_deconvolution, (1, 9, 17, 26), (9, 8, 4, 4), 2, 3, 2, (38, 56)),
+    "k3s2": (pack_deconvolution, (1, 16, 14, 19), (16, 8, 3, 3), 2, 1, 1, (28, 38)),
+    "k7s1": (pack_convolution, (1, 12, 18, 18), (10, 12, 7, 7), 1, 1, 3, (18, 18)),
+    "1d": (pack_deconvolution, (1, 32, 700), (32, 16, 4), 2, 1, 1, (1400,)),
+    "1d k16s8": (pack_deconvolution, (1, 32, 90), (32, 16, 16), 8, 1, 4, (720,)),
+    "3d": (pack_deconvolution, (1, 12, 7, 8, 9), (12, 8, 4, 4, 4), 2, 1, 1, (14, 16, 18)),
 }
 
 
@@ -83,12 +83,12 @@ def tap_by_tap(
     extents, kernel = data.shape[2:], weights.shape[2:]
     x = data.astype(np.float64).reshape(data.shape[0], groups, -1, *extents)
     w = weights.astype(np.float64).reshape(groups, -1, *weights.shape[1:])
-    if kind is Convolution:
+    if kind is pack_convolution:
         w = np.moveaxis(w, 1, 2)  # [group, in, out, *K]
     whole = [
         stride * (e - 1) + dilation * (k - 1) + 1 for e, k in zip(extents, kernel, strict=True)
     ]
-    if kind is Convolution:
+    if kind is pack_convolution:
         # The positions where windows begin, including those that begin in the padding.
         reach = [dilation * (k - 1) for k in kernel]
         assert stride == 1
@@ -97,14 +97,14 @@ def tap_by_tap(
     for tap in np.ndindex(*kernel):
         products = np.einsum("ngi...,gio->ngo...", x, w[(..., *tap)])
         first = [dilation * k for k in tap]
-        if kind is Convolution:
+        if kind is pack_convolution:
             first = [r - f for r, f in zip(reach, first, strict=True)]
         where = tuple(
             slice(f, f + stride * (e - 1) + 1, stride) for f, e in zip(first, extents, strict=True)
         )
         full[(..., *where)] += products
     first_output = [
-        pad if kind is Deconvolution else r - pad for r in reach_of(kind, full, extents)
+        pad if kind is pack_deconvolution else r - pad for r in reach_of(kind, full, extents)
     ]
     result = np.zeros((data.shape[0], groups * w.shape[2], *output))
     full = full.reshape(data.shape[0], -1, *whole)
@@ -182,7 +182,7 @@ def test_errors_are_those_of_the_sums_nearby(row: tuple[str, str], of_weights: s
     )
     windows = kernel.plan(data.shape, (pad,) * axes, output).details.get("winograd")
     far = [outputs - 1 for outputs, _ in windows[-axes:]] if windows else [0] * axes
-    step = dilation * (stride if kind is Deconvolution else 1)
+    step = dilation * (stride if kind is pack_deconvolution else 1)
     assert np.all(transformed <= 64 * EPSILON * largest_around(sums, step, tuple(far)))
     assert transformed.max() <= 4 * direct.max()
 
@@ -198,7 +198,7 @@ def test_taps_of_very_different_size_are_summed_directly(layer: str) -> None:
     for size in (1, 12, 18, 0):
         # The last tap of the last output channel, and the only other tap of its sub-convolution.
         others = weights.copy()
-        where = (-1, slice(None)) if kind is Convolution else (slice(None), -1)
+        where = (-1, slice(None)) if kind is pack_convolution else (slice(None), -1)
         others[(*where, *(-1,) * axes)] *= size
         kernel = kind(
             others, strides=(stride,) * axes, dilations=(dilation,) * axes, algorithm="winograd"
@@ -238,7 +238,7 @@ def test_an_outlier_is_local_to_its_windows(
     changed = np.argwhere(result != plain)[:, 2:]
     # The reach of the taps, plus two outputs: windows have three.
     far = stride * dilation * 4 + dilation * (filter_shape[2] - 1)
-    centre = np.array(at) * (stride if LAYERS[layer][0] is Deconvolution else 1)
+    centre = np.array(at) * (stride if LAYERS[layer][0] is pack_deconvolution else 1)
     assert np.all(np.abs(changed - centre) <= far)
     with np.errstate(all="ignore"):
         special = ~np.isfinite(exact)
@@ -256,9 +256,9 @@ def test_windows_of_outliers_are_summed_directly() -> None:
     data = rng.standard_normal((1, 64, 32, 32), dtype=np.float32)
     weights = rng.standard_normal((64, 32, 4, 4), dtype=np.float32)
     data[0, 17, 11, 13] = 1e9
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
+    kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     result = kernel.run(data, (1, 1), (64, 64))
-    exact = tap_by_tap(Deconvolution, data, weights, 2, 1, 1, (64, 64))
+    exact = tap_by_tap(pack_deconvolution, data, weights, 2, 1, 1, (64, 64))
     sees = np.abs(exact) > 1e6
     assert sees.sum() <= 32 * 16
     error = np.abs(result - exact)[~sees].max()
@@ -294,9 +294,9 @@ def test_outputs_that_no_tap_reaches_are_their_bias(
     where = {"strides": (stride,) * 2, "dilations": (dilation,) * 2}
     output = tuple(stride * (x - 1) + dilation * (kernel - 1) + 6 - pad for x in extents)
     ones = np.ones_like(data), np.ones_like(weights)
-    reached = tap_by_tap(Deconvolution, *ones, stride, dilation, pad, output)
+    reached = tap_by_tap(pack_deconvolution, *ones, stride, dilation, pad, output)
     assert not np.all(reached)
-    prepared_kernel = Deconvolution(weights, **where, bias=biases, algorithm=algorithm)
+    prepared_kernel = pack_deconvolution(weights, **where, bias=biases, algorithm=algorithm)
     result = prepared_kernel.run(data, (pad, pad), output)
     assert np.all(result[reached == 0] == np.float32(bias or 0))
 
@@ -315,7 +315,7 @@ def test_outputs_that_see_only_zeros_are_their_bias(
     data = np.where(rng.random(data_shape) < density, -3e4, 0).astype(dtype)
     data.reshape(-1)[:3] = -3e4
     weights = rng.standard_normal(filter_shape).astype(dtype)
-    outs = filter_shape[1] if kind is Deconvolution else filter_shape[0]
+    outs = filter_shape[1] if kind is pack_deconvolution else filter_shape[0]
     biases = None if bias is None else np.full(outs, bias, dtype)
     result = prepared(layer, weights, "winograd", biases)(data)
     sees = exactly(layer, data != 0, np.ones(filter_shape)) > 0
@@ -332,9 +332,9 @@ def test_the_smallest_numbers_are_no_zeros() -> None:
     data[0, 3, 4, 9] = 1e30
     weights = rng.uniform(0.5, 1, (16, 8, 4, 4)).astype(np.float32) * np.float32(2.0**39)
     weights[3] *= np.float32(2.0**-50)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
+    kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     result = kernel.run(data, (1, 1), (24, 24))
-    exact = tap_by_tap(Deconvolution, data, weights, 2, 1, 1, (24, 24))
+    exact = tap_by_tap(pack_deconvolution, data, weights, 2, 1, 1, (24, 24))
     small = (exact > 0) & (exact < 1)
     assert small.sum() > 8
     assert np.all(np.abs(result - exact)[small] <= 1e-3 * exact[small])
@@ -361,7 +361,7 @@ def test_a_bias_is_added_last(layer: str, algorithm: str, element: str) -> None:
     scale = 40 if is_integer else 1
     data = (scale * rng.standard_normal(data_shape)).astype(dtype)
     weights = (scale * rng.standard_normal(filter_shape)).astype(dtype)
-    outs = filter_shape[1] if LAYERS[layer][0] is Deconvolution else filter_shape[0]
+    outs = filter_shape[1] if LAYERS[layer][0] is pack_deconvolution else filter_shape[0]
     large = {"float16": 2e3, "int32": 2**31 - 5, "int8": 120}.get(element, 1e5)
     bias = np.full(outs, large).astype(dtype)
     result = prepared(layer, weights, algorithm, bias)(data)
@@ -379,7 +379,7 @@ def test_a_bias_is_added_last(layer: str, algorithm: str, element: str) -> None:
 @pytest.mark.parametrize("algorithm", ["direct", "winograd", "compiled"])
 @pytest.mark.parametrize("element", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("kind", [Deconvolution, Convolution])
+@pytest.mark.parametrize("kind", [pack_deconvolution, pack_convolution])
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_scaled_channels_leave_the_error_as_it_is(
     algorithm: str, element: str, groups: int, kind: Any, size: int
@@ -388,9 +388,9 @@ def test_scaled_channels_leave_the_error_as_it_is(
     dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
     rng = np.random.default_rng(size)
     ins, outs = 12, 10
-    stride = 2 if size % 2 == 0 and kind is Deconvolution else 1
+    stride = 2 if size % 2 == 0 and kind is pack_deconvolution else 1
     data = rng.standard_normal((1, groups * ins, 12, 13)).astype(dtype)
-    shape = (groups * ins, outs) if kind is Deconvolution else (groups * outs, ins)
+    shape = (groups * ins, outs) if kind is pack_deconvolution else (groups * outs, ins)
     weights = rng.standard_normal((*shape, size, size)).astype(dtype)
     where = {"strides": (stride,) * 2, "dilations": (1, 1), "groups": groups}
     errors = []
@@ -400,7 +400,7 @@ def test_scaled_channels_leave_the_error_as_it_is(
     for ratio in ratios:
         some, others = data.copy(), weights.copy()
         some[:, 5] = (some[:, 5].astype(np.float64) * ratio).astype(dtype)
-        if kind is Deconvolution:
+        if kind is pack_deconvolution:
             others[5] = (others[5].astype(np.float64) / ratio).astype(dtype)
         else:
             others[:outs, 5] = (others[:outs, 5].astype(np.float64) / ratio).astype(dtype)
@@ -418,7 +418,7 @@ def test_infinities_meet_no_zeros_of_folded_sub_convolutions(value: float, eleme
     data = rng.standard_normal((2, 24, 9, 11)).astype(element)
     weights = rng.standard_normal((24, 1, 5, 7)).astype(element)
     where = {"strides": (2, 4), "dilations": (1, 1)}
-    kernel = Deconvolution(weights, **where, algorithm="direct")
+    kernel = pack_deconvolution(weights, **where, algorithm="direct")
     output = (20, 44)
     assert kernel.plan(data.shape, (1, 1), output).details["fold"] == 4
     plain = kernel.run(data, (1, 1), output)

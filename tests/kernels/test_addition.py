@@ -10,7 +10,7 @@ import pytest
 from kernels.test_depthwise import ACTIVATIONS, GEOMETRIES, ISAS, KINDS
 from support import in_turn
 
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import pack_convolution, pack_deconvolution
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -85,9 +85,9 @@ def test_the_bits_are_those_of_numpy(row, geometry, random_values, monkeypatch) 
             np.testing.assert_array_equal(result, function(expected))
 
 
-def points(**how: Any) -> Convolution:
+def points(**how: Any) -> pack_convolution:
     weights = np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1) - 2
-    return Convolution(weights, strides=(1, 1), dilations=(1, 1), adds=True, **how)
+    return pack_convolution(weights, strides=(1, 1), dilations=(1, 1), adds=True, **how)
 
 
 def test_any_strides_and_overlaps() -> None:
@@ -111,7 +111,7 @@ def test_an_addend_of_another_shape_is_broadcast() -> None:
 
 def test_weights_that_are_not_finite() -> None:
     weights = np.array([[[[np.inf]]], [[[1]]]], np.float32)
-    kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), adds=True)
+    kernel = pack_convolution(weights, strides=(1, 1), dilations=(1, 1), adds=True)
     found = kernel.run(
         np.ones((1, 1, 1, 2), "f"), (0, 0), (1, 2), addend=np.ones((1, 2, 1, 2), "f")
     )
@@ -131,6 +131,6 @@ def test_transposed_kernels_of_few_channels() -> None:
     data[0, 1, 2, 3] = np.inf
     addend = rng.standard_normal((1, 2, 9, 17), np.float32)
     how: dict[str, Any] = {"strides": (2, 2), "dilations": (1, 1)}
-    expected = Deconvolution(weights, **how).run(data, (1, 1), (9, 17)) + addend
-    found = Deconvolution(weights, adds=True, **how).run(data, (1, 1), (9, 17), addend=addend)
+    expected = pack_deconvolution(weights, **how).run(data, (1, 1), (9, 17)) + addend
+    found = pack_deconvolution(weights, adds=True, **how).run(data, (1, 1), (9, 17), addend=addend)
     np.testing.assert_array_equal(found, expected)

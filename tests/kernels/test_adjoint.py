@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import pack_deconvolution
 
 
 def convolve(data, weights, strides, dilations):
@@ -37,7 +37,7 @@ def test_adjoint_identity(algorithm, axes, seed):
     y = rng.standard_normal((2, 3, *extents))
     forward = convolve(x, weights, strides, dilations)
     assert forward.shape == y.shape
-    back = Deconvolution(weights, strides=strides, dilations=dilations, algorithm=algorithm).run(
-        y, (0,) * axes, natural
-    )
+    back = pack_deconvolution(
+        weights, strides=strides, dilations=dilations, algorithm=algorithm
+    ).run(y, (0,) * axes, natural)
     assert np.vdot(forward, y) == pytest.approx(np.vdot(x, back), rel=1e-12)

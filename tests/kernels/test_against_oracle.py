@@ -7,7 +7,7 @@ import pytest
 from support import in_turn
 
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.kernels import Deconvolution, naive
+from deconv_ir.kernels import naive, pack_deconvolution
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
@@ -56,7 +56,7 @@ def test_tiling_does_not_change_the_result(draw_case, dtype, algorithm, scratch_
 
 def test_one_filter_serves_all_extents(draw_case, algorithm):
     first = draw_case(3, np.dtype(np.float32), 2)
-    kernel = Deconvolution(first.filter, **first.static, algorithm=algorithm)
+    kernel = pack_deconvolution(first.filter, **first.static, algorithm=algorithm)
     rng = np.random.default_rng(0)
     for extents in [(1, 1), (9, 2), (2, 9), (30, 31)]:
         first.data = rng.standard_normal((2, first.data.shape[1], *extents)).astype(np.float32)
@@ -90,7 +90,7 @@ def test_data_of_any_strides(draw_case, dtype_of, element, algorithm, view):
 
 def test_result_goes_where_it_is_told(draw_case, algorithm):
     case = draw_case(8, np.dtype(np.float32), 2)
-    kernel = Deconvolution(case.filter, **case.static, algorithm=algorithm)
+    kernel = pack_deconvolution(case.filter, **case.static, algorithm=algorithm)
     shape = case.expected().shape
     out = np.full(tuple(2 * s for s in shape), 7, np.float32)[tuple(slice(0, s) for s in shape)]
     assert kernel.run(case.data, case.pads_begin, case.output, out) is out
@@ -130,7 +130,7 @@ def test_rejects_on_packing(change, error, message):
         "dilations": (1, 1),
     }
     with pytest.raises(error, match=message):
-        Deconvolution(**arguments | change)
+        pack_deconvolution(**arguments | change)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_rejects_on_packing(change, error, message):
     ],
 )
 def test_rejects_on_running(change, error, message):
-    kernel = Deconvolution(np.ones((4, 2, 3, 3), np.float32), strides=(1, 1), dilations=(1, 1))
+    kernel = pack_deconvolution(np.ones((4, 2, 3, 3), np.float32), strides=(1, 1), dilations=(1, 1))
     arguments = {
         "data": np.ones((1, 4, 5, 5), np.float32),
         "pads_begin": (0, 0),

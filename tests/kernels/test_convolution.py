@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from deconv_ir.kernels import Activation, ActivationKind, Convolution, naive_convolution
+from deconv_ir.kernels import Activation, ActivationKind, naive_convolution, pack_convolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 ALGORITHMS = [*(["direct", "winograd"] if compiled_module() else []), "im2col"]
@@ -34,7 +34,7 @@ def test_random_problems(draw_case, random_values, dtype, algorithm, axes, seed)
     )
     arguments |= {"bias": case.bias, "algorithm": algorithm}
     for scratch_bytes in (64 << 20, 3000):
-        kernel = Convolution(weights, scratch_bytes=scratch_bytes, **arguments)
+        kernel = pack_convolution(weights, scratch_bytes=scratch_bytes, **arguments)
         actual = kernel.run(case.data, case.pads_begin, output)
         if dtype.kind in "iu":
             np.testing.assert_array_equal(actual, expected)
@@ -52,7 +52,7 @@ def test_against_scipy(algorithm):
     expected = np.stack(
         [[correlate(image, w, "valid")[0][::2, ::3] for w in weights] for image in data]
     )
-    kernel = Convolution(weights, strides=(2, 3), dilations=(1, 1), algorithm=algorithm)
+    kernel = pack_convolution(weights, strides=(2, 3), dilations=(1, 1), algorithm=algorithm)
     np.testing.assert_allclose(kernel.run(data, (0, 0), (5, 3)), expected, rtol=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_against_scipy(algorithm):
 def test_activation(algorithm):
     data = np.array([[[-3.0, 1.0, 4.0, np.nan]]], np.float32)
     relu = Activation(ActivationKind.RELU)
-    kernel = Convolution(
+    kernel = pack_convolution(
         np.ones((1, 1, 1), np.float32),
         strides=(1,),
         dilations=(1,),
@@ -72,4 +72,4 @@ def test_activation(algorithm):
 
 def test_rejects_groups_that_do_not_divide():
     with pytest.raises(ValueError, match="3 output channels do not make 2 groups"):
-        Convolution(np.ones((3, 1, 2), np.float32), strides=(1,), dilations=(1,), groups=2)
+        pack_convolution(np.ones((3, 1, 2), np.float32), strides=(1,), dilations=(1,), groups=2)

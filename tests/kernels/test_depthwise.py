@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import in_turn
 
-from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
+from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -17,7 +17,10 @@ from deconv_ir.kernels.runtime.threads import set_threads
 module = compiled_module()
 pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
 ISAS = [] if module is None else module.isas()
-KINDS = {"convolution": (Convolution, naive_convolution), "transposed": (Deconvolution, naive)}
+KINDS = {
+    "convolution": (pack_convolution, naive_convolution),
+    "transposed": (pack_deconvolution, naive),
+}
 
 # Extents, kernel, strides, dilations, pads and output.
 GEOMETRIES: dict[str, tuple[tuple[int, ...], ...]] = {
@@ -135,11 +138,11 @@ def test_activations(geometry, isa, random_values, dtype_of, monkeypatch) -> Non
     *_, pads, output = GEOMETRIES[geometry]
     data, weights, bias = layer(geometry, 13, dtype_of("float32"), random_values)
     data[0, 3].flat[0] = np.nan
-    sums = Convolution(weights, algorithm="direct", **static(geometry, bias)).run(
+    sums = pack_convolution(weights, algorithm="direct", **static(geometry, bias)).run(
         data, pads, output
     )
     for activation, function in ACTIVATIONS.items():
-        kernel = Convolution(weights, algorithm="direct", activation=activation,
+        kernel = pack_convolution(weights, algorithm="direct", activation=activation,
                              **static(geometry, bias))  # fmt: skip
         np.testing.assert_array_equal(kernel.run(data, pads, output), function(sums))
 
@@ -169,7 +172,7 @@ def test_channels_that_are_neighbours_in_memory(channels: int) -> None:
     rng = np.random.default_rng(channels)
     data = rng.standard_normal((2, 30, 20, channels)).astype(np.float32).transpose(0, 3, 1, 2)
     weights = rng.standard_normal((channels, 1, 3, 3)).astype(np.float32)
-    kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=channels)
+    kernel = pack_convolution(weights, strides=(1, 1), dilations=(1, 1), groups=channels)
     found = kernel.run(data, (1, 1), (30, 20))
     expected = kernel.run(np.ascontiguousarray(data), (1, 1), (30, 20))
     np.testing.assert_array_equal(found, expected)
@@ -177,7 +180,9 @@ def test_channels_that_are_neighbours_in_memory(channels: int) -> None:
 
 def test_plan_says_so() -> None:
     weights = np.ones((32, 1, 3, 3), np.float32)
-    kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=32, algorithm="direct")
+    kernel = pack_convolution(
+        weights, strides=(1, 1), dilations=(1, 1), groups=32, algorithm="direct"
+    )
     plan = kernel.plan((1, 32, 40, 40), (1, 1), (40, 40))
     assert plan.details["depthwise"]
     assert str(plan).startswith("depthwise sums")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
-from deconv_ir.kernels.algorithm import Algorithm, choose_algorithm
+from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
+from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.native import supports
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime import memory
@@ -30,22 +30,26 @@ def problem(kernel=(3, 3), strides=(2, 2), groups=1, channels_in=8, channels_out
 F32, F16, I8 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int8)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(
-    ("layer", "dtype", "compiled", "expected"),
+    ("layer", "dtype", "supported"),
     [
-        (problem(), F32, True, Algorithm.COMPILED),
-        (problem(), F16, True, Algorithm.COMPILED),
-        (problem(), I8, True, Algorithm.COMPILED),
+        (problem(), F32, True),
+        (problem(), F16, True),
+        (problem(), I8, True),
         # four axes, or too many sub-convolutions for tables
-        (problem((1,) * 4, (1,) * 4), F32, True, Algorithm.NUMPY),
-        (problem((3, 3), (1000, 1000)), F32, True, Algorithm.NUMPY),
-        # without a compiler
-        (problem(), F32, False, Algorithm.NUMPY),
-        (problem(), I8, False, Algorithm.NUMPY),
+        (problem((1,) * 4, (1,) * 4), F32, False),
+        (problem((3, 3), (1000, 1000)), F32, False),
     ],
 )
-def test_choice_of_path(layer, dtype, compiled, expected):
-    assert choose_algorithm(layer, dtype, compiled=compiled) is expected
+def test_numpy_computes_what_is_not_compiled(layer, dtype, compiled, supported, monkeypatch):
+    if compiled_module() is None and compiled:
+        pytest.skip("no compiled kernel")
+    if not compiled:
+        monkeypatch.setenv("DECONV_IR_KERNEL", "numpy")
+    weights = np.ones((layer.channels_in, layer.channels_out, *layer.kernel), dtype)
+    kernel = pack_deconvolution(weights, strides=layer.strides, dilations=layer.dilations)
+    assert (kernel.algorithm is Algorithm.COMPILED) == (compiled and supported)
 
 
 def test_supports_rejects_what_has_no_c_form():
@@ -65,7 +69,7 @@ def test_every_instruction_set_computes_the_same(draw_case, monkeypatch, isa, dt
 @pytest.mark.parametrize("wanted", ["im2col", "gemm_col2im"])
 def test_environment_forces_a_kernel(monkeypatch, wanted):
     monkeypatch.setenv("DECONV_IR_KERNEL", wanted)
-    kernel = Deconvolution(np.ones((1, 1, 2), np.float32), strides=(1,), dilations=(1,))
+    kernel = pack_deconvolution(np.ones((1, 1, 2), np.float32), strides=(1,), dilations=(1,))
     assert kernel.algorithm.value == wanted
     assert kernels.kernel_info().kernel == wanted
 
@@ -88,7 +92,7 @@ def test_works_without_the_extension():
         "import sys; sys.modules['deconv_ir.kernels._compiled'] = None\n"
         "import numpy as np\n"
         "from deconv_ir import kernels\n"
-        "k = kernels.Deconvolution(np.ones((1, 1, 2), 'f'), strides=(2,), dilations=(1,))\n"
+        "k = kernels.pack_deconvolution(np.ones((1, 1, 2), 'f'), strides=(2,), dilations=(1,))\n"
         "print(k.algorithm.value, k.run(np.ones((1, 1, 2), 'f'), (0,), (4,)).ravel().tolist())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -100,7 +104,7 @@ def test_threads_do_not_change_the_result(algorithm, threads):
     rng = np.random.default_rng(0)
     data = rng.standard_normal((3, 20, 17, 19), dtype=np.float32)
     weights = rng.standard_normal((20, 9, 4, 4), dtype=np.float32)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
+    kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
     before = kernels.get_threads()
     try:
         kernels.set_threads(threads)
@@ -129,7 +133,7 @@ def test_callers_in_several_threads(algorithm):
     rng = np.random.default_rng(0)
     data = rng.standard_normal((2, 8, 30, 30), dtype=np.float32)
     weights = rng.standard_normal((8, 8, 3, 3), dtype=np.float32)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
+    kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
     expected = kernel.run(data, (1, 1), (59, 59))
     results: list[np.ndarray] = []
     callers = [
@@ -165,7 +169,7 @@ def test_activation_follows_the_bias(algorithm, activation, function, element):
     arguments = {"strides": (2, 3), "dilations": (1, 1), "bias": bias}
     # The output extends beyond the data, where it is the activated bias.
     plain = naive(data, weights, groups=1, pads_begin=(-2, -1), output=(15, 20), **arguments)
-    kernel = Deconvolution(weights, activation=activation, algorithm=algorithm, **arguments)
+    kernel = pack_deconvolution(weights, activation=activation, algorithm=algorithm, **arguments)
     actual = kernel.run(data, (-2, -1), (15, 20))
     np.testing.assert_array_equal(actual, function(plain).astype(element))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import pack_convolution, pack_deconvolution
 from deconv_ir.kernels.reference import naive, naive_convolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads, set_threads
@@ -29,16 +29,16 @@ SWAPS = [None, (0, 1), (1, 2)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16"])
-@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+@pytest.mark.parametrize("kind", [pack_convolution, pack_deconvolution])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layouts_of_a_filter(kind, layer, dtype) -> None:
     shape, strides, dilations, groups = layer
     rng = np.random.default_rng(len(shape) + groups)
     weights = rng.integers(-9, 9, shape).astype(dtype)
-    channels = shape[1] * groups if kind is Convolution else shape[0]
+    channels = shape[1] * groups if kind is pack_convolution else shape[0]
     data = rng.integers(-9, 9, (1, channels, *(4,) * len(strides))).astype(dtype)
     pads, output = (1,) * len(strides), (5,) * len(strides)
-    definition = naive_convolution if kind is Convolution else naive
+    definition = naive_convolution if kind is pack_convolution else naive
     options = {"strides": strides, "dilations": dilations, "groups": groups}
     few = np.prod(shape) < 2000
     expected = definition(data, weights, pads_begin=pads, output=output, **options) if few else None
@@ -47,7 +47,7 @@ def test_layouts_of_a_filter(kind, layer, dtype) -> None:
         if swap is not None:
             given = np.ascontiguousarray(weights.swapaxes(*swap)).swapaxes(*swap)
         kernel = kind(given, **options)
-        np.testing.assert_array_equal(kernel.packed.unpacked(), weights)
+        np.testing.assert_array_equal(kernel.unpacked(), weights)
         result = kernel.run(data, pads, output)
         if expected is None:
             expected = result
@@ -66,8 +66,8 @@ def test_packing_on_several_threads(swapped) -> None:
             if at is not None:
                 given.flat[at] = np.inf
             given = np.ascontiguousarray(given.swapaxes(0, 1)).swapaxes(0, 1) if swapped else given
-            layer = Deconvolution(given, strides=(2, 2), dilations=(1, 1), groups=1)
-            packed = layer.packed if at is None else layer.packed.finite
+            layer = pack_deconvolution(given, strides=(2, 2), dilations=(1, 1), groups=1)
+            packed = layer if at is None else layer.finite
             expected = given if at is None else np.where(np.isinf(given), 0, given)
             np.testing.assert_array_equal(packed.unpacked(), expected)
     finally:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Convolution, Deconvolution, naive_convolution
+from deconv_ir.kernels import naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.native import fold_filter
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -59,11 +59,11 @@ def test_against_oracle(draw_case, random_values, monkeypatch, isa, element):
         case.bias = random_values(rng, (outs * groups,), dtype) if seed % 3 else None
         for scratch_bytes in (64 << 20, 20_000):
             arguments = {"scratch_bytes": scratch_bytes, "algorithm": "compiled"}
-            folded = Deconvolution(case.filter, **case.static, **arguments)
+            folded = pack_deconvolution(case.filter, **case.static, **arguments)
             plan = folded.plan(case.data.shape, case.pads_begin, case.output)
             if case.data.size and 0 not in case.output:
                 assert plan.details["fold"] == stride
-            case.check(plan.run(case.data))
+            case.check(plan.run([case.data])[0])
 
 
 @needs_compiled
@@ -72,9 +72,9 @@ def test_data_that_are_not_finite_do_not_meet_added_zeros(draw_case, value):
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 5, (6, 1, 9, 9)).astype(np.float32)
     data = rng.integers(1, 5, (1, 6, 5, 7)).astype(np.float32)
-    kernel = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), algorithm="compiled")
+    kernel = pack_deconvolution(weights, strides=(4, 4), dilations=(1, 1), algorithm="compiled")
     assert kernel.plan(data.shape, (4, 4), (20, 28)).details["fold"] == 4
-    plain = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), algorithm="im2col")
+    plain = pack_deconvolution(weights, strides=(4, 4), dilations=(1, 1), algorithm="im2col")
     for _ in range(2):
         data[0, 2, 3, 4] = value
         expected = plain.run(data, (4, 4), (20, 28))
@@ -94,5 +94,5 @@ def test_a_convolution_has_nothing_to_fold(kernel: int, stride: int, outs: int) 
     static = {"strides": (1, stride), "dilations": (1, 1), "groups": 1}
     output = (3, (41 - kernel) // stride + 1)
     expected = naive_convolution(data, weights, pads_begin=(0, 0), output=output, **static)
-    found = Convolution(weights, **static).run(data, (0, 0), output)
+    found = pack_convolution(weights, **static).run(data, (0, 0), output)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Deconvolution, naive
+from deconv_ir.kernels import naive, pack_deconvolution
 from deconv_ir.kernels.native import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
 
@@ -26,11 +26,11 @@ SHAPE, FILTER = (1, 512, 256, 256), (512, 512, 5, 5)
 CHILD = f"""
 import signal
 import numpy as np
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import pack_deconvolution
 # Shells start jobs in the background with the signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 weights = np.ones({FILTER}, np.int8)
-kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm="direct")
+kernel = pack_deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm="direct")
 data, out = np.ones({SHAPE}, np.int8), np.full({SHAPE}, {UNTOUCHED}, np.int8)
 kernel.run(data[:, :, :8, :8], (2, 2), (8, 8))
 try:
@@ -80,7 +80,9 @@ def small() -> None:
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
     expected = naive(data, weights, groups=1, pads_begin=(1, 1), output=(34, 38), **arguments)
     for algorithm in ("direct", "winograd"):
-        found = Deconvolution(weights, algorithm=algorithm, **arguments).run(data, (1, 1), (34, 38))
+        found = pack_deconvolution(weights, algorithm=algorithm, **arguments).run(
+            data, (1, 1), (34, 38)
+        )
         np.testing.assert_array_equal(found, expected)
 
 
@@ -88,7 +90,7 @@ def small() -> None:
 @pytest.mark.parametrize(("algorithm", "element"), [("direct", "int8"), ("winograd", "float32")])
 def test_the_pool_can_be_used_after_an_interruption(after, algorithm, element, used):
     set_threads(used)
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         np.ones(FILTER, element), strides=(1, 1), dilations=(1, 1), algorithm=algorithm
     )
     data, out = np.ones(SHAPE, element), np.full(SHAPE, UNTOUCHED, element)
@@ -116,7 +118,7 @@ def test_a_handler_that_computes_and_returns(after, used):
         calls.append(1)
 
     data, weights = np.ones((1, 64, 256, 256), np.float32), np.ones((64, 64, 9, 9), np.float32)
-    kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm="direct")
+    kernel = pack_deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm="direct")
     after(0.05, compute)
     found = kernel.run(data, (4, 4), (256, 256))
     assert calls

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Deconvolution, naive
+from deconv_ir.kernels import naive, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 pytestmark = pytest.mark.skipif(
@@ -48,7 +48,7 @@ def test_every_element_is_written(monkeypatch, layer, element, algorithm, isa):
     _, _, strides, pads, output = LAYERS[layer]
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     data, weights, expected = problem(layer, element)
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         weights, strides=strides, dilations=(1,) * len(strides), algorithm=algorithm
     )
     assert expected.nbytes >= 8 << 20

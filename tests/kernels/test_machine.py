@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from deconv_ir.errors import SettingError
-from deconv_ir.ir.scratchpad import UNLIMITED
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import pack_deconvolution
 from deconv_ir.kernels.activation import Activation
-from deconv_ir.kernels.native import CompiledKernel, WinogradUse
-from deconv_ir.kernels.plan import RunShapes
+from deconv_ir.kernels.algorithm import Algorithm
+from deconv_ir.kernels.native import CompiledKernel
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.cpu import (
     MACHINES,
@@ -116,7 +115,7 @@ def told(monkeypatch: pytest.MonkeyPatch, machine: Machine, layer: tuple[int, ..
     """Describe the run of a layer of 5 x 5 taps on 64 x 96 positions, on a given machine."""
     monkeypatch.setitem(MACHINES, "injected", machine)
     monkeypatch.setenv("DECONV_IR_MACHINE", "injected")
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         np.ones((*layer, 5, 5), np.float32), strides=(1, 1), dilations=(1, 1), algorithm="direct"
     )
     shapes = (1, layer[0], 64, 96), (1, layer[1], 64, 96)
@@ -206,23 +205,22 @@ def test_hidden_threads_change_the_tiles_of_direct_sums_alone(name: str) -> None
     """Direct sums have the tiles of half a cache, Winograd those of all of it."""
     machine = MACHINES[name]
     hidden = machine._replace(hides_threads=True)
-    for use, same in ((WinogradUse.NEVER, machine.shared(2)), (WinogradUse.ALWAYS, machine)):
+    for use, same in ((Algorithm.DIRECT, machine.shared(2)), (Algorithm.WINOGRAD, machine)):
         expected, actual = (
             {key: value for key, value in tiled(each, use).items() if key not in DIRECT_TILES}
             for each in (same, hidden)
         )
         assert actual == expected
-    assert tiled(machine, WinogradUse.NEVER) != tiled(hidden, WinogradUse.NEVER)
+    assert tiled(machine, Algorithm.DIRECT) != tiled(hidden, Algorithm.DIRECT)
 
 
 # A plan for Winograd describes the tiles that direct sums would have as well.
 DIRECT_TILES = ("channels", "blocks", "compact", "output_vectors")
 
 
-def tiled(machine: Machine, use: WinogradUse) -> dict[str, object]:
+def tiled(machine: Machine, use: Algorithm) -> dict[str, object]:
     """Return the plan of a layer with tiles that fill any second-level cache."""
     weights = np.ones((56, 48, 3, 3), np.float32)
     problem = Problem.of_filter(weights.shape, (1, 1), (1, 1), 1, forward=False)
-    kernel = CompiledKernel(problem, weights, None, Activation(), winograd=use, machine=machine)
-    shapes = RunShapes((1, 56, 200, 300), (1, 1), (1, 48, 200, 300))
-    return dict(kernel.plan(shapes, UNLIMITED).details)
+    kernel = CompiledKernel(problem, weights, None, Activation(), algorithm=use, machine=machine)
+    return dict(kernel.plan((1, 56, 200, 300), (1, 1), (200, 300)).details)

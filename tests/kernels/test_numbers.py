@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from support import in_turn
 
-from deconv_ir.kernels import Deconvolution, naive
+from deconv_ir.kernels import naive, pack_deconvolution
 
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
 
 
 def run(data, weights, strides, pads_begin, output, algorithm, bias=None):
-    return Deconvolution(
+    return pack_deconvolution(
         weights, strides=strides, dilations=(1,) * len(strides), bias=bias, algorithm=algorithm
     ).run(data, pads_begin, output)
 
@@ -145,5 +145,7 @@ def test_taps_far_apart(algorithm, dilation):
     static = {"strides": (1, 1), "dilations": (dilation, 1), "groups": 1}
     for pad in (0, dilation - 1):
         expected = naive(data, weights, pads_begin=(pad, 0), output=(4, 3), **static)
-        found = Deconvolution(weights, **static, algorithm=algorithm).run(data, (pad, 0), (4, 3))
+        found = pack_deconvolution(weights, **static, algorithm=algorithm).run(
+            data, (pad, 0), (4, 3)
+        )
         np.testing.assert_array_equal(found, expected)

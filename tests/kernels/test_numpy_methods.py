@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Convolution, Deconvolution, naive
+from deconv_ir.kernels import naive, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.numpy.subconvolution import spans, sub_convolutions
 from deconv_ir.kernels.numpy.tiled import choose_tiles
 from deconv_ir.kernels.problem import Problem
@@ -107,7 +107,7 @@ def test_images_do_not_depend_on_their_batch(method, scratch):
     """Several images share a job, and tiles of other output channels share a panel."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal((7, 2 * 40, 9, 6), dtype=np.float32)
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         rng.standard_normal((2 * 40, 70, 4, 3), dtype=np.float32),
         strides=(2, 2),
         dilations=(1, 1),
@@ -146,7 +146,7 @@ def test_interleaving(draw_case, method, stride, kernel, axes):
     seed, element = kernel + stride + axes, ("float32", "float16")[(kernel + stride) % 2]
     fixed = {"kernel": (kernel,) * axes, "strides": (stride,) * axes}
     case = draw_case(seed, np.dtype(element), axes, **fixed)
-    packed = Deconvolution(case.filter, algorithm=method, **case.static)
+    packed = pack_deconvolution(case.filter, algorithm=method, **case.static)
     case.check(packed.run(case.data, case.pads_begin, case.output))
     out = np.empty(case.expected().shape[::-1], element).T
     case.check(packed.run(case.data, case.pads_begin, case.output, out))
@@ -162,7 +162,9 @@ def test_outputs_that_no_tap_reaches_are_exact_zeros():
     ones = naive(np.ones_like(data), np.ones_like(weights), groups=1, **static, **full)
     assert (ones == 0).any()
     for algorithm in METHODS:
-        actual = Deconvolution(weights, algorithm=algorithm, **static).run(data, *full.values())
+        actual = pack_deconvolution(weights, algorithm=algorithm, **static).run(
+            data, *full.values()
+        )
         assert np.all(actual[ones == 0] == 0)
 
 
@@ -184,7 +186,7 @@ def test_a_large_bias_is_added_last(algorithm):
         bias=bias.astype(np.float64),
         **static,
     )
-    actual = Deconvolution(weights, bias=bias, algorithm=algorithm, **static).run(
+    actual = pack_deconvolution(weights, bias=bias, algorithm=algorithm, **static).run(
         data, (1, 1), (9, 9)
     )
     # Half an ulp of the result, and a little for the error of the sums.
@@ -207,7 +209,7 @@ def test_bits_depend_on_the_layer_and_one_image_alone(layer, algorithm):
     rng = np.random.default_rng(0)
     data = rng.standard_normal(shape).astype(np.float32)
     weights = rng.standard_normal(weights_shape).astype(np.float32)
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         weights, strides=strides, dilations=(1,) * len(strides), groups=groups, algorithm=algorithm
     )
     output = tuple(s * x for s, x in zip(strides, shape[2:], strict=True))
@@ -238,14 +240,14 @@ def test_channels_are_not_mixed_before_the_product(algorithm, exponent):
     data = rng.standard_normal((1, 32, 17, 19)).astype(np.float32)
     weights = rng.standard_normal((32, 16, 4, 4)).astype(np.float32)
     static = {"strides": (2, 2), "dilations": (1, 1), "algorithm": algorithm}
-    expected = Deconvolution(weights, **static).run(data, (1, 1), (34, 38))
+    expected = pack_deconvolution(weights, **static).run(data, (1, 1), (34, 38))
     data[:, 5] *= 2.0**exponent
     weights[5] *= 2.0**-exponent
-    actual = Deconvolution(weights, **static).run(data, (1, 1), (34, 38))
+    actual = pack_deconvolution(weights, **static).run(data, (1, 1), (34, 38))
     np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+@pytest.mark.parametrize("kind", [pack_convolution, pack_deconvolution])
 def test_a_small_layer_needs_a_small_scratchpad(kind):
     """The plan once reserved 8 MiB for 18 KiB of weights."""
     weights = np.ones((32, 16, 3, 3), np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
+from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -15,7 +15,10 @@ from deconv_ir.kernels.runtime.threads import set_threads
 module = compiled_module()
 pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
 ISAS = [] if module is None else module.isas()
-KINDS = {"convolution": (Convolution, naive_convolution), "transposed": (Deconvolution, naive)}
+KINDS = {
+    "convolution": (pack_convolution, naive_convolution),
+    "transposed": (pack_deconvolution, naive),
+}
 
 # Groups, channels in and out of each, kernel, strides, dilations, pads and output.
 GEOMETRIES: dict[str, tuple[Any, ...]] = {

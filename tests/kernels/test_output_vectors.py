@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 from deconv_ir.ir.scratchpad import ScratchpadBudget
-from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
+from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
 
 module = compiled_module()
 pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
 ISAS = [] if module is None else module.isas()
-KINDS = {"convolution": (Convolution, naive_convolution), "transposed": (Deconvolution, naive)}
+KINDS = {
+    "convolution": (pack_convolution, naive_convolution),
+    "transposed": (pack_deconvolution, naive),
+}
 
 # Groups, channels in and out of each, extents, kernel, strides, dilations, pads and output.
 GEOMETRIES: dict[str, tuple[Any, ...]] = {
@@ -93,9 +96,9 @@ def test_same_bits_as_vectors_of_positions(geometry, monkeypatch) -> None:
         pytest.skip("all groups lose a channel")
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
-        got = Convolution(weights, algorithm="direct", **told).run(data, pads, output)
+        got = pack_convolution(weights, algorithm="direct", **told).run(data, pads, output)
         fewer = {**told, "bias": told["bias"][:-1]}
-        others = Convolution(weights[:-1], algorithm="direct", **fewer).run(data, pads, output)
+        others = pack_convolution(weights[:-1], algorithm="direct", **fewer).run(data, pads, output)
         assert others.tobytes() == np.ascontiguousarray(got[:, :-1]).tobytes(), isa
 
 
@@ -104,7 +107,7 @@ def test_rows_that_fill_few_vectors_are_summed_so(monkeypatch) -> None:
     monkeypatch.setenv("DECONV_IR_ISA", "avx512")
     monkeypatch.setenv("DECONV_IR_MACHINE", "sapphire-rapids")
     data, weights, told, pads, output = layer("an odd plane", "convolution")
-    plan = Convolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
+    plan = pack_convolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
     assert plan.details["output_vectors"] == 1
 
 
@@ -113,6 +116,6 @@ def test_images_of_tiny_planes_share_their_weights(monkeypatch) -> None:
     monkeypatch.setenv("DECONV_IR_ISA", "avx512")
     monkeypatch.setenv("DECONV_IR_MACHINE", "sapphire-rapids")
     data, weights, told, pads, output = layer("tiny planes", "transposed")
-    plan = Deconvolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
+    plan = pack_deconvolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
     assert plan.details["output_vectors"] == 1
     assert plan.details["images"] > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
+from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 pytestmark = pytest.mark.skipif(
@@ -55,7 +55,7 @@ def test_where_no_tap_meets_data(layer, element, algorithm):
     bias = rng.integers(-9, 10, filter_shape[1]).astype(element)
     where = {"strides": strides, "dilations": (dilation,) * len(strides), "bias": bias}
     relu = Activation(ActivationKind.RELU)
-    kernel = Deconvolution(weights, **where, activation=relu, algorithm=algorithm)
+    kernel = pack_deconvolution(weights, **where, activation=relu, algorithm=algorithm)
     out = np.full((data_shape[0], filter_shape[1], *output), 77, element)
     actual = kernel.run(data, pads, output, out)
     sums = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)

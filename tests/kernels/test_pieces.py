@@ -7,7 +7,7 @@ import pytest
 
 from deconv_ir import kernels
 from deconv_ir.ir.scratchpad import UNLIMITED
-from deconv_ir.kernels import Deconvolution, naive
+from deconv_ir.kernels import naive, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 pytestmark = pytest.mark.skipif(
@@ -43,7 +43,7 @@ def test_every_piece_once(layer, algorithm, element, threads, scratch_bytes):
     weights = (8 * rng.integers(-3, 4, filter_shape)).astype(element)
     where = {"strides": strides, "dilations": (1,) * len(strides)}
     expected = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)
-    kernel = Deconvolution(weights, **where, algorithm=algorithm)
+    kernel = pack_deconvolution(weights, **where, algorithm=algorithm)
     budget = UNLIMITED._replace(scratch_bytes=scratch_bytes)
     kernels.set_threads(threads)
     try:

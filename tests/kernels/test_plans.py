@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.ir.scratchpad import ScratchpadBudget
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import pack_convolution, pack_deconvolution
 from deconv_ir.kernels.runtime.cpu import MACHINES
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -51,7 +51,7 @@ LONG = {
 def test_plans_grow_with_the_work(machine, layer, element, threads):
     """Cycles are proportional to the positions, up to 64 M, and tiles do not get smaller."""
     shape, strides, extents = LONG[layer]
-    kind = Convolution if layer == "convolution" else Deconvolution
+    kind = pack_convolution if layer == "convolution" else pack_deconvolution
     kernel = kind(np.ones(shape, element), strides=strides, dilations=(1,) * len(strides))
     channels = kernel.problem.channels_in
     for used in threads:
@@ -79,7 +79,7 @@ def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, used):
     If one tile alone exceeds it, as with vectors of 64 bytes, the layer is summed directly.
     """
     set_threads(used)
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         np.ones((4096, 8, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), algorithm="winograd"
     )
     told = describe(kernel, (1, 4096, 64, 64), (1, 1), (128, 128))
@@ -102,16 +102,19 @@ ALIKE = {
     "outputs": {"outs": 40},
     "groups": {"groups": 2},
     "element": {"element": "float16"},
-    "convolution": {"kind": Convolution},
+    "convolution": {"kind": pack_convolution},
 }
 
 
 def plan_alike(
-    algorithm, kind=Deconvolution, ins=48, outs=48, groups=1, kernel=3, stride=1, dilation=1, pad=1,
-    batch=1, extent=56, more=0, threads=1, scratch=SCRATCH, element="float32",
+    algorithm, kind=pack_deconvolution, ins=48, outs=48, groups=1, kernel=3, stride=1, dilation=1,
+    pad=1, batch=1, extent=56, more=0, threads=1, scratch=SCRATCH, element="float32",
 ):  # fmt: skip
     set_threads(threads)
-    shape = (groups * (outs if kind is Convolution else ins), ins if kind is Convolution else outs)
+    shape = (
+        groups * (outs if kind is pack_convolution else ins),
+        ins if kind is pack_convolution else outs,
+    )
     layer = kind(
         np.ones((*shape, kernel, kernel), element),
         strides=(stride, stride), dilations=(dilation, dilation), groups=groups,
@@ -162,7 +165,7 @@ def layers(count):
         shape = (groups * outs, ins) if forward else (groups * ins, outs)
         weights = rng.standard_normal((*shape, *(kernel,) * axes), dtype=np.float32)
         bias = rng.standard_normal(groups * outs, dtype=np.float32)
-        kind = Convolution if forward else Deconvolution
+        kind = pack_convolution if forward else pack_deconvolution
         arguments = {"strides": (stride,) * axes, "dilations": (1,) * axes, "groups": groups}
 
         def make(kind=kind, weights=weights, bias=bias, arguments=arguments):
@@ -227,14 +230,16 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
     weights, data = (
         rng.standard_normal(s, dtype=np.float32) for s in (shape, (2, shape[0], *extents))
     )
-    kernel = Deconvolution(weights, strides=(2,) * axes, dilations=(1,) * axes, algorithm="direct")
+    kernel = pack_deconvolution(
+        weights, strides=(2,) * axes, dilations=(1,) * axes, algorithm="direct"
+    )
     output = tuple(2 * x for x in extents)
     expected = kernel.run(data, (1,) * axes, output)
     free = kernel.plan(data.shape, (1,) * axes, output).algorithm.cycles
     for scratch in (1, 1 << 12, 1 << 14, 1 << 16):
         budget = ScratchpadBudget(scratch)
         plan = kernel.plan(data.shape, (1,) * axes, output, budget)
-        np.testing.assert_array_equal(plan.run(data), expected)
+        np.testing.assert_array_equal(plan.run([data])[0], expected)
         told = plan.details
         assert told["channels"] % told["channel_block"] == 0 or told["channels"] == shape[0]
         assert plan.algorithm.cycles < 20 * free
@@ -244,14 +249,14 @@ def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, sh
 @pytest.mark.parametrize("order", ["algorithm first", "details first", "run first"])
 def test_what_a_plan_is_asked_does_not_change_it(order: str) -> None:
     """The budget is raised once, whichever attribute is read first."""
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         np.ones((64, 32, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), algorithm="direct"
     )
     plan = kernel.plan((1, 64, 20, 20), (1, 1), (40, 40), ScratchpadBudget(1))
     asks = {
         "algorithm": lambda: plan.algorithm,
         "details": lambda: plan.details,
-        "run": lambda: plan.run(np.ones((1, 64, 20, 20), np.float32)),
+        "run": lambda: plan.run([np.ones((1, 64, 20, 20), np.float32)]),
     }
     asks[order.split()[0]]()
     details, algorithm, candidates = plan.details, plan.algorithm, plan.candidates

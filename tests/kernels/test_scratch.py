@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import traced_peak
 
-from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import pack_convolution, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 # Lists of slices, and NumPy's buffers for casts, whose size does not depend on the layer.
@@ -41,7 +41,7 @@ LAYERS = {
 )
 def test_scratch_bound(algorithm, layer, scratch_bytes, element):
     shape, weights, groups, strides, pads_begin, output = LAYERS[layer]
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         np.ones(weights, element),
         strides=strides,
         dilations=(1,) * len(strides),
@@ -57,12 +57,12 @@ def test_scratch_bound(algorithm, layer, scratch_bytes, element):
 def test_tiles_of_a_kernel_that_reaches_far():
     """Tiles of the usual size would mostly be halo, and there would be a million of them."""
     weights = np.ones((2, 2, 2, 2), np.float32)
-    kernel = Deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), algorithm="direct")
+    kernel = pack_deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), algorithm="direct")
     data, out = (1, 2, 200_000, 3), (1, 2, 331_075, 4)
     assert kernel.plan(data, (0, 0), out[2:]).details["jobs"] < 100
 
 
-@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+@pytest.mark.parametrize("kind", [pack_convolution, pack_deconvolution])
 def test_a_filter_that_is_not_kept_is_unpacked(kind) -> None:
     """If the scratchpad is too small for the packed filter, another kernel needs the original."""
     rng = np.random.default_rng(0)

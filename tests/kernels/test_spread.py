@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
+from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
 
 ALGORITHMS = ["auto", "im2col", "gemm_col2im"]
 FAR = 70_000
@@ -25,7 +25,7 @@ def test_products_lie_where_the_oracle_has_them(algorithm, element, pad, extent)
     weights = rng.integers(-4, 5, (4, 3, 3)).astype(element)
     bias = rng.integers(-4, 5, 6).astype(element)
     arguments = {"strides": (FAR,), "dilations": (2,), "groups": 2, "bias": bias}
-    kernel = Deconvolution(weights, algorithm=algorithm, **arguments)
+    kernel = pack_deconvolution(weights, algorithm=algorithm, **arguments)
     found = kernel.run(data, (pad,), (extent,))
     expected = naive(data, weights, pads_begin=(pad,), output=(extent,), **arguments)
     np.testing.assert_array_equal(found, expected)
@@ -40,7 +40,7 @@ def test_several_axes(algorithm, strides):
     weights = rng.integers(-4, 5, (3, 2, 2, 3, 2)).astype(np.float32)
     arguments = {"strides": strides, "dilations": (1, 2, 1), "groups": 1}
     output = tuple(min(s + 4, 410) for s in strides)
-    kernel = Deconvolution(weights, algorithm=algorithm, **arguments)
+    kernel = pack_deconvolution(weights, algorithm=algorithm, **arguments)
     for pads in itertools.product((0, 2), repeat=3):
         found = kernel.run(data, pads, output)
         expected = naive(data, weights, pads_begin=pads, output=output, **arguments)
@@ -50,7 +50,7 @@ def test_several_axes(algorithm, strides):
 def test_gaps_hold_the_activated_bias_whatever_the_data():
     """An infinite weight and a NaN only affect their own products."""
     weights = np.float32([[[np.inf, 2]], [[1, 1]]])
-    kernel = Deconvolution(
+    kernel = pack_deconvolution(
         weights,
         strides=(10**6,),
         dilations=(1,),

@@ -10,14 +10,17 @@ import pytest
 from support import in_turn
 
 from deconv_ir.ir.scratchpad import ScratchpadBudget
-from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
+from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
 
 module = compiled_module()
 pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
 ISAS = [] if module is None else module.isas()
-KINDS = {"convolution": (Convolution, naive_convolution), "transposed": (Deconvolution, naive)}
+KINDS = {
+    "convolution": (pack_convolution, naive_convolution),
+    "transposed": (pack_deconvolution, naive),
+}
 
 # Extents, kernel, strides, dilations, pads and output.
 GEOMETRIES: dict[str, tuple[tuple[int, ...], ...]] = {
@@ -122,7 +125,7 @@ def test_values_that_are_not_finite_stay_where_taps_bring_them(
 def test_negative_zeros_are_sums_of_zeros() -> None:
     """A sum begins with 0, and products with zeros around the data keep it 0, skipped or not."""
     weights = np.full((8, 8, 3, 3), -1.0, np.float32)
-    layer = Convolution(weights, strides=(1, 1), dilations=(4, 4), algorithm="direct")
+    layer = pack_convolution(weights, strides=(1, 1), dilations=(4, 4), algorithm="direct")
     got = layer.run(np.zeros((1, 8, 6, 6), np.float32), (4, 4), (6, 6))
     assert got.tobytes() == bytes(got.nbytes)
 
@@ -134,7 +137,7 @@ def test_a_layer_with_far_taps_is_planned_for_fewer_products(
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen4")
     cycles = []
     for dilation in (1, 24):
-        layer = Convolution(
+        layer = pack_convolution(
             np.ones((64, 64, 3, 1), np.float32),
             strides=(1, 1), dilations=(dilation, 1), algorithm="direct",
         )  # fmt: skip

@@ -12,10 +12,10 @@ from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels import (
     Activation,
     ActivationKind,
-    Convolution,
-    Deconvolution,
     naive,
     naive_convolution,
+    pack_convolution,
+    pack_deconvolution,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -44,7 +44,7 @@ def winograd_sizes(kernel, data, pads, output):
     return describe(kernel, data, pads, output).get("winograd")
 
 
-def ones(shape, strides, dilations=None, groups=1, algorithm="winograd", kind=Deconvolution):
+def ones(shape, strides, dilations=None, groups=1, algorithm="winograd", kind=pack_deconvolution):
     dilations = dilations or (1,) * len(strides)
     weights = np.ones(shape, np.float32)
     return kind(weights, strides=strides, dilations=dilations, groups=groups, algorithm=algorithm)
@@ -82,7 +82,7 @@ def test_which_layers(kernel, strides, dilations, taps):
 @pytest.mark.parametrize("element", ["float64", "int32"])
 def test_other_types_go_the_direct_way(element):
     weights = np.ones((3, 2, 4, 4), element)
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
+    kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     assert winograd_sizes(kernel, np.ones((1, 3, 8, 8), element), (1, 1), (16, 16)) is None
 
 
@@ -144,14 +144,14 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
             strides=tuple(s for _, s, _ in layer),
             dilations=tuple(d for _, _, d in layer),
         )
-        kernel = Deconvolution(case.filter, **case.static, algorithm="winograd")
+        kernel = pack_deconvolution(case.filter, **case.static, algorithm="winograd")
         where = case.data, case.pads_begin, case.output
         if case.data.size and min(case.output) >= 3 and describe(kernel, *where)["fold"] == 1:
             assert winograd_sizes(kernel, *where) is not None
             with_winograd += 1
         # The second limit only allows small tiles.
         for scratch_bytes in (64 << 20, 60_000):
-            kernel = Deconvolution(
+            kernel = pack_deconvolution(
                 case.filter, **case.static, scratch_bytes=scratch_bytes, algorithm="winograd"
             )
             case.check(kernel.run(case.data, case.pads_begin, case.output), "winograd")
@@ -169,8 +169,8 @@ def test_small_integers_are_exact(extents, batch, pad):
         weights = rng.integers(-8, 9, (41, 23, size, size)).astype(np.float32)
         arguments = {"strides": (stride, stride), "dilations": (1, 1)}
         output = tuple(stride * x + 1 for x in extents)
-        kernel = Deconvolution(weights, algorithm="winograd", **arguments)
-        direct = Deconvolution(weights, algorithm="direct", **arguments)
+        kernel = pack_deconvolution(weights, algorithm="winograd", **arguments)
+        direct = pack_deconvolution(weights, algorithm="direct", **arguments)
         assert winograd_sizes(kernel, data, (pad, pad), output) is not None
         np.testing.assert_array_equal(
             kernel.run(data, (pad, pad), output), direct.run(data, (pad, pad), output)
@@ -185,7 +185,7 @@ def test_kernel_equal_to_stride(element, strides):
     extents = (17, 11, 6)[: len(strides)]
     weights = rng.integers(-4, 5, (16, 7, *strides)).astype(element)
     arguments = {"strides": strides, "dilations": (1,) * len(strides)}
-    kernel = Deconvolution(weights, algorithm="winograd", **arguments)
+    kernel = pack_deconvolution(weights, algorithm="winograd", **arguments)
     pads, output = (0,) * len(strides), tuple(s * x for s, x in zip(strides, extents, strict=True))
     whole = rng.integers(-4, 5, (2, 16, *(2 * x for x in extents))).astype(element)
     gaps = whole[(..., *(slice(x) for x in extents))]
@@ -214,7 +214,7 @@ def test_bias_and_activation(activation, groups):
     arguments = {"strides": (2, 2), "dilations": (1, 1), "groups": groups, "bias": bias}
     # The output extends beyond the data, where it is the activated bias.
     plain = naive(data, weights, pads_begin=(-3, 1), output=(25, 33), **arguments)
-    kernel = Deconvolution(weights, activation=activation, algorithm="winograd", **arguments)
+    kernel = pack_deconvolution(weights, activation=activation, algorithm="winograd", **arguments)
     actual = kernel.run(data, (-3, 1), (25, 33))
     np.testing.assert_array_equal(actual, activation.apply(plain))
 
@@ -227,7 +227,7 @@ def test_convolution(size, dilations, pads):
     data = rng.integers(-8, 9, (2, 14, 19, 22)).astype(np.float32)
     weights = rng.integers(-8, 9, (10, 7, *size)).astype(np.float32)
     arguments = {"strides": (1, 1), "dilations": dilations, "groups": 2}
-    kernel = Convolution(weights, algorithm="winograd", **arguments)
+    kernel = pack_convolution(weights, algorithm="winograd", **arguments)
     # Two taps and four use F(2, 2) or F(3, 2), five use these or F(2, 3), whichever costs less.
     found = winograd_sizes(kernel, data, pads, (18, 21))
     allowed = {2: {2}, 3: {3}, 4: {2}, 5: {2, 3}}
@@ -247,7 +247,7 @@ def few_positions(monkeypatch, threads_used):
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
     algorithms = ("winograd", "direct")
     return data, [
-        Deconvolution(weights, algorithm=algorithm, **arguments) for algorithm in algorithms
+        pack_deconvolution(weights, algorithm=algorithm, **arguments) for algorithm in algorithms
     ]
 
 
@@ -273,7 +273,7 @@ def test_three_vectors_are_a_panel_where_two_would_leave_more_empty(monkeypatch,
     data = rng.standard_normal((1, channels, 16, 12), dtype=np.float32)
     weights = rng.standard_normal((channels, 43, 3, 3), dtype=np.float32)
     kernel, direct = (
-        Deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm=algorithm)
+        pack_deconvolution(weights, strides=(1, 1), dilations=(1, 1), algorithm=algorithm)
         for algorithm in ("winograd", "direct")
     )
     assert describe(kernel, data, (1, 1), (16, 12))["width"] == 48
@@ -323,7 +323,7 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     budget = UNLIMITED._replace(scratch_bytes=each + told["shared_bytes"] - 1)
     plan = kernel.plan(data.shape, (2, 2), (15, 15), budget)
     assert plan.scratchpad_bytes < each + told["shared_bytes"]
-    actual = plan.run(data)
+    actual = plan.run([data])[0]
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
 
 
@@ -336,7 +336,7 @@ def test_chunks_for_some_threads_serve_others(used):
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
     where = {"groups": 1, "pads_begin": (1, 1), "output": (70, 8)}
     expected = naive(data, weights, **arguments, **where)
-    kernel = Deconvolution(weights, algorithm="winograd", **arguments)
+    kernel = pack_deconvolution(weights, algorithm="winograd", **arguments)
     for threads_used in (used, 1, 3):
         set_threads(threads_used)
         assert winograd_sizes(kernel, data, (1, 1), (70, 8)) is not None
@@ -351,7 +351,7 @@ def test_a_product_of_panels_spreads_nothing(value):
     data = rng.integers(-4, 5, (1, 16, 9, 30)).astype(np.float32)
     data[0, 4, 8, 29] = value
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
-    kernel = Deconvolution(weights, algorithm="winograd", **arguments)
+    kernel = pack_deconvolution(weights, algorithm="winograd", **arguments)
     assert winograd_sizes(kernel, data, (0, 0), (18, 60)) == ((1, 1),) * 3
     with np.errstate(all="ignore"):
         expected = naive(data, weights, groups=1, pads_begin=(0, 0), output=(18, 60), **arguments)
@@ -362,13 +362,13 @@ def test_a_product_of_panels_spreads_nothing(value):
 def test_huge_weights_go_the_direct_way(value):
     weights = np.ones((6, 5, 4, 4), np.float32)
     weights[3, 2, 1, 0] = value
-    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
+    kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     assert winograd_sizes(kernel, np.ones((1, 6, 9, 9), np.float32), (1, 1), (18, 18)) is None
 
 
 def test_weights_serve_all_extents_and_pads(draw_case):
     case = draw_case(0, F32, 2, kernel=(4, 4), strides=(2, 2), dilations=(1, 1))
-    kernel = Deconvolution(case.filter, **case.static, algorithm="winograd")
+    kernel = pack_deconvolution(case.filter, **case.static, algorithm="winograd")
     rng = np.random.default_rng(0)
     for extents, pads, expected in [
         ((4, 4), (1, 1), True),
@@ -392,8 +392,8 @@ def test_weights_serve_all_extents_and_pads(draw_case):
 def test_weights_of_two_forms_are_kept(draw_case) -> None:
     """Outputs that begin with other sub-convolutions take other weights: four forms in turn."""
     case = draw_case(0, F32, 2, kernel=(4, 4), strides=(2, 2), dilations=(1, 1))
-    kernel = Deconvolution(case.filter, **case.static, algorithm="winograd")
-    direct = Deconvolution(case.filter, **case.static, algorithm="direct")
+    kernel = pack_deconvolution(case.filter, **case.static, algorithm="winograd")
+    direct = pack_deconvolution(case.filter, **case.static, algorithm="direct")
     data = np.random.default_rng(0).integers(-8, 9, (1, case.data.shape[1], 9, 9)).astype(F32)
     packed = []
     for pads in [(0, 0), (0, 1), (1, 0), (1, 1), (0, 0), (0, 1)]:
@@ -408,10 +408,10 @@ def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element)
     case = draw_case(4, dtype_of(element), 2, channels=30)
     given = case.filter.copy()
     still_there = weakref.ref(given)
-    kernel = Deconvolution(given, **case.static)
+    kernel = pack_deconvolution(given, **case.static)
     del given
     assert still_there() is None
-    np.testing.assert_array_equal(kernel.packed.unpacked(), case.filter)
+    np.testing.assert_array_equal(kernel.unpacked(), case.filter)
 
 
 def test_the_transformed_weights_are_counted() -> None:
@@ -420,7 +420,7 @@ def test_the_transformed_weights_are_counted() -> None:
     data, output = np.zeros((1, 64, 64, 64), np.float32), (128, 128)
     counted = {}
     for algorithm in ("direct", "winograd"):
-        kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
+        kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm=algorithm)
         assert kernel.packed_bytes == weights.nbytes
         kernel.run(data, (1, 1), output)
         counted[algorithm] = kernel.packed_bytes
@@ -449,7 +449,7 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
         assert chosen.packed is (turn == 3)
         packed = (turn > 1) * winograd.weight_bytes
         assert kernel.packed_bytes == weights.nbytes + packed, "to ask packs nothing"
-        result = plan.run(data)
+        result = plan.run([data])[0]
         np.testing.assert_allclose(result[:, :, 1:-1, 1:-1], 256, rtol=1e-5)
         np.testing.assert_array_equal(results.setdefault(allowed, result), result)
     assert kernel.packed_bytes == weights.nbytes + winograd.weight_bytes
@@ -465,7 +465,7 @@ def test_a_filter_that_is_used_once_is_transformed_where_that_saves_time(
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
     weights = np.ones((256, 256, 3, 3), np.float32)
     data = np.ones((1, 256, extent, extent), np.float32)
-    kernel = ones(weights.shape, (1, 1), algorithm="auto", kind=Convolution)
+    kernel = ones(weights.shape, (1, 1), algorithm="auto", kind=pack_convolution)
     assert "Winograd" in str(kernel.plan(data.shape, (0, 0), (extent - 2, extent - 2)))
     result = kernel.run(data, (0, 0), (extent - 2, extent - 2))
     np.testing.assert_allclose(result, 9 * 256, rtol=1e-5)
@@ -480,15 +480,17 @@ def test_blocks_of_rows_need_not_be_those_of_the_packed_filter(isa, outs, monkey
     rng = np.random.default_rng(outs)
     weights = rng.standard_normal((outs, 32, 3, 3)).astype(np.float32)
     data = rng.standard_normal((1, 32, 14, 14)).astype(np.float32)
-    layer = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=1, algorithm="winograd")
+    layer = pack_convolution(
+        weights, strides=(1, 1), dilations=(1, 1), groups=1, algorithm="winograd"
+    )
     windows = np.lib.stride_tricks.sliding_window_view(data.astype(np.float64), (3, 3), (2, 3))
     expected = np.einsum("niyxab,oiab->noyx", windows, weights.astype(np.float64))
     plan = layer.plan(data.shape, (0, 0), (12, 12))
     assert "Winograd" in str(plan)
-    np.testing.assert_allclose(plan.run(data), expected, atol=2e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(plan.run([data])[0], expected, atol=2e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("kind", [Deconvolution, Convolution])
+@pytest.mark.parametrize("kind", [pack_deconvolution, pack_convolution])
 @pytest.mark.parametrize("extents", [(6, 30), (5, 40), (12, 12)])
 def test_the_choice_does_not_depend_on_earlier_runs(kind, extents) -> None:
     """A larger batch arranges the weights that are kept in other chunks."""
@@ -496,7 +498,7 @@ def test_the_choice_does_not_depend_on_earlier_runs(kind, extents) -> None:
     kernel = kind(weights, strides=(1, 1), dilations=(1, 1))
     image, batch = (1, 64, *extents), (7, 64, *extents)
     fresh = kernel.plan(image, (1, 1), extents).candidates
-    kernel.plan(batch, (1, 1), extents).run(np.ones(batch, np.float32))
+    kernel.plan(batch, (1, 1), extents).run([np.ones(batch, np.float32)])
     again = kernel.plan(image, (1, 1), extents).candidates
     assert again[0] == fresh[0]
     assert [c._replace(packed=False) for c in again] == list(fresh)

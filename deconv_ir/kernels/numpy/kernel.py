@@ -9,6 +9,7 @@ import numpy as np
 
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.numpy.method import grouped, pack
 from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs, finite_part
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 # Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
 _ALWAYS_USED = 1 << 20
-_ADDS_NOTHING = "the kernel was packed without `adds`"
 
 
 def _bound(scratch_bytes: int, budget: ScratchpadBudget) -> int:
@@ -44,13 +44,11 @@ def _run_tiled(
         tiled.run(by_group(problem, data), shapes.pads, bound, by_group(problem, out))
 
 
-class NumpyKernel:
-    """A filter packed for one of NumPy's methods; the parameters are those of `Deconvolution`.
+class NumpyKernel(ConvolutionKernel):
+    """A filter packed for one of NumPy's methods; the parameters are those of `pack_filter`.
 
     `method` is that of `numpy.method.pack`.
     """
-
-    adds_in_cache = False
 
     def __init__(
         self,
@@ -63,35 +61,35 @@ class NumpyKernel:
         scratch_bytes: int,
         method: str = "numpy",
     ) -> None:
-        self.problem, self.element = problem, weights.dtype
-        self.activation, self.adds = activation, adds
-        self.scratch_bytes = scratch_bytes
+        super().__init__(problem, weights.dtype, scratch_bytes, adds=adds)
+        self.activation = activation
         self._bias_bytes = 0 if bias is None else bias.nbytes
         fused = Activation() if adds else activation
         self.tiled = pack(problem, grouped(problem, weights), bias, fused, method)
 
     @property
+    def algorithm(self) -> Algorithm:
+        return Algorithm(self.tiled.name)
+
+    @property
     def packed_bytes(self) -> int:
         return self.tiled.packed_bytes + self._bias_bytes
 
-    def plan(self, shapes: RunShapes, budget: ScratchpadBudget) -> NumpyPlan:
+    def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> NumpyPlan:
         return NumpyPlan(self, shapes, budget)
-
-    def release(self) -> None:
-        """Do nothing: the original filter is not kept."""
 
 
 class NumpyPlan(ConvolutionPlan):
     """Runs of a `NumpyKernel`."""
 
     def __init__(self, kernel: NumpyKernel, shapes: RunShapes, budget: ScratchpadBudget) -> None:
-        super().__init__(shapes, kernel.element)
+        super().__init__(kernel, shapes)
         self._kernel = kernel
         self._scratch_bytes = _bound(kernel.scratch_bytes, budget)
 
     @functools.cached_property
     def algorithm(self) -> AlgorithmCandidate:
-        data, pads, output = self.shapes
+        data, pads, output = self.shapes[:3]
         if self.shapes.is_empty:
             return NOTHING
         needed = self._kernel.tiled.scratch_bytes(data, pads, output[2:], self._scratch_bytes)
@@ -111,7 +109,7 @@ class NumpyPlan(ConvolutionPlan):
         return self._kernel.activation.apply(np.add(sums, addend))
 
 
-class NonFiniteKernel:
+class NonFiniteKernel(ConvolutionKernel):
     """A filter with infinities or NaN, for an implementation that multiplies the zeros around data.
 
     That one computes the layer with `finite_part`; then the few output channels that depend on
@@ -125,8 +123,6 @@ class NonFiniteKernel:
         Packs the finite part of the filter for the other implementation.
     """
 
-    adds_in_cache = False
-
     def __init__(
         self,
         problem: Problem,
@@ -137,15 +133,19 @@ class NonFiniteKernel:
         scratch_bytes: int,
         pack_finite: Callable[[Array], ConvolutionKernel],
     ) -> None:
-        self.problem, self.element, self.scratch_bytes = problem, weights.dtype, scratch_bytes
+        super().__init__(problem, weights.dtype, scratch_bytes, adds=False)
         self.finite = pack_finite(finite_part(weights))
         self.others = NonFiniteOutputs(problem, weights, bias, activation)
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return self.finite.algorithm
 
     @property
     def packed_bytes(self) -> int:
         return self.finite.packed_bytes + self.others.packed_bytes
 
-    def plan(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
+    def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
         return _NonFinitePlan(self, shapes, budget)
 
     def release(self) -> None:
@@ -158,9 +158,9 @@ class _NonFinitePlan(ConvolutionPlan):
     def __init__(
         self, kernel: NonFiniteKernel, shapes: RunShapes, budget: ScratchpadBudget
     ) -> None:
-        super().__init__(shapes, kernel.element)
+        super().__init__(kernel, shapes)
         self._kernel = kernel
-        self._finite = kernel.finite.plan(shapes, budget)
+        self._finite = kernel.finite.plan_shapes(shapes, budget)
         self._scratch_bytes = _bound(kernel.scratch_bytes, budget)
         self.name = self._finite.name
 
@@ -182,18 +182,16 @@ class _NonFinitePlan(ConvolutionPlan):
 
     def _with_others(self, chosen: AlgorithmCandidate) -> AlgorithmCandidate:
         """Include the scratchpad of the channels that are computed again."""
-        data, pads, output = self.shapes
+        data, pads, output = self.shapes[:3]
         if self.shapes.is_empty:
             return chosen
         needed = self._kernel.others.scratch_bytes(data, pads, output[2:], self._scratch_bytes)
         return chosen._replace(scratch_bytes=max(chosen.scratch_bytes, needed))
 
     def compute(self, data: Array, out: Array, addend: Array | None) -> None:
-        if addend is not None:
-            raise ValueError(_ADDS_NOTHING)
         kernel = self._kernel
         self._finite.compute(data, out, None)
         _run_tiled(kernel.others, kernel.problem, self.shapes, self._scratch_bytes, data, out)
 
     def add(self, data: Array, addend: Array) -> Array:
-        raise ValueError(_ADDS_NOTHING)
+        raise AssertionError("such a kernel adds nothing")

@@ -32,11 +32,7 @@ from deconv_ir.ops.windows import Windowed, window_axes
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
-    from deconv_ir.kernels import Activation
-    from deconv_ir.kernels import Convolution as ConvolutionKernel
-    from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
-
-    PackedFilter = ConvolutionKernel | DeconvolutionKernel
+    from deconv_ir.kernels import Activation, ConvolutionKernel
 
 
 class AnyConvolution(Windowed, abc.ABC):
@@ -87,7 +83,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return FilterView(1, inputs, outputs, shape[2:])
 
     def canonical_filter(self, weights: Constant) -> Constant:
-        """Lay out a filter for the kernel: see `kernels.Deconvolution`."""
+        """Lay out a filter for the kernel: see `kernels.pack_filter`."""
         return weights
 
     def groups_of(self, filter_shape: Sequence[int]) -> int:
@@ -209,15 +205,16 @@ class AnyConvolution(Windowed, abc.ABC):
         context: Context,
         activation: Activation | None = None,
         adds: bool = False,
-    ) -> PackedFilter:
+    ) -> ConvolutionKernel:
         """Pack a filter."""
-        from deconv_ir.kernels import Convolution, Deconvolution
+        from deconv_ir.kernels import pack_filter
 
         canonical = self.canonical_filter(filter)
         axes = self.axes(canonical.ndim - 2)
         try:
-            return (Deconvolution if self.transposed else Convolution)(
+            return pack_filter(
                 canonical,
+                forward=not self.transposed,
                 strides=tuple(a.stride for a in axes),
                 dilations=tuple(a.dilation for a in axes),
                 groups=self.groups_of(filter.shape),
@@ -290,7 +287,7 @@ class AnyConvolution(Windowed, abc.ABC):
             return None
         # Only the other, small constants are kept: the filter is packed.
         kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
-        return PackedConvolution(self, packed, shape, kept, context, adds=adds)
+        return PackedConvolution(self, packed, shape, kept, context)
 
     def placement(
         self, data: tuple[int, ...], filter_shape: tuple[int, ...], others: Infos, context: Context

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from deconv_ir.kernels import Convolution
+from deconv_ir.kernels import pack_convolution
 
 RNG = np.random.default_rng(0)
 
@@ -55,7 +55,7 @@ def test_convolution_is_its_definition(problem, scratch: int) -> None:
     data, kernel, bias = normal(*data_shape), normal(*kernel_shape), normal(kernel_shape[0])
     expected = convolve(data, kernel, strides, dilations, pads, output, groups)
     expected += bias.reshape(-1, *(1 for _ in output))
-    found = Convolution(
+    found = pack_convolution(
         kernel,
         strides=strides,
         dilations=dilations,
@@ -71,7 +71,7 @@ def test_convolution_of_integers_is_exact(dtype) -> None:
     info = np.iinfo(dtype)
     data = RNG.integers(info.min, info.max, (1, 3, 6), dtype, endpoint=True)
     kernel = RNG.integers(info.min, info.max, (2, 3, 3), dtype, endpoint=True)
-    found = Convolution(kernel, strides=(1,), dilations=(1,)).run(data, (0,), (4,))
+    found = pack_convolution(kernel, strides=(1,), dilations=(1,)).run(data, (0,), (4,))
     for o, y in itertools.product(range(2), range(4)):
         exact = sum(
             int(data[0, c, y + k]) * int(kernel[o, c, k]) for c in range(3) for k in range(3)
@@ -83,9 +83,11 @@ def test_convolution_of_integers_is_exact(dtype) -> None:
 def test_convolution_in_half_precision_is_rounded_once(dtype) -> None:
     data, kernel = normal(1, 8, 6).astype(dtype), normal(4, 8, 3).astype(dtype)
     how = {"strides": (1,), "dilations": (1,)}
-    wide = Convolution(kernel.astype(np.float32), **how).run(data.astype(np.float32), (0,), (4,))
+    wide = pack_convolution(kernel.astype(np.float32), **how).run(
+        data.astype(np.float32), (0,), (4,)
+    )
     np.testing.assert_array_equal(
-        Convolution(kernel, **how).run(data, (0,), (4,)), wide.astype(dtype)
+        pack_convolution(kernel, **how).run(data, (0,), (4,)), wide.astype(dtype)
     )
 
 
