@@ -43,6 +43,9 @@ class Hint(enum.Enum):
     LFS_FETCHES = "'git lfs pull' fetches the content"
     OVC_CONVERTS = "ovc {0} writes an IR; 'pip install openvino' installs ovc"
     TORCH_CONVERTS = "openvino.convert_model(module, example_input=x) converts the loaded module"
+    TENSORFLOW_EXPORTS = "model.export(folder) in Keras writes what ovc converts"
+    OLD_OPTIMIZER_CONVERTS = "mo of OpenVINO 2023, the last release for Caffe, writes an IR"
+    WEIGHTS_ALONE = "it has weights but no graph: convert the model that they belong to"
     NUMPY_CONVERTS = "numpy.loadtxt and numpy.save convert it"
     DOWNLOAD_FAILED = "a download may have failed"
     IMAGE_BY_SUFFIX = "an input whose name ends in .png or .jpg is read as an image"
@@ -90,6 +93,10 @@ class Hint(enum.Enum):
     CHANNELS_FIRST = (
         "the channels look first: np.moveaxis(x, 1, -1) puts them last",
         "the channels look first: --layout takes them so, as in --layout 'nhwc->nchw'",
+    )
+    RESHAPE_TO = (
+        "Model.reshape({{{0!r}: {2}}}) gives the model this shape",
+        "--shape {0}={1} gives the model this shape",
     )
     BATCH_MISSING = "the axis of the batch looks missing: x[None] adds it"
     ONE_IMAGE_LAST = "this looks like one image, channels last: np.moveaxis(x, -1, 0)[None] fits"

@@ -87,12 +87,7 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
     tensors = found.tensors
     wrong = [k for k, tensor in enumerate(tensors) if not tensor.within]
     if not wrong:
-        worst = max(tensors, key=lambda t: t.relative)
-        click.echo(
-            f"{'1 tensor agrees' if len(tensors) == 1 else f'{len(tensors)} tensors agree'} "
-            f"within {rtol:g} of the scale; the largest error is "
-            f"{worst.relative:.2g} of it, in {one_line(worst.name, 80)!r}."
-        )
+        _print_agreement(tensors, rtol, verbose)
         return
     shown: Sequence[int] = range(len(tensors))
     if not verbose and len(tensors) > 4 * _AROUND:
@@ -124,6 +119,23 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
     if found.culprit is not None:
         for line in _culprit(found.culprit):
             click.echo(line)
+
+
+def _print_agreement(tensors: Sequence[TensorDifference], rtol: float, verbose: bool) -> None:
+    by_levels = [t for t in tensors if t.note]
+    exact = [t for t in tensors if not t.note]
+    if exact:
+        worst = max(exact, key=lambda t: t.relative)
+        click.echo(
+            f"{'1 tensor agrees' if len(exact) == 1 else f'{len(exact)} tensors agree'} "
+            f"within {rtol:g} of the scale; the largest error is "
+            f"{worst.relative:.2g} of it, in {one_line(worst.name, 80)!r}."
+        )
+    shown = by_levels if verbose else by_levels[:_LISTED]
+    for tensor in shown:
+        click.echo(f"{one_line(tensor.name, 80)!r} agrees by levels: {tensor.note}.")
+    if len(shown) < len(by_levels):
+        click.echo(f"{len(by_levels) - len(shown)} more agree by levels (-v lists all).")
 
 
 def _figures(t: TensorDifference) -> list[str]:

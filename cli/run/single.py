@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 def run_once(model: Model, request: RunRequest, started: float) -> int:
     """Run the model and report; return the exit code."""
     request.require_none_of(
+        ("batch",),
+        "joins many input files, for example --input 'frames/*.npy' (--shape with another batch "
+        "reshapes the model)",
+    )
+    request.require_none_of(
         FOR_MANY_RUNS, "requires many input files (for example --input 'frames/*.npy')"
     )
     from .report import Summary, print_summary

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deconv_ir.errors import OutputError
 from deconv_ir.formats import npy, npz
 from deconv_ir.formats.dumps import TensorFile, add_to_manifest, name_files, read_manifest
+from deconv_ir.formats.recognise import is_other_suffix
 
 from ..shared.common import STREAM, Mistake, require_absent
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 OTHER_KINDS = frozenset(
-    {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".csv", ".tsv", ".txt"}
-    | {".json", ".xml", ".bin", ".pt", ".pth", ".onnx", ".h5", ".mat", ".zarr", ".html", ".pdf"}
+    {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".tsv", ".parquet", ".pkl"}
+    | {".json", ".xml", ".hdf5", ".mat", ".zarr", ".html", ".pdf", ".svg", ".zip", ".gz", ".tar"}
 )
-"""Suffixes of files that are not arrays in the form of NumPy."""
+"""Suffixes of files that are not arrays in the form of NumPy, beside those of models."""
 
 
 class Targets(NamedTuple):
@@ -63,7 +64,9 @@ def output_targets(
         guard.allow(option, None)
         return Targets({names[0]: None})
     folder = Path(where)
-    if folder.suffix.lower() in OTHER_KINDS and not folder.is_dir() and not where.endswith("/"):
+    suffix = folder.suffix.lower()
+    other = suffix in OTHER_KINDS or (is_other_suffix(suffix) and suffix != npz.SUFFIX)
+    if other and not folder.is_dir() and not where.endswith("/"):
         guard.allow(option, where)  # a file that is read has a message of its own
         raise Mistake(
             f"{option} {where}: arrays are written as .npy, or together as .npz, not as "

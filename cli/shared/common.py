@@ -53,6 +53,15 @@ _BENCHMARK_APP = {
     "-iscale": "did you mean --scale?",
     "-pc": "did you mean --profile?",
     "-hint": "there is one way to run a model: leave it out",
+    "-c": "models run without plugins: leave it out",
+    "-cdir": "models are not compiled: leave it out",
+    "-infer_precision": "models run in their own precision: leave it out",
+    "-ip": "did you mean --cast?",
+    "-op": "models run in their own precision: leave it out",
+    "-iop": "models run in their own precision: leave it out",
+    "-report_folder": "did you mean --profile --json?",
+    "-report_type": "did you mean --profile --json?",
+    "-json_stats": "did you mean --json?",
     "-api": "there is one way to run a model: leave it out",
 }
 """Options of OpenVINO's benchmark_app -> what they are here."""
@@ -198,9 +207,13 @@ def _report(kind: str, colour: str, message: str) -> None:
 def _usage_message(error: click.ClickException) -> str:
     """Return a click error in the form of all messages."""
     if isinstance(error, click.NoSuchOption):
-        # click names the first letter of -niter.
-        words = (word for word in sys.argv[1:] if word.startswith(error.option_name))
-        name = next(words, error.option_name).partition("=")[0]
+        # click names the first letter of -niter, and the second of -hint, as -h is an option.
+        words = [word.partition("=")[0] for word in sys.argv[1:]]
+        letter = error.option_name[1:]
+        name = next(
+            (word for word in words if word.startswith(error.option_name)),
+            next((word for word in words if word in _BENCHMARK_APP and letter in word), ""),
+        )
         runs = error.ctx is not None and error.ctx.command.name == "deconv-run"
         other = _BENCHMARK_APP.get(name) if runs else None
         message = f"no such option: {error.option_name if other is None else name}"

@@ -13,6 +13,7 @@ from .request import FORMATS, ShowRequest
 
 if TYPE_CHECKING:
     from deconv_ir.drawing.page.linted_file import LintedFile
+    from deconv_ir.errors import DeconvError
 
 
 def show(request: ShowRequest) -> None:
@@ -50,6 +51,8 @@ def show(request: ShowRequest) -> None:
         raise other
     chosen = choose(severity=request.severity, semantics=request.semantics)
     linted = read_linted_file(data, name, chosen, beside, request.limits)
+    if linted.graph is None:
+        raise _unreadable(linted)
     extras: dict[str, Any] = {}
     if request.shapes or request.preprocesses or request.runs:
         linted, extras = run_model(data, beside, linted, request)
@@ -69,6 +72,18 @@ def _report(linted: LintedFile, target: str, bytes_written: int) -> None:
     size = f"{bytes_written / 1024:.0f} KiB" if bytes_written >= 1024 else f"{bytes_written} bytes"
     counts = f"{counted(layers, 'layer')}, {counted(linted.findings, 'finding')}"
     click.echo(f"{Path(target).resolve()}: {size}, {counts}")
+
+
+def _unreadable(linted: LintedFile) -> Mistake | DeconvError:
+    """Return the error of a file without a graph: a page of it would be empty."""
+    from deconv_ir.errors import IRError
+
+    first = min(linted.findings, key=lambda finding: finding.line or 0, default=None)
+    if first is None:
+        return Mistake(f"{linted.file}: no graph to draw")
+    error = IRError(first.message)
+    error.finding = first
+    return error
 
 
 def _picture(linted: LintedFile, form: str) -> bytes:

@@ -55,7 +55,7 @@ def fit(
             f"the array has {format_shape(array.shape)}",
             expected=format_shape(shape),
             actual=format_shape(array.shape),
-            hint=_axes_hint(array.shape, shape),
+            hint=_axes_hint(array.shape, shape) or _reshape_hint(name, array.shape, shape, what),
             rule="input-shape",
         )
     if element_type is not None and element_type.kind == "string":
@@ -106,6 +106,18 @@ def _axes_hint(found: tuple[int, ...], wanted: Shape) -> Advice | None:
         if compatible((*found[1:], found[0]), wanted[1:]):
             return Hint.ONE_IMAGE_FIRST()
     return None
+
+
+def _reshape_hint(name: str, found: tuple[int, ...], wanted: Shape, what: str) -> Advice | None:
+    """Return the hint for another batch or other sizes, which the model may take.
+
+    Axis 1 of images is channels, which weights fix.
+    """
+    if what != "input" or wanted is None or len(found) != len(wanted) or 0 in found:
+        return None
+    if len(found) > 2 and not compatible(found[1:2], wanted[1:2]):
+        return None
+    return Hint.RESHAPE_TO(name, ",".join(map(str, found)), found)
 
 
 def _texts(array: Array, name: str) -> Array:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
 
 from deconv_ir.errors import DeconvError, OutputError
-from deconv_ir.hints import Advice
+from deconv_ir.hints import Advice, Hint
 from deconv_ir.suggestions import nearest
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def similar_file(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Adv
     except (OSError, ValueError):
         return None
     there = [n for n in names if n.lower().endswith(suffixes)]
-    return nearest(name, there)
+    whole = next((name + suffix for suffix in suffixes if name + suffix in there), None)
+    return nearest(name, there) if whole is None else Hint.DID_YOU_MEAN(whole)
 
 
 def is_json(data: bytes, name: str | None = None) -> bool:

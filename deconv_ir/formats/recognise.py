@@ -50,6 +50,11 @@ _ONNX: Final = FileKind("an ONNX model", Hint.OVC_CONVERTS)
 _TENSORFLOW: Final = FileKind("a TensorFlow model", Hint.OVC_CONVERTS)
 _TFLITE: Final = FileKind("a TensorFlow Lite model", Hint.OVC_CONVERTS)
 _TORCH: Final = FileKind("a PyTorch file", Hint.TORCH_CONVERTS)
+_PADDLE: Final = FileKind("a PaddlePaddle model", Hint.OVC_CONVERTS)
+_KERAS: Final = FileKind("a Keras model", Hint.TENSORFLOW_EXPORTS)
+_HDF5: Final = FileKind("an HDF5 file", Hint.TENSORFLOW_EXPORTS)
+_CAFFE: Final = FileKind("a Caffe model", Hint.OLD_OPTIMIZER_CONVERTS)
+_SAFETENSORS: Final = FileKind("a safetensors file", Hint.WEIGHTS_ALONE)
 _NUMPY: Final = FileKind("a .npy array")
 _XML: Final = FileKind("an XML file")
 _HTML: Final = FileKind("an HTML page", Hint.DOWNLOAD_FAILED)
@@ -62,9 +67,10 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, b"\x93NUMPY", _NUMPY),
     (0, b"\x89PNG\r\n", FileKind("a PNG image", Hint.IMAGE_BY_SUFFIX)),
     (0, b"\xff\xd8\xff", FileKind("a JPEG image", Hint.IMAGE_BY_SUFFIX)),
-    (0, b"\x89HDF\r\n", FileKind("an HDF5 file")),
+    (0, b"\x89HDF\r\n", _HDF5),
     (0, b"\x1f\x8b", FileKind("a gzip archive")),
     (0, b"%PDF", FileKind("a PDF file")),
+    (0, b"GGUF", FileKind("a GGUF file", Hint.WEIGHTS_ALONE)),
     (4, b"TFL3", _TFLITE),
 )
 _TEXTS: Final = (
@@ -81,6 +87,12 @@ _SUFFIXES: Final = {
     ".pth": _TORCH,
     ".pt": _TORCH,
     ".ckpt": _TORCH,
+    ".pdmodel": _PADDLE,
+    ".keras": _KERAS,
+    ".h5": _HDF5,
+    ".caffemodel": _CAFFE,
+    ".prototxt": _CAFFE,
+    ".safetensors": _SAFETENSORS,
     ".blob": FileKind("a compiled model", Hint.COMPILED_FROM_IR),
     ".bin": FileKind("a weights file", Hint.GIVE_XML),
     ".npz": FileKind("an .npz archive of arrays"),
@@ -101,7 +113,30 @@ def recognise(start: bytes, path: str | None = None) -> FileKind | None:
     suffix = os.path.splitext(path or "")[1].lower()
     if start.startswith(b"PK\x03\x04"):
         return _SUFFIXES.get(suffix, FileKind("a zip archive"))
-    return _SUFFIXES.get(suffix)
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    if _is_onnx(start):
+        return _ONNX
+    return _SAFETENSORS if start[8:10] == b'{"' and not any(start[4:8]) else None
+
+
+def _is_onnx(start: bytes) -> bool:
+    """Whether a file begins like an ONNX model: ir_version, then a field of text or the graph.
+
+    Source: ONNX, onnx.proto, ModelProto: ir_version is field 1, producer_name 2, producer_version
+    3, domain 4, doc_string 6, graph 7, opset_import 8.
+    """
+    return (
+        len(start) > 4
+        and start[0] == 0x08
+        and 3 <= start[1] < 32
+        and start[2] in (0x12, 0x1A, 0x22, 0x32, 0x3A, 0x42)
+    )
+
+
+def is_other_suffix(suffix: str) -> bool:
+    """Whether files of this suffix, such as ``.onnx``, have a kind of their own."""
+    return suffix.lower() in _SUFFIXES
 
 
 def recognise_weights(start: bytes) -> FileKind | None:

@@ -14,12 +14,14 @@ from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context, TensorInfo
 
 MAX_STRIDE: Final = 1 << 12
-_TRIED: Final = 64
+_TRIED: Final = 96
 """Maximum number of inferences."""
 _USUAL: Final = 64
 _CHANNELS: Final = (3, 1, 2, 4, 6, 8, 16, 32, 64, 128, 256, 512)
 _LAST: Final = (1, 2, 3, 4, 5, 6)
 """Extents of a last axis that is channels, or coordinates."""
+_OF_CONSTANTS: Final = 8
+"""Maximum number of extents that are taken from constants."""
 
 
 def total_stride(graph: Graph) -> int:
@@ -48,6 +50,31 @@ def has_unknown_channels(shape: Sequence[Dim]) -> bool:
     return bool(dynamic) and (dynamic[-1] or (len(dynamic) > 1 and not any(dynamic)))
 
 
+def constant_extents(graph: Graph) -> list[int]:
+    """Return extents of the constants of rank 2 and more, first those that are used first.
+
+    The number of channels that an input must have is one of them in most networks.
+    """
+    layers, sources = graph.layers, graph.topology.sources
+    found: dict[int, None] = {}
+    for index in graph.topology.order:
+        if layers[index].type in ("Const", "Convert"):
+            continue
+        for source in sources[index]:
+            if source is None:
+                continue
+            before = layers[source[0]]
+            if before.type == "Convert" and sources[source[0]]:  # of compressed weights
+                behind = sources[source[0]][0]
+                before = before if behind is None else layers[behind[0]]
+            shape = getattr(before.operation, "shape", None) or ()
+            if before.type == "Const" and len(shape) > 1:
+                found.update(dict.fromkeys(d for d in shape if isinstance(d, int) and d > 1))
+        if len(found) >= _OF_CONSTANTS:
+            break
+    return list(found)[:_OF_CONSTANTS]
+
+
 def fitting_sizes(
     graph: Graph, context: Context, shapes: Mapping[int, tuple[Dim, ...]]
 ) -> dict[int, tuple[int, ...]] | None:
@@ -64,7 +91,8 @@ def fitting_sizes(
         Index of each Parameter -> its shape.
     """
     tried = set()
-    for candidate in itertools.islice(_candidates(total_stride(graph), shapes), _TRIED):
+    candidates = _candidates(total_stride(graph), constant_extents(graph), shapes)
+    for candidate in itertools.islice(candidates, _TRIED):
         key = tuple(candidate.values())
         if key in tried:
             continue
@@ -84,7 +112,7 @@ def fitting_sizes(
 
 
 def _candidates(
-    stride: int, shapes: Mapping[int, tuple[Dim, ...]]
+    stride: int, constants: Sequence[int], shapes: Mapping[int, tuple[Dim, ...]]
 ) -> Iterator[dict[int, tuple[int, ...]]]:
     usual = stride * -(-_USUAL // stride)
     sizes = dict.fromkeys(
@@ -98,9 +126,13 @@ def _candidates(
     for channels in _CHANNELS if has_channels else (None,):
         for size in itertools.islice(sizes, 3 if has_channels else None):
             yield _sized(shapes, size, channels, None, batch=False)
+    for channels in constants if has_channels else ():
+        yield _sized(shapes, usual, channels, None, batch=False)
+    for channels in (1, 4, 16) if has_channels else ():
+        yield _sized(shapes, 1, channels, None, batch=False)
     for size in (usual, 2 * usual):
         yield _sized(shapes, size, None, None, batch=True)
-        for last in _LAST if has_last else ():
+        for last in (*_LAST, *constants) if has_last else ():
             yield _sized(shapes, size, None, last, batch=False)
 
 

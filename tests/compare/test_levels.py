@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onednn_forms import op, save, tensor
-from support import IR
+from support import IR, invoke_script
 
 import deconv_ir
 
@@ -58,6 +58,18 @@ def test_elements_a_level_apart(
     if (shift, levels) == (1e-6, 1):
         (tensor,) = (tensor for tensor in found.tensors if tensor.name == "fq")
         assert tensor.note == "1 element one level apart"  # 1.5 is rounded to the even 2 anyway
+
+
+def test_the_report_tells_levels_from_tolerance(tmp_path: Path) -> None:
+    a, b = quantised(tmp_path / "a", 0.0), quantised(tmp_path / "b", 1e-6)
+    np.save(tmp_path / "x.npy", DATA)
+    done = invoke_script(
+        "diff", a, b, "--input", tmp_path / "x.npy", "--levels", "1", "--ignore", "weights"
+    )
+    assert done.exit_code == 0, done.stdout
+    assert "'fq' agrees by levels: 1 element one level apart." in done.stdout
+    figure = done.stdout.partition("the largest error is ")[2].partition(" of it")[0]
+    assert float(figure) < 1e-4, "of the tensors that agree within 0.0001 of the scale"
 
 
 @pytest.mark.parametrize(

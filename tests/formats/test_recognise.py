@@ -26,6 +26,15 @@ ZIP = b"PK\x03\x04" + bytes(60)
         ("m.pt", b"\x80\x02\x8a\n", ("a PyTorch file", "convert_model")),
         ("m.blob", b"\x01\x02", ("a compiled model", "the IR that was compiled")),
         ("unet.bin", bytes(100), ("a weights file", "unet.xml")),
+        ("det", ONNX, ("an ONNX model", "ovc det writes an IR")),  # by its bytes alone
+        ("det.xml", ONNX, ("an ONNX model", "ovc det.xml writes an IR")),
+        ("m.pdmodel", b"\x0a\x05\xff", ("a PaddlePaddle model", "ovc m.pdmodel")),
+        ("m.keras", ZIP, ("a Keras model", "model.export")),
+        ("m.h5", b"\x89HDF\r\n\x1a\n", ("an HDF5 file", "model.export")),
+        ("m.caffemodel", b"\x0a\x03abc", ("a Caffe model", "OpenVINO 2023")),
+        ("m.safetensors", b"\x02" + bytes(7) + b'{"', ("a safetensors file", "no graph")),
+        ("m", b"\x40" + bytes(7) + b'{"a":', ("a safetensors file", "no graph")),
+        ("m", b"GGUF\x03\0\0\0", ("a GGUF file", "no graph")),
         ("m.xml", LFS_POINTER, ("a Git LFS pointer", "git lfs pull")),
         ("m.json", LFS_POINTER, ("a Git LFS pointer", "git lfs pull")),
         ("m.xml", b"\x89PNG\r\n\x1a\n", ("a PNG image",)),
@@ -144,7 +153,8 @@ def test_in_place_of_an_array(tmp_path: Path) -> None:
         ("x.csv", b"1,2\n", "a CSV file (numpy.loadtxt and numpy.save convert it)"),
         ("x.txt", b"1 2\n", "a text file"),
         ("x.npy", LFS_POINTER, "a Git LFS pointer"),
-        ("x.npy", ONNX, None),
+        ("x.npy", ONNX, "an ONNX model (ovc x.npy writes an IR"),
+        ("x.safetensors", b"\x02" + bytes(7) + b"{}", "a safetensors file"),
         ("x.npy", json.dumps([1]).encode(), None),
     ):
         (tmp_path / name).write_bytes(data)

@@ -236,7 +236,7 @@ def test_resume_takes_up_what_is_not_complete() -> None:
             "x.npy is one reference, the inputs are many",
         ),
         (["--input", "frames/f0.npy", "--resume"], "--resume requires many input files"),
-        (["--input", "frames/f0.npy", "--batch", "2"], "--batch requires many input files"),
+        (["--input", "frames/f0.npy", "--batch", "2"], "--batch joins many input files"),
         (["--input", "frames/f0.npy", "--batch=0"], "'0' is not a positive integer"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import deconv_ir
 from deconv_ir.errors import SettingError
-from tests.support import IR, invoke, invoke_script
+from tests.support import IR, Out, invoke, invoke_script
 
 BLOCK = Path(__file__).parents[3] / "samples" / "block" / "block.xml"
 
@@ -76,7 +77,55 @@ def test_a_model_that_nothing_fits_gets_the_smallest_sizes() -> None:
     assert "fits all layers" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["y.png", "y.JPG", "y.csv", "y.txt", "y.json"])
+def _recurrent(ir: IR) -> Out:
+    """I of LSTMSequence-5 is that of W [1, 4 * H, I]: 12, for H = 2."""
+    x = ir.parameter("x", "?,?,?")
+    state = [ir.const(np.zeros((1, 1, 2), np.float32)) for _ in range(2)]
+    lengths = ir.const(np.array([64], np.int64))
+    w, r, b = (ir.const(np.zeros(shape, np.float32)) for shape in ((1, 8, 12), (1, 8, 2), (1, 8)))
+    return ir.layer(
+        "LSTMSequence",
+        [x, *state, lengths, w, r, b],
+        {"hidden_size": "2", "direction": "forward"},
+        version="opset5",
+        outputs=("", "", ""),
+    )
+
+
+def _linear(ir: IR) -> Out:
+    return ir.layer("MatMul", [ir.parameter("x", "?,?"), ir.const(np.zeros((7, 3), np.float32))])
+
+
+def _pixel_shuffle(ir: IR) -> Out:
+    """DepthToSpace-1 needs a multiple of 4 channels."""
+    options = {"mode": "depth_first", "block_size": "2"}
+    return ir.layer("DepthToSpace", [ir.parameter("x", "?,?,?,?")], options)
+
+
+@pytest.mark.parametrize(
+    ("network", "axis", "fits"),
+    [
+        (_recurrent, 2, lambda extent: extent == 12),
+        (_linear, 1, lambda extent: extent == 7),
+        (_pixel_shuffle, 1, lambda extent: extent % 4 == 0),
+    ],
+)
+def test_extents_that_weights_fix_are_found(
+    network: Callable[[IR], Out], axis: int, fits: Callable[[int], bool]
+) -> None:
+    ir = IR()
+    ir.result(network(ir))
+    path = ir.save(Path())
+    done = invoke(path, "--random-inputs", "0", "--no-output", "--save-inputs", "x.npy")
+    assert done.exit_code == 0, done.stderr
+    assert "which fits all layers" in done.stderr
+    assert fits(np.load("x.npy").shape[axis])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["y.png", "y.JPG", "y.csv", "y.txt", "y.json", "y.safetensors", "y.keras", "y.blob", "y.svg"],
+)
 @pytest.mark.parametrize("option", ["--output", "--save-inputs"])
 def test_other_kinds_of_outputs_are_refused_before_the_run(name: str, option: str) -> None:
     done = invoke(BLOCK, "--random-inputs", "0", option, name)
@@ -92,6 +141,13 @@ def test_a_model_without_its_suffix() -> None:
         assert done.exit_code == 2
         assert "did you mean 'unet.xml'?" in done.stderr
     assert "did you mean" not in invoke("other", "--info").stderr
+
+
+def test_an_array_without_its_suffix() -> None:
+    Path("frame.npy").touch()
+    done = invoke(BLOCK, "--input", "frame")
+    assert done.exit_code == 2
+    assert "did you mean 'frame.npy'?" in done.stderr
 
 
 def test_a_misspelt_file_name() -> None:
@@ -179,7 +235,7 @@ def test_other_kinds_of_pages_are_refused(name: str) -> None:
         ((1, 16, 12, 8), "np.moveaxis(x, -1, 1)"),
         ((8, 16, 12), "x[None]"),
         ((16, 12, 8), "np.moveaxis(x, -1, 0)[None]"),
-        ((1, 8, 12, 12), None),
+        ((1, 9, 12, 12), None),
         ((5,), None),
     ],
 )
@@ -214,6 +270,10 @@ def test_channels_first_for_a_model_of_channels_last() -> None:
         ([BLOCK, "-d", "CPU"], "models run on the CPU"),
         ([BLOCK, "-niter", "5"], "no such option: -niter (did you mean --repeat?)"),
         ([BLOCK, "-shape", "1,8,16,16"], "no such option: -shape (did you mean --shape?)"),
+        ([BLOCK, "-hint", "latency"], "no such option: -hint (there is one way to run a model"),
+        ([BLOCK, "-ip", "u8"], "no such option: -ip (did you mean --cast?)"),
+        ([BLOCK, "-report_folder", "x"], "(did you mean --profile --json?)"),
+        ([BLOCK, "--batch", "4", "--random-inputs", "0"], "--shape with another batch reshapes"),
         ([BLOCK, "-nireq", "2"], "no such option: -nireq (there is one request: leave it out)"),
         ([BLOCK, "--random-inputs", "0", "--memory-limit", "1KB"], "--tile auto"),
         ([BLOCK, "--random-inputs", "0", "--all"], "--all requires --dump DIR"),
@@ -223,6 +283,29 @@ def test_hints(arguments: list[object], words: str) -> None:
     done = invoke(*arguments)
     assert done.exit_code == 2
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("found", "hint"),
+    [
+        ((4, 8, 16, 16), "--shape x=4,8,16,16 gives the model this shape"),
+        ((1, 8, 24, 32), "--shape x=1,8,24,32 gives the model this shape"),
+        ((1, 3, 16, 16), None),  # the filter takes 8 channels
+        ((8, 16), None),
+    ],
+)
+def test_arrays_of_other_sizes(found: tuple[int, ...], hint: str | None) -> None:
+    np.save("x.npy", np.zeros(found, np.float32))
+    done = invoke(BLOCK, "--input", "x.npy", "--no-output")
+    assert done.exit_code == 2
+    assert ("--shape" in done.stderr) == (hint is not None)
+    if hint is not None:
+        assert f"({hint})" in done.stderr
+        shape = hint.split()[1]
+        assert invoke(BLOCK, "--input", "x.npy", "--shape", shape, "--no-output").exit_code == 0
+        with pytest.raises(deconv_ir.InputError) as caught:
+            deconv_ir.load(BLOCK).run(np.load("x.npy"))
+        assert f"Model.reshape({{'x': {found}}}) gives" in str(caught.value)
 
 
 @pytest.mark.parametrize("command", ["lint", "show", "run"])

@@ -72,12 +72,26 @@ def test_a_broken_model(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "findings" in done.output
     assert "declared-dims-differ" in (tmp_path / "broken.html").read_text()
-    path.write_text("no model")
-    assert invoke_script("show", path, "--force").exit_code == 0
-    done = invoke_script("show", path, "--format", "svg")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no model", "1: not well-formed XML"),
+        ("", "1: not well-formed XML: Document is empty"),
+        ("<svg/>", "1: the root element is <svg>, expected <net>"),
+        ("<net name='n' version='11'><layers><layer", "1: not well-formed XML"),
+    ],
+)
+@pytest.mark.parametrize("form", ["html", "svg"])
+def test_a_file_without_a_graph(text: str, message: str, form: str, tmp_path: Path) -> None:
+    """An error, not a page on which nothing is drawn."""
+    path = tmp_path / "broken.xml"
+    path.write_text(text)
+    done = invoke_script("show", path, "--format", form)
     assert done.exit_code == 2
-    assert "no graph to draw" in done.output
-    assert not (tmp_path / "broken.svg").exists()
+    assert done.stderr.startswith(f"error: {path}:{message}")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_mistakes(tmp_path: Path) -> None:
