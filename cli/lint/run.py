@@ -189,5 +189,5 @@ def _without_known(
     for result in results:
         fresh = baseline.new(result.findings)
         known += len(result.findings) - len(fresh)
-        left.append(result.replace(findings=fresh))
+        left.append(result._replace(findings=fresh))
     return left, known

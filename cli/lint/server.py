@@ -121,7 +121,7 @@ class Linter:
         data = _encoded(text)
         known = find_format(data, None)
         if is_other_xml(result) or (known and known.shares_suffixes and not known.is_likely(data)):
-            result = result.replace(findings=[])
+            result = result._replace(findings=[])
         config = LintSettings(self.request).config(to_fs_path(uri) or "")
         page = config.docs_url or rules_page()
         diagnostics = [_diagnostic(finding, positions, page) for finding in result.findings]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING
 
@@ -60,13 +61,15 @@ class LintSettings:
             except DeconvError as error:
                 self._choose(Config())  # mistakes on the command line are reported without a file
                 raise error.locate(file=config.file) from None
-            found = found.replace(rules=found.rules - silent, hidden=found.hidden - silent)
+            found = dataclasses.replace(
+                found, rules=found.rules - silent, hidden=found.hidden - silent
+            )
             self._options[config, ignored] = found
         return found
 
     def effective(self, config: Config) -> Config:
         """Return settings, overridden by those of the command line."""
-        return config.replace(
+        return config._replace(
             select=self.select or config.select or (),
             ignore=(*(config.ignore or ()), *self.ignore),
             extend_select=(*(config.extend_select or ()), *self.extend_select),

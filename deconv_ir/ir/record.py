@@ -1,7 +1,8 @@
-"""Records: frozen objects with named fields, equal when their fields are.
+"""Records: the base of operations and of the options of a command, which declare their fields.
 
-Like `dataclasses`, but faster to import: those compile up to seven methods for each class, and each
-of its annotations.  Here all classes share one set of methods.
+`attribute` declares how a file states a field, `option` how a command line does; fields of bases
+are inherited.  All 300 classes share one set of methods, which a dataclass would compile for each.
+Other named values are a `typing.NamedTuple`, or a frozen dataclass.
 """
 
 from __future__ import annotations

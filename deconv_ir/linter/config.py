@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import read_input, read_regular
-from deconv_ir.ir.record import Record, field
 
 FILE_NAME = "deconv-lint.toml"
 PROJECT = "pyproject.toml"
@@ -18,24 +17,24 @@ MAX_BYTES = 4 << 20
 """Size above which a file of settings is rejected."""
 
 
-class Config(Record):
+class Config(NamedTuple):
     """Settings of one configuration file; None: not set."""
 
-    file: str | None = field(default=None)
+    file: str | None = None
     """The file of the settings; patterns and paths are relative to its folder."""
-    select: tuple[str, ...] | None = field(default=None)
-    ignore: tuple[str, ...] | None = field(default=None)
-    extend_select: tuple[str, ...] | None = field(default=None)
-    exclude: tuple[str, ...] | None = field(default=None)
-    severity: str | None = field(default=None)
-    semantics: str | None = field(default=None)
-    baseline: str | None = field(default=None)
-    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    severity: str | None = None
+    semantics: str | None = None
+    baseline: str | None = None
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Pattern of paths -> rules."""
-    severities: tuple[tuple[str, str], ...] = field(default=())
+    severities: tuple[tuple[str, str], ...] = ()
     """Rule -> severity."""
-    deep: bool = field(default=False)
-    docs_url: str | None = field(default=None)
+    deep: bool = False
+    docs_url: str | None = None
 
     @property
     def folder(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, GraphLocation, Severity
@@ -17,7 +17,6 @@ from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import FALLBACK, RULES, is_claimed, rule_for
@@ -34,23 +33,23 @@ MAX_SHOWN = 1000
 """Maximum number of characters of a line that are kept."""
 
 
-class FileResult(Record):
+class FileResult(NamedTuple):
     """The result of checking one file."""
 
-    file: str = field()
-    findings: list[Finding] = field()
+    file: str
+    findings: list[Finding]
     """In the order of the file."""
-    layers: int = field(default=0)
-    passed_over: tuple[tuple[str, int], ...] = field(default=())
+    layers: int = 0
+    passed_over: tuple[tuple[str, int], ...] = ()
     """Types without a shape rule, and their numbers of layers."""
-    suppressed: int = field(default=0)
+    suppressed: int = 0
     """Number of findings silenced by comments in the file."""
-    hidden: tuple[tuple[Severity, int], ...] = field(default=())
+    hidden: tuple[tuple[Severity, int], ...] = ()
     """Findings that were not requested, by severity; see `CheckOptions.hidden`."""
-    document: ParsedFile | None = field(default=None)
-    reads: tuple[tuple[int, int], ...] | None = field(default=None)
+    document: ParsedFile | None = None
+    reads: tuple[tuple[int, int], ...] | None = None
     """The bytes of the .bin on which the findings depend; None if it was not opened."""
-    lines: Mapping[int, str] = field(default=MappingProxyType({}))
+    lines: Mapping[int, str] = MappingProxyType({})
     """Line number -> text, for lines with findings."""
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Severity
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import RULES, select_rules
 from deconv_ir.linter.rule import Rule
@@ -19,21 +19,22 @@ _DECLARED_DIMS = ("IR401", "IR402")
 """Rules about declared dims, which are valid only for the file's own input shapes."""
 
 
-class CheckOptions(Record):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckOptions:
     """The options of a check."""
 
-    rules: frozenset[str] = field()
+    rules: frozenset[str]
     """Codes of the rules that are run."""
-    severities: tuple[tuple[str, Severity], ...] = field(default=())
+    severities: tuple[tuple[str, Severity], ...] = ()
     """Code -> severity, if it differs from that of the rule."""
-    semantics: Semantics = field(default=Semantics.SPEC)
-    reshape: tuple[tuple[str, Shape], ...] = field(default=())
+    semantics: Semantics = Semantics.SPEC
+    reshape: tuple[tuple[str, Shape], ...] = ()
     """Input name -> shape to check at, instead of the file's."""
-    deep: bool = field(default=False)
+    deep: bool = False
     """Read all weights."""
-    hidden: frozenset[str] = field(default=frozenset())
+    hidden: frozenset[str] = frozenset()
     """Codes of the rules that are hidden only by severity: their findings are counted."""
-    selected: bool = field(default=False)
+    selected: bool = False
     """Whether only rules in `select` are run."""
 
     @functools.cached_property

@@ -18,7 +18,6 @@ from deconv_ir.ir.geometry import Dim, Interval, bounds
 from deconv_ir.ir.graph import Layer, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import compatible
 
 if TYPE_CHECKING:
@@ -38,14 +37,14 @@ INFERENCES = 3
 """How often a body is inferred for its layer, at most in most cases."""
 
 
-class SizePattern(Record):
+class SizePattern(NamedTuple):
     """The mapping of a size to extents."""
 
-    batch: int = field(default=1)
+    batch: int = 1
     """Extent of axis 0; 2: equal to the others."""
-    factors: tuple[int, int] = field(default=(1, 1))
+    factors: tuple[int, int] = (1, 1)
     """Extents of the other axes, cyclically."""
-    last: int | None = field(default=None)
+    last: int | None = None
     """Extent of the last axis, if that is not a size."""
 
 

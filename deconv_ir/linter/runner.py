@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from deconv_ir.errors import ResourceError
 from deconv_ir.findings import plain
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.hints import Hint
-from deconv_ir.ir.record import Record, field
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import FileResult, check_bytes, read_or_check
 from deconv_ir.linter.options import CheckOptions
@@ -19,17 +19,17 @@ PARALLEL_BYTES = 4 << 20
 """Minimum number of files and bytes for which starting processes pays off."""
 
 
-class FileCheck(Record):
+class FileCheck(NamedTuple):
     """One file to check."""
 
-    file: str = field()
+    file: str
     """Path of the .xml, also for messages."""
-    options: CheckOptions = field()
-    weights: str | None = field(default=None)
+    options: CheckOptions
+    weights: str | None = None
     """The .bin, if it is not next to the .xml."""
-    cache: str | None = field(default=None)
+    cache: str | None = None
     """Folder of the cache; None: no cache."""
-    limits: Limits = field(default=DEFAULT_LIMITS)
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def weights_path(self) -> str:
@@ -67,7 +67,7 @@ def _light(result: FileResult) -> FileResult:
         )
         for f in result.findings
     ]
-    return result.replace(findings=findings, document=None)
+    return result._replace(findings=findings, document=None)
 
 
 def check_all(jobs: Sequence[FileCheck], processes: int | None = None) -> Iterator[FileResult]:

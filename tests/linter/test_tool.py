@@ -387,7 +387,7 @@ def test_page_has_every_setting(tmp_path: Path) -> None:
 
     page = (Path(__file__).parents[2] / "docs/linting.md").read_text()
     listed = {line.split("`")[1] for line in page.split("\n") if line.startswith("| `")}
-    assert listed == {name.replace("_", "-") for name in Config.fields} - {"file"}
+    assert listed == {name.replace("_", "-") for name in Config._fields} - {"file"}
     example = page.split("```toml\n")[1].split("```")[0]
     (tmp_path / "deconv-lint.toml").write_text(example)
     assert read_config(str(tmp_path / "deconv-lint.toml")).baseline == "lint-baseline.json"

@@ -6,12 +6,11 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from deconv_ir.errors import utf_8
-from deconv_ir.ir.record import Record, field
 
 from ..options import FILE
 
@@ -38,12 +37,12 @@ _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write the findings to a file.")
 
 
-class Tool(Record):
+class Tool(NamedTuple):
     """The command that reports."""
 
-    name: str = field()
-    rule: Callable[[str], AnyRule] = field()  # the rule of a code
-    mime_type: Callable[[str], str] = field()  # of a file, by its path
+    name: str
+    rule: Callable[[str], AnyRule]  # the rule of a code
+    mime_type: Callable[[str], str]  # of a file, by its path
 
 
 def _lint_rule(code: str) -> AnyRule:
@@ -55,17 +54,17 @@ def _lint_rule(code: str) -> AnyRule:
 LINT = Tool(name="deconv-lint", rule=_lint_rule, mime_type=lambda _: "application/xml")
 
 
-class Report(Record):
+class Report(NamedTuple):
     """The findings of one run of a command, in the order of the files."""
 
-    results: list[FileResult] = field()
-    fixed: int = field(default=0)  # findings that --fix fixed
-    known: int = field(default=0)  # findings that are in the baseline
-    no_ir: int = field(default=0)  # XML files in folders that are not IRs, and were skipped
-    tool: Tool = field(default=LINT)
-    docs_url: str | None = field(default=None)  # address of rules.md; None: of the installation
-    closing: str | None = field(default=None)  # last line for people; None: a summary
-    more: Mapping[str, Any] = field(default=MappingProxyType({}))  # further keys for JSON
+    results: list[FileResult]
+    fixed: int = 0  # findings that --fix fixed
+    known: int = 0  # findings that are in the baseline
+    no_ir: int = 0  # XML files in folders that are not IRs, and were skipped
+    tool: Tool = LINT
+    docs_url: str | None = None  # address of rules.md; None: of the installation
+    closing: str | None = None  # last line for people; None: a summary
+    more: Mapping[str, Any] = MappingProxyType({})  # further keys for JSON
 
     @property
     def findings(self) -> list[Finding]:
