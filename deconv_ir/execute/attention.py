@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from deconv_ir.execute.joined import Joined, LayerGroup, Member, users_of, with_groups
@@ -34,11 +34,7 @@ class Attention(TakesOut, Joined):
         """Compute the attention in one kernel, or else layer by layer."""
         from deconv_ir.kernels.products import attend
 
-        query, key, value = (
-            inputs[i].swapaxes(-1, -2) if transposed else inputs[i]
-            for i, transposed in zip(self.matrices, self.transposed, strict=True)
-        )
-        mask = None if self.mask is None else inputs[self.mask]
+        query, key, value, mask = self._operands(inputs)
         found = attend(query, key, value, self.scale, mask, out)
         if found is not None:
             return found
@@ -46,6 +42,22 @@ class Attention(TakesOut, Joined):
         for member in self.members:
             arrays += member.operation.execute([arrays[i] for i in member.operands], context)
         return arrays[-1]
+
+    def bind_arrays(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
+        """Bind the kernel, if it is compiled."""
+        from deconv_ir.kernels.products import bind_attention
+
+        query, key, value, mask = self._operands(inputs)
+        bound = bind_attention(query, key, value, self.scale, mask, out)
+        return None if bound is None or bound[0] is not out else bound[1]
+
+    def _operands(self, inputs: Arrays) -> tuple[Array, Array, Array, Array | None]:
+        """Return queries, keys and values, a row each, and the mask."""
+        query, key, value = (
+            inputs[i].swapaxes(-1, -2) if transposed else inputs[i]
+            for i, transposed in zip(self.matrices, self.transposed, strict=True)
+        )
+        return query, key, value, None if self.mask is None else inputs[self.mask]
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the scores that are in memory at once."""

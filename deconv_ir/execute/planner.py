@@ -346,6 +346,7 @@ class _Planner:
             shared = self.groups[overwrites]
         elif operation.sharing is not Sharing.NONE and row_infos:
             shared = self._shared(operation.sharing, inputs[0], row_infos[0], info)
+            takes_out = takes_out and shared is None
             of_part = operation.sharing is Sharing.PART or inputs[0] in self.partial
             partial = shared is not None and of_part
         # Steps that read it can then be bound to its address.

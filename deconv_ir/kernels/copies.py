@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
@@ -48,14 +51,23 @@ def in_order(array: Array) -> Array | None:
     return out
 
 
-def copy_into(array: Array, out: Array) -> None:
-    """Copy an array, transposed or not, into another one of its shape and element type."""
+def bind_copy(array: Array, out: Array) -> Callable[[], object]:
+    """Return the call of `copy_into`, for arrays whose memory does not move."""
     matrices = None
     if not array.flags.c_contiguous and out.flags.c_contiguous:
         matrices = _matrices(array)
     if matrices is not None:
-        _copy_matrices(matrices, out)
-    elif array.ndim and array.strides[-1] != array.itemsize and 1 < array.shape[-1] <= _FEW:
+        return functools.partial(_copy_matrices, matrices, out)
+    return functools.partial(_copy_by_numpy, array, out)
+
+
+def copy_into(array: Array, out: Array) -> None:
+    """Copy an array, transposed or not, into another one of its shape and element type."""
+    bind_copy(array, out)()
+
+
+def _copy_by_numpy(array: Array, out: Array) -> None:
+    if array.ndim and array.strides[-1] != array.itemsize and 1 < array.shape[-1] <= _FEW:
         for i in range(array.shape[-1]):
             out[..., i] = array[..., i]
     else:

@@ -191,6 +191,23 @@ def attend(
     contiguous. Returns None if this is not compiled, which depends only on the types, and on the
     shapes of one matrix of each stack.
     """
+    bound = bind_attention(query, key, value, scale, mask, out)
+    if bound is None:
+        return None
+    out, call = bound
+    call()
+    return out
+
+
+def bind_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    scale: float,
+    mask: Array | None = None,
+    out: Array | None = None,
+) -> tuple[Array, Callable[[], object]] | None:
+    """Return the array and the call of `attend`, for arrays whose memory does not move."""
     module, scores = compiled_module(), (query.shape[-2], key.shape[-2])
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
         return None
@@ -202,11 +219,11 @@ def attend(
         mask = np.broadcast_to(mask, (*stack, *scores))
     if out is None or out.dtype != np.float32 or not out.flags.carray:
         out = empty((*stack, query.shape[-2], value.shape[-1]), np.dtype(np.float32))
-    if out.size:
-        given = (_spread(x, stack) for x in (query, key, value))
-        fields = interface.attend_fields(isa=isa_number(), scale=scale, threads=get_threads())
-        module.attend(*given, mask, out, fields)
-    return out
+    if not out.size:
+        return out, tuple
+    given = (_spread(x, stack) for x in (query, key, value))
+    fields = interface.attend_fields(isa=isa_number(), scale=scale, threads=get_threads())
+    return out, functools.partial(module.attend, *given, mask, out, fields)
 
 
 def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from deconv_ir.errors import AttributeValueError
 from deconv_ir.hints import Advice
 from deconv_ir.ir.dtypes import Array, ElementType, parse_element_type
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, LayerPlan, Operation, TensorInfo
 from deconv_ir.ir.record import REQUIRED, Field, field
 from deconv_ir.ir.shapes import Shape, format_shape, parse_shape
 
@@ -544,6 +544,16 @@ class TakesOut(Operation):
         """Compute the output, into `out` if it is given and the kernel can write to it."""
         raise NotImplementedError
 
+    def plan(self, inputs: Infos, outputs: Infos, context: Context) -> LayerPlan:
+        return _BindingPlan(self, self.bind(inputs, outputs, context))
+
+    def bind_arrays(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
+        """Return a call that computes `out` from arrays at fixed addresses; None: `compute` does.
+
+        Their elements may change from call to call.
+        """
+        return None
+
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return True
 
@@ -554,6 +564,17 @@ class TakesOut(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (self.compute(inputs, context, None),)
+
+
+class _BindingPlan(LayerPlan):
+    """A plan of an operation that binds arrays itself."""
+
+    def __init__(self, operation: TakesOut, call: Call) -> None:
+        super().__init__(call)
+        self._operation = operation
+
+    def bind(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
+        return self._operation.bind_arrays(inputs, out)
 
 
 class UnknownOperation(Operation):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
@@ -184,15 +184,39 @@ class ScaledDotProductAttention(TakesOut):
         scores = 4 * element_count(shape[:-1]) * key[-2]
         return 3 * scores if found is None or len(inputs) > 5 else found + made
 
+    def bind_arrays(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
+        """Bind the kernel; a mask of one element, and a scale, are read in each run."""
+        from deconv_ir.kernels.products import bind_attention
+
+        query, key, value = inputs[:3]
+        mask = inputs[3] if len(inputs) > 3 and not self.causal else None
+        if len(inputs) > 5 or (mask is not None and mask.dtype == bool):
+            return None
+        added = None if mask is None or mask.size == 1 else mask
+        if self.causal:
+            added = _causal_mask(query.shape[-2], key.shape[-2])
+        scale = _scale_of(inputs)
+        bound = bind_attention(query, key, value, scale, added, out)
+        if bound is None or bound[0] is not out:
+            return None
+        compute = bound[1]
+
+        def call() -> None:
+            absent = added is not None or mask is None or not mask.any()
+            if absent and _scale_of(inputs) == scale:
+                compute()
+                if not self.causal or not np.isnan(out).any():
+                    return
+            self.execute_into(inputs, Context(), out)
+
+        return call if len(inputs) > 3 or self.causal else compute
+
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         from deconv_ir.kernels.products import attend, matmul
         from deconv_ir.ops.normalization.softmax import Softmax8
 
         query, key, value = map(widen, inputs[:3])
-        # If the width is 0 the products are 0, for any scale.
-        scale: Any = 1 / math.sqrt(max(1, query.shape[-1]))
-        if len(inputs) > 4:
-            scale = only(widen(inputs[4]), "scale")
+        scale = _scale_of(inputs)
         mask = inputs[3] if len(inputs) > 3 else None
         if mask is not None and mask.dtype != bool:
             # Converters write a zero for an absent mask.
@@ -221,6 +245,14 @@ class ScaledDotProductAttention(TakesOut):
             (weights,) = Softmax8(axis=-1).execute([weights], context)
             weights = weights[..., : value.shape[-2]]
             return narrow(matmul(weights, value), inputs[0].dtype)
+
+
+def _scale_of(inputs: Arrays) -> Any:
+    """Return the factor of the scores."""
+    if len(inputs) > 4:
+        return only(widen(inputs[4]), "scale")
+    # If the width is 0 the products are 0, for any scale.
+    return 1 / math.sqrt(max(1, inputs[0].shape[-1]))
 
 
 def _excluding(mask: Array) -> Array:

@@ -241,16 +241,10 @@ class _PackedProduct(Kernel):
         return _PackedProduct(operation, self._packed, self._bias, self._axes, self._activation)
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
-        return _ProductPlan(self)
-
-    def bind(self, a: Array, out: Array) -> Callable[[], object] | None:
-        """Bind the product of contiguous rows."""
-        is_plain = a.flags.carray and out.flags.carray and out.size
-        if self._operation.transpose_a or self._operation.columns is not None or not is_plain:
-            return None
-        rows, width = a.reshape(-1, a.shape[-1]), self._packed.shape[1]
+        if self._operation.transpose_a or self._operation.columns is not None:
+            return super().plan(inputs, budget)
         multiply = self._packed.multiplier(self._bias, self._activation)
-        return functools.partial(multiply, rows, out.reshape(-1, width))
+        return _ProductPlan(self, multiply, self._packed.shape[1])
 
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
@@ -278,12 +272,27 @@ class _PackedProduct(Kernel):
 class _ProductPlan(LayerPlan):
     """A plan of a product."""
 
-    def __init__(self, product: _PackedProduct) -> None:
+    def __init__(
+        self, product: _PackedProduct, multiply: Callable[[Array, Array], object], width: int
+    ) -> None:
         super().__init__(product)
-        self._product = product
+        self._multiply = multiply
+        self._width = width
+
+    def run(self, inputs: Arrays, out: Array | None) -> Arrays:
+        call = None if out is None else self.bind(inputs, out)
+        if call is None or out is None:
+            return super().run(inputs, out)
+        call()
+        return (out,)
 
     def bind(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
-        return self._product.bind(inputs[0], out)
+        """Bind the product of contiguous rows."""
+        a = inputs[0]
+        if not (a.flags.carray and out.flags.carray and out.size):
+            return None
+        rows = a.reshape(-1, a.shape[-1])
+        return functools.partial(self._multiply, rows, out.reshape(-1, self._width))
 
 
 @operation(

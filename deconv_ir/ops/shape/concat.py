@@ -144,23 +144,23 @@ class _ConcatPlan(LayerPlan):
 
     def bind(self, inputs: Arrays, out: Array) -> Callable[[], object]:
         """Return a call that copies inputs unless they lie in `out`, transposed ones in blocks."""
-        from deconv_ir.kernels.copies import copy_into
+        from deconv_ir.kernels.copies import bind_copy
 
         copies, start, before = [], 0, (slice(None),) * self._axis
         for array in inputs:
             end = start + array.shape[self._axis]
             part = out[(*before, slice(start, end))]
             if array.ctypes.data != part.ctypes.data:
-                copies.append((array, part))
+                copies.append(bind_copy(array, part))
             start = end
         if len(copies) == len(inputs) and all(array.flags.c_contiguous for array in inputs):
             return functools.partial(np.concatenate, inputs, self._axis, out)
 
         def copy() -> None:
-            for array, part in copies:
-                copy_into(array, part)
+            for call in copies:
+                call()
 
-        return copy
+        return copies[0] if len(copies) == 1 else copy
 
 
 def _reals(inputs: Infos, rank: int) -> tuple[float, ...] | None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
-from deconv_ir.ir.dtypes import I64, ElementType
+from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    LayerPlan,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, operation, result_type
 from deconv_ir.ops.binding import known_lists, reshaped
@@ -119,6 +128,18 @@ class Reshape(Operation):
             return super().bind(inputs, outputs, context)
         return reshaped(outputs[0])
 
+    def plan(self, inputs: Infos, outputs: Infos, context: Context) -> LayerPlan:
+        return _ReshapePlan(self.bind(inputs, outputs, context))
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return output.element_type is not None and output.element_type.kind != "string"
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        """Copy the elements of an array of which no view has the shape."""
+        from deconv_ir.kernels.copies import reshape_into
+
+        reshape_into(inputs[0], out)
+
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         return reshape_tile(boxes, inputs, outputs)
 
@@ -131,6 +152,21 @@ class Reshape(Operation):
 
             data = contiguous(data)
         return (data.reshape(static(shape)),)
+
+
+class _ReshapePlan(LayerPlan):
+    """A plan of a Reshape, which copies if it is given an array."""
+
+    def run(self, inputs: Arrays, out: Array | None) -> Arrays:
+        if out is None:
+            return super().run(inputs, None)
+        self.bind(inputs, out)()
+        return (out,)
+
+    def bind(self, inputs: Arrays, out: Array) -> Callable[[], object]:
+        from deconv_ir.kernels.copies import bind_copy
+
+        return bind_copy(inputs[0], out.reshape(inputs[0].shape))
 
 
 def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
