@@ -12,6 +12,7 @@ from tiling.exactness import in_tiles
 
 import deconv_ir
 from deconv_ir.execute.listing import PlanRow, as_rows
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels import set_threads
 from deconv_ir.kernels.runtime.extension import compiled_module
 
@@ -223,3 +224,57 @@ def test_a_chain_of_many_additions_is_read_once(tmp_path: Path) -> None:
     model = deconv_ir.load(ir.save(tmp_path), warn=False)
     given = [normal(9, 8), normal(8, 9), normal(9, 5)]
     assert "weights" in rows_of(model, given)
+
+
+def softmax(scores: Array) -> Array:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    total: Array = powers / powers.sum(-1, keepdims=True)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("kind", "masks", "scales"),
+    [
+        ("plain", None, None),
+        ("causal", None, None),
+        # A mask of one zero is none; one of a number that is not finite decides the result.
+        ("absent", [[0.0], [np.nan], [0.0]], None),
+        ("mask", ["random", "random"], [0.25, 0.125]),
+        ("boolean", ["boolean", "boolean"], None),
+    ],
+)
+def test_a_bound_attention_reads_mask_and_scale_in_each_run(
+    kind: str, masks: list[Any] | None, scales: list[float] | None, tmp_path: Path
+) -> None:
+    """OpenVINO ScaledDotProductAttention-13, 'Detailed description', in float64."""
+    ir, names = IR(), ["query", "key", "value"]
+    inputs = [ir.layer("Abs", [ir.parameter(name, "2,33,32")]) for name in names]
+    if masks is not None:
+        shape = "1" if kind == "absent" else "33,33"
+        inputs.append(ir.parameter("mask", shape, "boolean" if kind == "boolean" else "f32"))
+    if scales is not None:
+        inputs.append(ir.parameter("scale", ""))
+    attributes = {"causal": "true" if kind == "causal" else "false"}
+    out = ir.layer("ScaledDotProductAttention", inputs, attributes, version="opset13")
+    ir.result(ir.layer("Abs", [out]))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    rng = np.random.default_rng(3)
+    for turn in range(3 if masks is None else len(masks)):
+        given = [rng.standard_normal((2, 33, 32), np.float32) for _ in names]
+        query, key, value = (np.abs(x).astype(np.float64) for x in given)
+        scale = 1 / np.sqrt(32) if scales is None else scales[turn]
+        scores = scale * query @ key.swapaxes(1, 2)
+        if kind == "causal":
+            scores = np.where(np.tri(33) > 0, scores, -np.inf)
+        if masks is not None and kind == "boolean":
+            given.append(rng.random((33, 33)) < 0.8)
+            scores = np.where(given[-1], scores, -np.inf)
+        elif masks is not None:
+            drawn = rng.standard_normal((33, 33)) if kind == "mask" else masks[turn]
+            given.append(np.asarray(drawn, np.float32))
+            scores = scores + given[-1]
+        if scales is not None:
+            given.append(np.asarray(scale, np.float32))
+        (found,) = model.run(given).values()
+        expected = np.abs(softmax(scores) @ value)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
