@@ -50,7 +50,9 @@ class _Proposal(Operation):
     Inputs: `class_probs` [N, 2 * K, H, W] for K anchors (ratio times scale), of which the second
     half are scores of objects, `bbox_deltas` [N, 4 * K, H, W], and `image_shape`: height, width
     and one or two scales, by which min_size is multiplied.  Regions that are smaller have a score
-    of 0.  The row after the last region of an image begins with -1, and the rest is 0.
+    of 0, and are in the order of the anchors: OpenVINO sorts equal scores in no defined order, so
+    other ones of them may be suppressed there.  The row after the last region of an image begins
+    with -1, and the rest is 0.
     """
 
     formula = "batch of class_probs {shape[class_probs]} * post_nms_topn {self.post_nms_topn}"
