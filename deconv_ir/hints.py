@@ -65,6 +65,14 @@ class Hint(enum.Enum):
     WRITE_MINUS_ONE = "write -1"
     CORRECTION = "{} would make {} right"
     COMPUTE_FROM_SHAPE = "compute it from the ShapeOf of the data, or leave it out"
+    DIRECT_AGREES = (
+        "accuracy='direct' agrees: the differences are those of Winograd",
+        "--accuracy direct agrees: the differences are those of Winograd",
+    )
+    DIRECT_IS_NEARER = (
+        "accuracy='direct' leaves {} of the {} elements: the others differ because of Winograd",
+        "--accuracy direct leaves {} of the {} elements: the others differ because of Winograd",
+    )
     OTHER_OUTPUTS = (
         "run(outputs=...) runs what does not need them",
         "--until or --output-layer runs what does not need them",

@@ -164,7 +164,7 @@ def _culprit(culprit: Culprit) -> Iterator[str]:
     elif tensor.note:
         yield f"  {tensor.note}"
     if culprit.hint:
-        yield f"  {culprit.hint}"
+        yield f"  {getattr(culprit.hint, 'command', culprit.hint)}"
     for given in culprit.inputs:
         yield f"  input {one_line(given)}"
     for name, value in culprit.attributes.items():

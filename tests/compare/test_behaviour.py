@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edited import Edit, build
-from support import IR, deconvolution_ir, traced_peak
+from support import IR, deconvolution_ir, invoke_script, traced_peak
 
 import deconv_ir
 
@@ -88,6 +88,49 @@ def test_an_error_of_winograd_is_named(tmp_path: Path) -> None:
     direct = deconv_ir.load(path, accuracy="direct")
     assert deconv_ir.diff(direct, None, data, against={"y": exact}, rtol=rtol).equal
     assert deconv_ir.diff(path, None, data, against={"y": exact + 1}, rtol=rtol).culprit.hint == ""  # type: ignore[union-attr]
+
+
+def test_an_error_of_winograd_behind_the_convolution_is_named(tmp_path: Path) -> None:
+    """Background is subtracted from a convolution whose errors are small on its own scale."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((1, 64, 32, 32)).astype(np.float32)
+    w = rng.standard_normal((64, 64, 3, 3)).astype(np.float32)
+
+    def network(background: np.ndarray) -> Path:
+        ir = IR()
+        window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+        parts = [ir.parameter("x", "1,64,32,32"), ir.const(w)]
+        seen = ir.layer("Convolution", parts, window, names="seen")
+        left = ir.layer("Subtract", [seen, ir.const(background)], names="left")
+        ir.result(left)
+        return ir.save(tmp_path)
+
+    direct = deconv_ir.load(network(np.float32([0])), accuracy="direct", warn=False)
+    exact = direct.run(x)["left"]
+    path = network(exact - np.float32(1e-3))
+    direct = deconv_ir.load(path, accuracy="direct", warn=False)
+    dumps = direct.run(x, outputs=["seen", "left"])
+    fast = deconv_ir.load(path, warn=False)
+    if np.array_equal(fast.run(x)["left"], dumps["left"]):
+        pytest.skip("Winograd is not used here")
+    found = deconv_ir.diff(path, None, x, against=dumps).culprit
+    assert found is not None
+    assert found.tensor.name == "left"
+    assert found.hint == "accuracy='direct' agrees: the differences are those of Winograd"
+    np.savez(tmp_path / "dumps.npz", **dumps)
+    np.save(tmp_path / "x.npy", x)
+    command = ("diff", path, "--input", tmp_path / "x.npy", "--against", tmp_path / "dumps.npz")
+    text = "  --accuracy direct agrees: the differences are those of Winograd\n"
+    assert text in invoke_script(*command).stdout
+    assert invoke_script(*command, "--accuracy", "direct").exit_code == 0
+
+    dumps["left"][0, 0, 0, 0] += 1  # a fault that direct sums have, too
+    found = deconv_ir.diff(path, None, x, against=dumps).culprit
+    assert found is not None
+    assert found.hint.startswith("accuracy='direct' leaves 1 of the ")
+    found = deconv_ir.diff(path, None, x, against=dumps | {"left": dumps["left"] + 1}).culprit
+    assert found is not None
+    assert found.hint == ""
 
 
 def test_dumps_of_inputs_and_constants(original: Path, values: dict[str, Any]) -> None:
