@@ -59,11 +59,12 @@ run: $(VENV)/installed-samples
 	@echo
 	@echo "Look at $(OUT)/photo.png and, twice as large, $(OUT)/photo_x2.png"
 
-# Independent of the installed extras: peers and the browser have targets of their own.
-HERE := "not peers and not browser"
+# Independent of the installed extras: peers and the browser have targets of their own.  Their
+# files are not even imported, which takes each process some seconds.
+HERE := --ignore tests/peers --ignore tests/browser
 
 test: $(VENV)/installed-dev
-	$(PYTEST) -m $(HERE)
+	$(PYTEST) $(HERE)
 
 test-without-compiler: $(VENV)/installed-dev
 	rm -rf $(OUT)/without-compiler build
@@ -84,7 +85,7 @@ test-lowest:
 		--prefer-binary --constraint $(OUT)/lowest.txt '.[dev]'
 	$(OUT)/lowest/bin/python -m pip freeze
 	@# The sources are not checked with the types of the lowest NumPy.
-	PYTHONSAFEPATH=1 $(OUT)/lowest/bin/python -m pytest $(PROCESSES) -m $(HERE) \
+	PYTHONSAFEPATH=1 $(OUT)/lowest/bin/python -m pytest $(PROCESSES) $(HERE) \
 		--ignore tests/samples/test_typed.py
 
 test-peers: $(VENV)/installed-dev $(VENV)/installed-peers $(VENV)/installed-detector
@@ -154,7 +155,6 @@ fuzz-sanitized: $(VENV)/installed-dev
 	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --algorithm direct --algorithm winograd
 	@# Without tests that never call the extension, or that start processes.
 	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
-		--ignore tests/kernels/test_injected_machines.py \
 		--ignore tests/kernels/test_numpy_methods.py \
 		tests/kernels tests/hostile/test_kernel_arguments.py tests/hostile/test_kernel_interface.py
 
@@ -201,13 +201,12 @@ test-wheel:
 	CC=false $(OUT)/wheel/bin/python -P -c \
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert info().available"
 	@# Processes started by tests must import the wheel, not the sources in the working directory.
-	CC=false PYTHONSAFEPATH=1 $(OUT)/wheel/bin/python -m pytest $(PROCESSES) -m $(HERE)
+	CC=false PYTHONSAFEPATH=1 $(OUT)/wheel/bin/python -m pytest $(PROCESSES) $(HERE)
 
 # An emulator takes thirty times as long.  One case in five of each large kernel test is run.  Left
-# out are tests that do not depend on the processor (the NumPy fallback, cost models' choices for
-# x86, types checked by mypy) and tests of signals that are sent after a fraction of a second.
-NOT_EMULATED := kernels/test_injected_machines kernels/test_interrupts kernels/test_numpy_methods \
-	samples/test_typed
+# out are tests that do not depend on the processor (the NumPy fallback, types checked by mypy) and
+# tests of signals that are sent after a fraction of a second.
+NOT_EMULATED := kernels/test_interrupts kernels/test_numpy_methods samples/test_typed
 
 test-arm64:
 	$(PYTHON) tools/emulated.py dist/*manylinux*_aarch64.whl tests/kernels/fuzz.py --count $(PROBLEMS)

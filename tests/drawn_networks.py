@@ -54,6 +54,6 @@ def chain(layers: int, name: Callable[[int], str]) -> IR:
     return ir
 
 
-def large() -> IR:
-    """12,500 layers in 62 stages of 50 blocks."""
-    return chain(12_500, lambda k: f"net/stage{k // 200}/block{k // 4 % 50}/layer{k % 4}")
+def large(layers: int = 12_500) -> IR:
+    """Many layers in stages of 50 blocks of four."""
+    return chain(layers, lambda k: f"net/stage{k // 200}/block{k // 4 % 50}/layer{k % 4}")

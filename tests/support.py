@@ -37,6 +37,11 @@ def in_turn(rows: Iterable[Row], values: Sequence[Value], each: int) -> list[tup
     return [(row, value) for row in rows for value in itertools.islice(turns, each)]
 
 
+def batches(count: int, each: int) -> list[range]:
+    """Divide seeds into batches of one test each: a test costs more than a small problem."""
+    return [range(first, min(first + each, count)) for first in range(0, count, each)]
+
+
 @dataclass
 class IR:
     """Collects layers and edges, then writes model.xml and model.bin."""

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import deconv_ir
 import deconv_ir.operations
 from deconv_ir.operations import Operation
@@ -61,23 +59,18 @@ def annotations() -> Iterator[tuple[str, str, list[str]]]:
                     yield member, value.__module__, written
 
 
-ANNOTATIONS = list(annotations())
-
-
-@pytest.mark.parametrize(
-    ("name", "module", "written"), ANNOTATIONS, ids=[name for name, _, _ in ANNOTATIONS]
-)
-def test_classes_in_annotations_are_public(name: str, module: str, written: list[str]) -> None:
-    names = {
-        node.id
-        for annotation in written
-        for node in ast.walk(ast.parse(annotation))
-        if isinstance(node, ast.Name)
-    }
-    # A type variable or an alias may have the same name as a class in another module.
-    here = vars(sys.modules[module])
-    classes = {n for n in names & CLASSES if inspect.isclass(here.get(n, object))}
-    assert classes <= PUBLIC
+def test_classes_in_annotations_are_public() -> None:
+    for _, module, written in annotations():
+        names = {
+            node.id
+            for annotation in written
+            for node in ast.walk(ast.parse(annotation))
+            if isinstance(node, ast.Name)
+        }
+        # A type variable or an alias may have the same name as a class in another module.
+        here = vars(sys.modules[module])
+        classes = {n for n in names & CLASSES if inspect.isclass(here.get(n, object))}
+        assert classes <= PUBLIC
 
 
 def test_the_sections_of_all_name_each_once() -> None:

@@ -9,28 +9,18 @@ Stops at the first difference and prints the seed and the problem.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
 from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-
-def problems() -> ModuleType:
-    """Load the tests' generator of problems."""
-    spec = importlib.util.spec_from_file_location("problems", Path(__file__).parent / "conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["problems"] = module
-    spec.loader.exec_module(module)
-    return module
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from kernels.cases import DTYPES, draw, draw_leftovers, draw_odd
 
 
 def main() -> None:
@@ -40,7 +30,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--algorithm", action="append", help="kernels; default: all")
     options = parser.parse_args()
-    module = problems()
     compiled = compiled_module()
     native = ["compiled", "direct", "winograd"] if compiled else []
     algorithms = options.algorithm or [*native, "im2col", "gemm_col2im"]
@@ -48,16 +37,16 @@ def main() -> None:
     begin = time.perf_counter()
     for seed in range(options.seed, options.seed + options.count):
         rng = np.random.default_rng(seed)
-        dtype = module.DTYPES[str(rng.choice(list(module.DTYPES)))]
+        dtype = DTYPES[str(rng.choice(list(DTYPES)))]
         # Tiles sum many channels in several passes.
         channels = int(rng.choice([4, 4, 4, 30, 150]))
         axes = int(rng.integers(1, 5 if channels == 4 else 3 if channels == 30 else 2))
         if seed % 3 == 0:
-            case = module.draw_odd(seed, dtype)
+            case = draw_odd(seed, dtype)
         elif seed % 3 == 1:
-            case = module.draw(seed, dtype, axes, channels)
+            case = draw(seed, dtype, axes, channels)
         else:  # mostly in the type that has most kernels
-            case = module.draw_leftovers(seed, dtype if seed % 4 == 0 else module.DTYPES["float32"])
+            case = draw_leftovers(seed, dtype if seed % 4 == 0 else DTYPES["float32"])
         # A kernel that computes one element at a time is slow, and small problems suffice for it.
         least = 0 if case.filter.size < 2_000 else 3
         scratch_bytes = int(rng.choice([1, 300, 5_000, 100_000, 400_000, 64 << 20][least:]))

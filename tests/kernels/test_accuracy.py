@@ -265,8 +265,6 @@ def test_windows_of_outliers_are_summed_directly() -> None:
     assert error <= 16 * EPSILON * np.abs(exact[~sees]).max()
 
 
-@pytest.mark.parametrize("algorithm", ["direct", "winograd", "compiled"])
-@pytest.mark.parametrize("bias", [None, 0.1])
 @pytest.mark.parametrize(
     ("kernel", "stride", "dilation", "pad", "extents"),
     [
@@ -279,49 +277,43 @@ def test_windows_of_outliers_are_summed_directly() -> None:
     ],
 )
 def test_outputs_that_no_tap_reaches_are_their_bias(
-    algorithm: str,
-    bias: float | None,
-    kernel: int,
-    stride: int,
-    dilation: int,
-    pad: int,
-    extents: tuple[int, int],
+    kernel: int, stride: int, dilation: int, pad: int, extents: tuple[int, int]
 ) -> None:
-    rng = np.random.default_rng(1)
-    data = rng.standard_normal((2, 12, *extents), dtype=np.float32)
-    weights = rng.standard_normal((12, 9, kernel, kernel), dtype=np.float32)
-    biases = None if bias is None else np.full(9, bias, np.float32)
-    where = {"strides": (stride,) * 2, "dilations": (dilation,) * 2}
-    output = tuple(stride * (x - 1) + dilation * (kernel - 1) + 6 - pad for x in extents)
-    ones = np.ones_like(data), np.ones_like(weights)
-    reached = tap_by_tap(pack_deconvolution, *ones, stride, dilation, pad, output)
-    assert not np.all(reached)
-    prepared_kernel = pack_deconvolution(weights, **where, bias=biases, algorithm=algorithm)
-    result = prepared_kernel.run(data, (pad, pad), output)
-    assert np.all(result[reached == 0] == np.float32(bias or 0))
+    for algorithm in ["direct", "winograd", "compiled"]:
+        for bias in [None, 0.1]:
+            rng = np.random.default_rng(1)
+            data = rng.standard_normal((2, 12, *extents), dtype=np.float32)
+            weights = rng.standard_normal((12, 9, kernel, kernel), dtype=np.float32)
+            biases = None if bias is None else np.full(9, bias, np.float32)
+            where = {"strides": (stride,) * 2, "dilations": (dilation,) * 2}
+            output = tuple(stride * (x - 1) + dilation * (kernel - 1) + 6 - pad for x in extents)
+            ones = np.ones_like(data), np.ones_like(weights)
+            reached = tap_by_tap(pack_deconvolution, *ones, stride, dilation, pad, output)
+            assert not np.all(reached)
+            prepared_kernel = pack_deconvolution(weights, **where, bias=biases, algorithm=algorithm)
+            result = prepared_kernel.run(data, (pad, pad), output)
+            assert np.all(result[reached == 0] == np.float32(bias or 0))
 
 
-@pytest.mark.parametrize("bias", [None, -0.75])
-@pytest.mark.parametrize("density", [0.002, 0.01])
 @pytest.mark.parametrize("element", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_outputs_that_see_only_zeros_are_their_bias(
-    layer: str, element: str, density: float, bias: float | None
-) -> None:
+def test_outputs_that_see_only_zeros_are_their_bias(layer: str, element: str) -> None:
     """The data around them may be large: masked scores, sentinels, sparse data."""
-    dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
-    rng = np.random.default_rng(7)
-    kind, data_shape, filter_shape, *_ = LAYERS[layer]
-    data = np.where(rng.random(data_shape) < density, -3e4, 0).astype(dtype)
-    data.reshape(-1)[:3] = -3e4
-    weights = rng.standard_normal(filter_shape).astype(dtype)
-    outs = filter_shape[1] if kind is pack_deconvolution else filter_shape[0]
-    biases = None if bias is None else np.full(outs, bias, dtype)
-    result = prepared(layer, weights, "winograd", biases)(data)
-    sees = exactly(layer, data != 0, np.ones(filter_shape)) > 0
-    assert np.count_nonzero(~sees) > 0
-    assert np.all(result[~sees] == dtype.type(bias or 0))
-    assert np.mean(result[sees] != dtype.type(bias or 0)) > 0.9
+    for density in [0.002, 0.01]:
+        for bias in [None, -0.75]:
+            dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
+            rng = np.random.default_rng(7)
+            kind, data_shape, filter_shape, *_ = LAYERS[layer]
+            data = np.where(rng.random(data_shape) < density, -3e4, 0).astype(dtype)
+            data.reshape(-1)[:3] = -3e4
+            weights = rng.standard_normal(filter_shape).astype(dtype)
+            outs = filter_shape[1] if kind is pack_deconvolution else filter_shape[0]
+            biases = None if bias is None else np.full(outs, bias, dtype)
+            result = prepared(layer, weights, "winograd", biases)(data)
+            sees = exactly(layer, data != 0, np.ones(filter_shape)) > 0
+            assert np.count_nonzero(~sees) > 0
+            assert np.all(result[~sees] == dtype.type(bias or 0))
+            assert np.mean(result[sees] != dtype.type(bias or 0)) > 0.9
 
 
 def test_the_smallest_numbers_are_no_zeros() -> None:
@@ -378,36 +370,34 @@ def test_a_bias_is_added_last(layer: str, algorithm: str, element: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ["direct", "winograd", "compiled"])
 @pytest.mark.parametrize("element", ["float32", "float64", "float16", "bfloat16"])
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("kind", [pack_deconvolution, pack_convolution])
 @pytest.mark.parametrize("size", [2, 3, 4])
-def test_scaled_channels_leave_the_error_as_it_is(
-    algorithm: str, element: str, groups: int, kind: Any, size: int
-) -> None:
+def test_scaled_channels_leave_the_error_as_it_is(algorithm: str, element: str, size: int) -> None:
     """A channel is scaled by r and its weights by 1/r, as by folded batch normalisations."""
-    dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
-    rng = np.random.default_rng(size)
-    ins, outs = 12, 10
-    stride = 2 if size % 2 == 0 and kind is pack_deconvolution else 1
-    data = rng.standard_normal((1, groups * ins, 12, 13)).astype(dtype)
-    shape = (groups * ins, outs) if kind is pack_deconvolution else (groups * outs, ins)
-    weights = rng.standard_normal((*shape, size, size)).astype(dtype)
-    where = {"strides": (stride,) * 2, "dilations": (1, 1), "groups": groups}
-    errors = []
-    ratios = [1, 2.0**-20, 2.0**-10, 2.0**10, 2.0**20]  # 1e-6 to 1e6, exact in binary
-    if element == "float16":
-        ratios = [1, 2.0**-4, 2.0**-2, 2.0**2, 2.0**4]
-    for ratio in ratios:
-        some, others = data.copy(), weights.copy()
-        some[:, 5] = (some[:, 5].astype(np.float64) * ratio).astype(dtype)
-        if kind is pack_deconvolution:
-            others[5] = (others[5].astype(np.float64) / ratio).astype(dtype)
-        else:
-            others[:outs, 5] = (others[:outs, 5].astype(np.float64) / ratio).astype(dtype)
-        exact = tap_by_tap(kind, some, others, stride, 1, 1, (12, 13), groups)
-        result = kind(others, **where, algorithm=algorithm).run(some, (1, 1), (12, 13))
-        errors.append(np.abs(result.astype(np.float64) - exact).max())
-    assert max(errors) <= 2 * errors[0]
+    for kind in [pack_deconvolution, pack_convolution]:
+        for groups in [1, 2]:
+            dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
+            rng = np.random.default_rng(size)
+            ins, outs = 12, 10
+            stride = 2 if size % 2 == 0 and kind is pack_deconvolution else 1
+            data = rng.standard_normal((1, groups * ins, 12, 13)).astype(dtype)
+            shape = (groups * ins, outs) if kind is pack_deconvolution else (groups * outs, ins)
+            weights = rng.standard_normal((*shape, size, size)).astype(dtype)
+            where = {"strides": (stride,) * 2, "dilations": (1, 1), "groups": groups}
+            errors = []
+            ratios = [1, 2.0**-20, 2.0**-10, 2.0**10, 2.0**20]  # 1e-6 to 1e6, exact in binary
+            if element == "float16":
+                ratios = [1, 2.0**-4, 2.0**-2, 2.0**2, 2.0**4]
+            for ratio in ratios:
+                some, others = data.copy(), weights.copy()
+                some[:, 5] = (some[:, 5].astype(np.float64) * ratio).astype(dtype)
+                if kind is pack_deconvolution:
+                    others[5] = (others[5].astype(np.float64) / ratio).astype(dtype)
+                else:
+                    others[:outs, 5] = (others[:outs, 5].astype(np.float64) / ratio).astype(dtype)
+                exact = tap_by_tap(kind, some, others, stride, 1, 1, (12, 13), groups)
+                result = kind(others, **where, algorithm=algorithm).run(some, (1, 1), (12, 13))
+                errors.append(np.abs(result.astype(np.float64) - exact).max())
+            assert max(errors) <= 2 * errors[0]
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.test_depthwise import ACTIVATIONS, GEOMETRIES, ISAS, KINDS
+from kernels.cases import ISAS, KINDS
+from kernels.test_depthwise import ACTIVATIONS, GEOMETRIES
 from support import in_turn
 
 from deconv_ir.kernels import pack_convolution, pack_deconvolution
@@ -74,7 +75,7 @@ def test_the_bits_are_those_of_numpy(row, geometry, random_values, monkeypatch) 
     groups, *_, algorithm = LAYERS[layer]
     how = {"strides": strides, "dilations": dilations, "groups": groups, "bias": bias}
     how["algorithm"] = algorithm
-    make = KINDS[kind][0]
+    make = pack_convolution if kind == "convolution" else pack_deconvolution
     for threads, scratch_bytes in ((1, 64 << 20), (3, 4096)):
         set_threads(threads)
         how["scratch_bytes"] = scratch_bytes

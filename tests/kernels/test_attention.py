@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import batches
 
 from deconv_ir.kernels import set_threads
 from deconv_ir.kernels.products import attend
@@ -38,26 +39,27 @@ def drawn(rng: np.random.Generator, *shape: int) -> Any:
     return np.moveaxis(np.moveaxis(array, -2, 0).copy(), 0, -2) if kind == 3 else array
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_random_shapes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(seed)
-    monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
-    queries, keys = (int(rng.choice(EXTENTS)) for _ in range(2))
-    width, mixed = (int(rng.choice((1, 5, 16, 33, 64, 260))) for _ in range(2))
-    stacks: Any = [[int(rng.choice((1, n))) for n in (2, 3)] for _ in range(3)]
-    query = drawn(rng, *stacks[0], queries, width)
-    key, value = drawn(rng, *stacks[1], keys, width), drawn(rng, *stacks[2], keys, mixed)
-    mask = None
-    if seed % 2:
-        most = np.broadcast_shapes(*map(tuple, stacks))
-        shape = [int(rng.choice((1, n))) for n in (*most, queries, keys)]
-        mask = drawn(rng, *shape)[(0,) * int(rng.integers(3))]
-    found = attend(query, key, value, 0.3, mask)
-    assert found is not None or queries * width * keys < 1 << 15
-    if found is not None:
-        right = expected(query, key, value, 0.3, mask)
-        assert found.shape == right.shape
-        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("seeds", batches(100, 20), ids=str)
+def test_random_shapes(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
+        queries, keys = (int(rng.choice(EXTENTS)) for _ in range(2))
+        width, mixed = (int(rng.choice((1, 5, 16, 33, 64, 260))) for _ in range(2))
+        stacks: Any = [[int(rng.choice((1, n))) for n in (2, 3)] for _ in range(3)]
+        query = drawn(rng, *stacks[0], queries, width)
+        key, value = drawn(rng, *stacks[1], keys, width), drawn(rng, *stacks[2], keys, mixed)
+        mask = None
+        if seed % 2:
+            most = np.broadcast_shapes(*map(tuple, stacks))
+            shape = [int(rng.choice((1, n))) for n in (*most, queries, keys)]
+            mask = drawn(rng, *shape)[(0,) * int(rng.integers(3))]
+        found = attend(query, key, value, 0.3, mask)
+        assert found is not None or queries * width * keys < 1 << 15
+        if found is not None:
+            right = expected(query, key, value, 0.3, mask)
+            assert found.shape == right.shape
+            np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("masked", [False, True])

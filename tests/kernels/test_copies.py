@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import batches
 
 from deconv_ir.kernels import set_threads
 from deconv_ir.kernels.copies import contiguous, copy_into, reshape_into
@@ -15,35 +16,37 @@ ISAS = [] if module is None else module.isas()
 EXTENTS = (1, 2, 3, 8, 15, 16, 17, 70, 300)
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_random_orders(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    if ISAS:
-        monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
-    rng = np.random.default_rng(seed)
-    shape = [int(rng.choice(EXTENTS[:6])) for _ in range(rng.integers(0, 3))]
-    shape += [int(rng.choice(EXTENTS)) for _ in range(2)]
-    array = rng.standard_normal(shape).astype(np.float32)
-    array = np.moveaxis(array, -1, rng.integers(len(shape))) if seed % 2 else array.swapaxes(-1, -2)
-    kind = rng.integers(6)
-    if kind == 1:
-        array = array[..., ::-1, ::2]
-    elif kind == 2:
-        array = array[..., 1:]
-    elif kind == 3:
-        array = np.broadcast_to(array[None], (3, *array.shape))
-    elif kind == 4:
-        array = array.astype(np.float64)
-    array.flags.writeable = False
-    found = contiguous(array)
-    assert found.flags.c_contiguous
-    assert found.dtype == array.dtype
-    np.testing.assert_array_equal(found, array)
-    for order in "CF":
-        out, flat = np.empty_like(array, order=order), np.empty(array.size, array.dtype)
-        copy_into(array, out)
-        reshape_into(array, flat)
-        np.testing.assert_array_equal(out, array)
-        np.testing.assert_array_equal(flat, array.ravel())
+@pytest.mark.parametrize("seeds", batches(150, 50), ids=str)
+def test_random_orders(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in seeds:
+        if ISAS:
+            monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
+        rng = np.random.default_rng(seed)
+        shape = [int(rng.choice(EXTENTS[:6])) for _ in range(rng.integers(0, 3))]
+        shape += [int(rng.choice(EXTENTS)) for _ in range(2)]
+        array = rng.standard_normal(shape).astype(np.float32)
+        other = int(rng.integers(len(shape))) if seed % 2 else -2
+        array = np.moveaxis(array, -1, other) if seed % 2 else array.swapaxes(-1, other)
+        kind = rng.integers(6)
+        if kind == 1:
+            array = array[..., ::-1, ::2]
+        elif kind == 2:
+            array = array[..., 1:]
+        elif kind == 3:
+            array = np.broadcast_to(array[None], (3, *array.shape))
+        elif kind == 4:
+            array = array.astype(np.float64)
+        array.flags.writeable = False
+        found = contiguous(array)
+        assert found.flags.c_contiguous
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, array)
+        for order in "CF":
+            out, flat = np.empty_like(array, order=order), np.empty(array.size, array.dtype)
+            copy_into(array, out)
+            reshape_into(array, flat)
+            np.testing.assert_array_equal(out, array)
+            np.testing.assert_array_equal(flat, array.ravel())
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4, 7, 8, 9])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import subprocess
 import sys
@@ -9,13 +10,13 @@ import threading
 
 import numpy as np
 import pytest
+from kernels.cases import without_extension
 
 from deconv_ir import kernels
 from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
 from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.native import supports
 from deconv_ir.kernels.problem import Problem
-from deconv_ir.kernels.runtime import memory
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 needs_compiled = pytest.mark.skipif(
@@ -175,10 +176,15 @@ def test_activation_follows_the_bias(algorithm, activation, function, element):
 
 
 @pytest.mark.parametrize(
-    "module", [pytest.param(compiled_module(), marks=needs_compiled, id="compiled"), None]
+    "extension",
+    [pytest.param(contextlib.nullcontext, marks=needs_compiled, id="compiled"), without_extension],
 )
-def test_large_memory_is_used_again(module, monkeypatch):
-    monkeypatch.setattr(memory, "compiled_module", lambda: module)
+def test_large_memory_is_used_again(extension):
+    with extension():
+        large_memory_is_used_again()
+
+
+def large_memory_is_used_again():
     shape, dtype = (3, 1 << 20), np.dtype(np.float32)
     first = kernels.empty(shape, dtype)
     address = first.ctypes.data

@@ -40,25 +40,25 @@ def lazy_tensor(array, part_bytes=1 << 20, asked=None):
         ((0, 2, 3), 1, (1,)),
     ],
 )
-@pytest.mark.parametrize("element", ["float32", "float16", "float64", "int8"])
-@pytest.mark.parametrize("part_bytes", [1, 100, 1 << 20])
-def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes):
-    filter_ = (RNG.standard_normal(shape) * 9).astype(element)
-    arguments = {"strides": strides, "dilations": (1,) * len(strides), "groups": groups}
-    asked = []
-    at_once, read = (
-        kind(f, **arguments) for f in (filter_, lazy_tensor(filter_, part_bytes, asked))
-    )
-    if isinstance(read, CompiledKernel):
-        np.testing.assert_array_equal(read.unpacked(), filter_)
-    channels = shape[1] * groups if kind is pack_convolution else shape[0]
-    data = (RNG.standard_normal((2, channels, *(5,) * len(strides))) * 9).astype(element)
-    where = (0,) * len(strides), (4,) * len(strides)
-    np.testing.assert_array_equal(read.run(data, *where), at_once.run(data, *where))
-    # Every element is read once, whole rows at a time.
-    row = int(np.prod(shape[1:]))
-    assert [start for start, _ in asked][1:] == [stop for _, stop in asked][:-1]
-    assert all(start % row == stop % row == 0 for start, stop in asked)
+def test_packed_in_chunks(kind, shape, groups, strides):
+    for element in ["float32", "float16", "float64", "int8"]:
+        for part_bytes in [1, 100, 1 << 20]:
+            filter_ = (RNG.standard_normal(shape) * 9).astype(element)
+            arguments = {"strides": strides, "dilations": (1,) * len(strides), "groups": groups}
+            asked = []
+            at_once, read = (
+                kind(f, **arguments) for f in (filter_, lazy_tensor(filter_, part_bytes, asked))
+            )
+            if isinstance(read, CompiledKernel):
+                np.testing.assert_array_equal(read.unpacked(), filter_)
+            channels = shape[1] * groups if kind is pack_convolution else shape[0]
+            data = (RNG.standard_normal((2, channels, *(5,) * len(strides))) * 9).astype(element)
+            where = (0,) * len(strides), (4,) * len(strides)
+            np.testing.assert_array_equal(read.run(data, *where), at_once.run(data, *where))
+            # Every element is read once, whole rows at a time.
+            row = int(np.prod(shape[1:]))
+            assert [start for start, _ in asked][1:] == [stop for _, stop in asked][:-1]
+            assert all(start % row == stop % row == 0 for start, stop in asked)
 
 
 def file_tensor(array, path, size=None):
@@ -83,18 +83,18 @@ def file_tensor(array, path, size=None):
         ((0, 2, 3, 3), 1),
     ],
 )
-@pytest.mark.parametrize("element", ["float32", "float16", "float64", "int8"])
-def test_packed_from_a_file(monkeypatch, tmp_path, kind, shape, groups, element):
-    if compiled_module() is None:
-        pytest.skip("the compiled kernel was not built here")
-    monkeypatch.setattr(native, "LARGE_BYTES", 0)
-    filter_ = (RNG.standard_normal(shape) * 9).astype(element)
-    tensor = file_tensor(filter_, tmp_path / "weights")
-    kernel = kind(tensor, strides=(1, 2), dilations=(1, 1), groups=groups)
-    np.testing.assert_array_equal(kernel.unpacked(), filter_)
-    kernel.release()
-    np.testing.assert_array_equal(kernel.unpacked(), filter_)
-    os.close(tensor.file[0])
+def test_packed_from_a_file(monkeypatch, tmp_path, kind, shape, groups):
+    for element in ["float32", "float16", "float64", "int8"]:
+        if compiled_module() is None:
+            pytest.skip("the compiled kernel was not built here")
+        monkeypatch.setattr(native, "LARGE_BYTES", 0)
+        filter_ = (RNG.standard_normal(shape) * 9).astype(element)
+        tensor = file_tensor(filter_, tmp_path / "weights")
+        kernel = kind(tensor, strides=(1, 2), dilations=(1, 1), groups=groups)
+        np.testing.assert_array_equal(kernel.unpacked(), filter_)
+        kernel.release()
+        np.testing.assert_array_equal(kernel.unpacked(), filter_)
+        os.close(tensor.file[0])
 
 
 @pytest.mark.parametrize("kind", [pack_convolution, pack_deconvolution])

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from kernels.cases import without_extension
 
 import deconv_ir
 from deconv_ir.kernels.runtime import memory
@@ -89,9 +90,8 @@ def test_nothing_is_kept_where_that_is_said():
 def test_memory_that_is_not_there_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extension, memory that was never allocated is not freed."""
     ignored: list[object] = []
-    monkeypatch.setattr(memory, "compiled_module", lambda: None)
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
-    with pytest.raises(MemoryError):
+    with without_extension(), pytest.raises(MemoryError):
         memory.empty((1 << 60,), np.dtype(np.uint8))
     assert not ignored
 

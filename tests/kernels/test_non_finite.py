@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import batches
 
 from deconv_ir import kernels
 from deconv_ir.kernels import (
@@ -21,36 +22,39 @@ KINDS = {pack_deconvolution: naive, pack_convolution: naive_convolution}
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", ["one", "some", "all"])
-@pytest.mark.parametrize("seed", range(12))
-def test_patterns(algorithm, kind, share, seed):
-    rng = np.random.default_rng(seed)
-    element = ("float32", "float16", "float64")[seed // 3 % 3]
-    axes, groups = 1 + seed % 3, (1, 1, 3)[seed % 3]
+@pytest.mark.parametrize("seeds", batches(12, 12), ids=str)
+def test_patterns(algorithm, kind, share, seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        element = ("float32", "float16", "float64")[seed // 3 % 3]
+        axes, groups = 1 + seed % 3, (1, 1, 3)[seed % 3]
 
-    def vector(low, high):
-        return tuple(int(v) for v in rng.integers(low, high + 1, axes))
+        def vector(low, high, rng=rng, axes=axes):
+            return tuple(int(v) for v in rng.integers(low, high + 1, axes))
 
-    strides, dilations, kernel = vector(1, 3), vector(1, 2), vector(1, 4)
-    arguments = {"strides": strides, "dilations": dilations, "groups": groups}
-    where = {"pads_begin": vector(-2, 3), "output": vector(1, 9)}
-    data = rng.integers(-2, 3, (2, 4 * groups, *vector(2, 6))).astype(element)
-    weights = rng.integers(1, 4, (4 * groups, 4, *kernel)).astype(element)
-    bias = rng.integers(-3, 4, 4 * groups).astype(element)
-    number = {"one": 1, "some": 5, "all": weights.size}[share]
-    for at in rng.choice(weights.size, number, replace=False):
-        weights.flat[at] = rng.choice([np.inf, -np.inf, np.nan])
-    if seed % 4 == 3:
-        data.flat[rng.choice(data.size)] = np.inf
-    expected = KINDS[kind](data, weights, bias=bias, **arguments, **where)
-    algorithm = "im2col" if kind is pack_convolution and algorithm == "gemm_col2im" else algorithm
-    packed = kind(weights, bias=bias, algorithm=algorithm, **arguments)
-    np.testing.assert_array_equal(packed.run(data, *where.values()), expected)
-    tight = kind(weights, bias=bias, algorithm=algorithm, scratch_bytes=2000, **arguments)
-    np.testing.assert_array_equal(tight.run(data, *where.values()), expected)
-    relu = Activation(ActivationKind.RELU)
-    packed = kind(weights, bias=bias, algorithm=algorithm, activation=relu, **arguments)
-    actual = packed.plan(data.shape, *where.values()).run([data])[0]
-    np.testing.assert_array_equal(actual, np.maximum(expected, 0))
+        strides, dilations, kernel = vector(1, 3), vector(1, 2), vector(1, 4)
+        arguments = {"strides": strides, "dilations": dilations, "groups": groups}
+        where = {"pads_begin": vector(-2, 3), "output": vector(1, 9)}
+        data = rng.integers(-2, 3, (2, 4 * groups, *vector(2, 6))).astype(element)
+        weights = rng.integers(1, 4, (4 * groups, 4, *kernel)).astype(element)
+        bias = rng.integers(-3, 4, 4 * groups).astype(element)
+        number = {"one": 1, "some": 5, "all": weights.size}[share]
+        for at in rng.choice(weights.size, number, replace=False):
+            weights.flat[at] = rng.choice([np.inf, -np.inf, np.nan])
+        if seed % 4 == 3:
+            data.flat[rng.choice(data.size)] = np.inf
+        expected = KINDS[kind](data, weights, bias=bias, **arguments, **where)
+        algorithm = (
+            "im2col" if kind is pack_convolution and algorithm == "gemm_col2im" else algorithm
+        )
+        packed = kind(weights, bias=bias, algorithm=algorithm, **arguments)
+        np.testing.assert_array_equal(packed.run(data, *where.values()), expected)
+        tight = kind(weights, bias=bias, algorithm=algorithm, scratch_bytes=2000, **arguments)
+        np.testing.assert_array_equal(tight.run(data, *where.values()), expected)
+        relu = Activation(ActivationKind.RELU)
+        packed = kind(weights, bias=bias, algorithm=algorithm, activation=relu, **arguments)
+        actual = packed.plan(data.shape, *where.values()).run([data])[0]
+        np.testing.assert_array_equal(actual, np.maximum(expected, 0))
 
 
 def test_other_channels_and_images_keep_their_bits(algorithm):

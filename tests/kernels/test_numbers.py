@@ -20,30 +20,33 @@ def run(data, weights, strides, pads_begin, output, algorithm, bias=None):
     ).run(data, pads_begin, output)
 
 
-@pytest.mark.parametrize("integer", INTEGERS, ids=str)
 @pytest.mark.parametrize(
     ("corner", "channels"),
     [(("min", "min"), 600), (("min", "max"), 1), (("min", "max"), 600), (("max", "max"), 600)],
     ids=str,
 )
-def test_integers_wrap_at_the_corners(algorithm, integer, corner, channels):
-    # 600 channels of -128 * -128 need 24 bits, of 255 * 255 more: f32 must not be used then.
-    info = np.iinfo(integer)
-    data = np.full((1, channels, 5), getattr(info, corner[0]), integer)
-    weights = np.full((channels, 2, 3), getattr(info, corner[1]), integer)
-    weights[0, 0, 0] = 1
-    bias = np.array([info.max, info.min], integer)
-    actual = run(data, weights, (2,), (-1,), (13,), algorithm, bias)
-    # Python's integers as oracle, so that wrapping in the loops is tested too.
-    total = [[int(b)] * 13 for b in bias]
-    for x, i, o, k in np.ndindex(5, channels, 2, 3):
-        total[o][2 * x + k + 1] += int(data[0, i, x]) * int(weights[i, o, k])
-    bits = integer.itemsize * 8
-    wrapped = [
-        [(v + (-info.min)) % (1 << bits) + info.min if info.min else v % (1 << bits) for v in row]
-        for row in total
-    ]
-    assert actual[0].tolist() == wrapped
+def test_integers_wrap_at_the_corners(algorithm, corner, channels):
+    for integer in INTEGERS:
+        # 600 channels of -128 * -128 need 24 bits, of 255 * 255 more: f32 must not be used then.
+        info = np.iinfo(integer)
+        data = np.full((1, channels, 5), getattr(info, corner[0]), integer)
+        weights = np.full((channels, 2, 3), getattr(info, corner[1]), integer)
+        weights[0, 0, 0] = 1
+        bias = np.array([info.max, info.min], integer)
+        actual = run(data, weights, (2,), (-1,), (13,), algorithm, bias)
+        # Python's integers as oracle, so that wrapping in the loops is tested too.
+        total = [[int(b)] * 13 for b in bias]
+        for x, i, o, k in np.ndindex(5, channels, 2, 3):
+            total[o][2 * x + k + 1] += int(data[0, i, x]) * int(weights[i, o, k])
+        bits = integer.itemsize * 8
+        wrapped = [
+            [
+                (v + (-info.min)) % (1 << bits) + info.min if info.min else v % (1 << bits)
+                for v in row
+            ]
+            for row in total
+        ]
+        assert actual[0].tolist() == wrapped
 
 
 @pytest.mark.parametrize("element", [np.float16, ml_dtypes.bfloat16], ids=str)
@@ -123,12 +126,12 @@ def test_bias_is_added_where_no_tap_reaches(algorithm, dtype):
     assert actual.astype(int).tolist() == [[[5, 5, 6, 5, 5, 6, 5, 5]]] * 2
 
 
-@pytest.mark.parametrize("shape", [(0, 4, 3, 3), (2, 4, 0, 3), (2, 4, 0, 0)], ids=str)
-def test_zero_extents(algorithm, dtype, shape):
-    weights = np.ones((4, 2, 3, 3), dtype)
-    actual = run(np.ones(shape, dtype), weights, (2, 2), (1, 1), (4, 5), algorithm)
-    assert actual.shape == (shape[0], 2, 4, 5)
-    assert not actual.astype(bool).any()
+def test_zero_extents(algorithm, dtype):
+    for shape in [(0, 4, 3, 3), (2, 4, 0, 3), (2, 4, 0, 0)]:
+        weights = np.ones((4, 2, 3, 3), dtype)
+        actual = run(np.ones(shape, dtype), weights, (2, 2), (1, 1), (4, 5), algorithm)
+        assert actual.shape == (shape[0], 2, 4, 5)
+        assert not actual.astype(bool).any()
 
 
 def test_no_input_channels(algorithm):

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from kernels.cases import DTYPES, ISAS, KINDS, OTHERS, Case, Layer, check_direct_sums, same_bits
+from support import in_turn
 
-from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.kernels.runtime.threads import set_threads
 
-module = compiled_module()
-pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
-ISAS = [] if module is None else module.isas()
-KINDS = {
-    "convolution": (pack_convolution, naive_convolution),
-    "transposed": (pack_deconvolution, naive),
-}
+pytestmark = pytest.mark.skipif(not ISAS, reason="the compiled kernel was not built")
 
 # Groups, channels in and out of each, kernel, strides, dilations, pads and output.
 GEOMETRIES: dict[str, tuple[Any, ...]] = {
@@ -38,44 +32,41 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("element", ["float32", "float64", "bfloat16", "uint8", "int16", "int64"])
-def test_against_loops(kind, geometry, element, random_values, dtype_of, monkeypatch) -> None:
-    """The bits equal those of tiles, checked with two positions, the second of zeros."""
-    groups, channels_in, channels_out, shape, strides, dilations, pads, output = GEOMETRIES[
-        geometry
-    ]
-    kernel, loops = KINDS[kind]
-    dtype, rng = dtype_of(element), np.random.default_rng(len(geometry))
-    ends = (channels_out, channels_in) if kind == "convolution" else (channels_in, channels_out)
-    weights = random_values(rng, (groups * ends[0], ends[1], *shape), dtype)
-    told: dict[str, Any] = {
-        "strides": strides, "dilations": dilations, "groups": groups,
-        "bias": random_values(rng, (groups * channels_out,), dtype),
-    }  # fmt: skip
-    two = random_values(rng, (3, groups * channels_in, *(1 for _ in shape[1:]), 2), dtype)
-    two[..., 1] = 0
-    data = two[..., :1]
-    expected = loops(data, weights, pads_begin=pads, output=output, **told)
-    expected = np.where(expected < 0, dtype.type(0), expected)
-    told["activation"] = Activation(ActivationKind.RELU)
+def case(geometry: str, kind: str, element: str = "float32", positions: int = 1) -> Case:
+    groups, channels_in, channels_out, kernel, *rest = GEOMETRIES[geometry]
+    extents = (*(1 for _ in kernel[1:]), positions)
+    return Layer(groups, channels_in, channels_out, extents, kernel, *rest).case(
+        kind, DTYPES[element]
+    )
+
+
+ROWS = list(itertools.product(GEOMETRIES, KINDS))
+
+
+@pytest.mark.parametrize(
+    ("row", "element"),
+    [*((row, "float32") for row in ROWS), *in_turn(ROWS, OTHERS, 1)],
+    ids=lambda v: v if isinstance(v, str) else "-".join(v),
+)
+def test_against_loops(row, element, monkeypatch) -> None:
+    check_direct_sums(case(*row, element), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("row", "element"), in_turn(ROWS, ["float32", "bfloat16", "int16"], 1), ids=str
+)
+def test_same_bits_as_in_tiles(row, element, monkeypatch) -> None:
+    """Two positions, the second of zeros, are computed in tiles; six images have other blocks."""
+    two = case(*row, element, positions=2)
+    two.data[..., 1] = 0
+    relu = Activation(ActivationKind.RELU)
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
-        set_threads(1)
-        got = kernel(weights, algorithm="direct", **told).run(data, pads, output)
-        if dtype.kind in "iu":
-            np.testing.assert_array_equal(got, expected, isa)
-        else:
-            scale = max(float(abs(expected.astype(np.float64)).max()), 1e-3)
-            ulp = {"float32": 1e-6, "float64": 2e-15, "bfloat16": 8e-3}[element]
-            difference = abs(got.astype(np.float64) - expected.astype(np.float64)).max()
-            assert difference <= ulp * scale, isa
-        set_threads(3)
-        other = kernel(weights, algorithm="direct", **told)
-        np.testing.assert_array_equal(other.run(data, pads, output), got)
-        np.testing.assert_array_equal(other.run(data[1:2], pads, output), got[1:2])
-        np.testing.assert_array_equal(other.run(two, pads, output), got)
-        np.testing.assert_array_equal(
-            other.run(np.concatenate([data, data]), pads, output), np.concatenate([got, got])
-        )
+        kernel = two.kernel(algorithm="direct", activation=relu)
+        found = kernel.run(two.data[..., :1], two.pads_begin, two.output)
+        np.testing.assert_array_equal(kernel.run(two.data, two.pads_begin, two.output), found)
+        six = kernel.run(np.tile(two.data[..., :1], (2, *[1] * (two.data.ndim - 1))),
+                         two.pads_begin, two.output)  # fmt: skip
+        same_bits(six, np.concatenate([found, found]))
+        sums = two.kernel(algorithm="direct").run(two.data[..., :1], two.pads_begin, two.output)
+        np.testing.assert_array_equal(found, np.where(sums < 0, sums.dtype.type(0), sums))

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
-import numpy as np
 import pytest
+from kernels.cases import DTYPES, ISAS, MACHINES, Case, Layer, check_direct_sums, same_bits
 
-from deconv_ir.ir.scratchpad import ScratchpadBudget
-from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
-from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.kernels.runtime.threads import set_threads
+from deconv_ir.kernels import pack_convolution
 
-module = compiled_module()
-pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
-ISAS = [] if module is None else module.isas()
-KINDS = {
-    "convolution": (pack_convolution, naive_convolution),
-    "transposed": (pack_deconvolution, naive),
-}
+pytestmark = pytest.mark.skipif(not ISAS, reason="the compiled kernel was not built")
 
 # Groups, channels in and out of each, extents, kernel, strides, dilations, pads and output.
 GEOMETRIES: dict[str, tuple[Any, ...]] = {
@@ -44,78 +36,40 @@ TRANSPOSED: dict[str, tuple[Any, ...]] = {
 }
 CASES = [("convolution", geometry) for geometry in GEOMETRIES]
 CASES += [("transposed", geometry) for geometry in (*GEOMETRIES, *TRANSPOSED)]
-SMALL = ScratchpadBudget(1)
 
 
-def layer(geometry: str, kind: str) -> tuple[Any, ...]:
-    """Return data of three images, a filter, arguments, pads and output."""
-    groups, channels_in, channels_out, extents, kernel, strides, dilations, pads, output = (
-        GEOMETRIES | TRANSPOSED
-    )[geometry]
-    rng = np.random.default_rng(len(geometry))
-    ends = (channels_out, channels_in) if kind == "convolution" else (channels_in, channels_out)
-    data = rng.standard_normal((3, groups * channels_in, *extents)).astype(np.float32)
-    weights = rng.standard_normal((groups * ends[0], ends[1], *kernel)).astype(np.float32)
-    bias = rng.standard_normal(groups * channels_out).astype(np.float32)
-    told = {"strides": strides, "dilations": dilations, "groups": groups, "bias": bias}
-    return data, weights, told, pads, output
+def case(geometry: str, kind: str) -> Case:
+    return Layer(*(GEOMETRIES | TRANSPOSED)[geometry]).case(kind, DTYPES["float32"])
 
 
 @pytest.mark.parametrize(("kind", "geometry"), CASES)
 def test_against_loops(kind, geometry, monkeypatch) -> None:
-    """All instruction sets, several threads, single images and small tiles give the same bits."""
-    kernel, loops = KINDS[kind]
-    data, weights, told, pads, output = layer(geometry, kind)
-    wide = {**told, "bias": told["bias"].astype(np.float64)}
-    expected = loops(
-        data.astype(np.float64), weights.astype(np.float64), pads_begin=pads, output=output, **wide
-    )
-    try:
-        for isa in ISAS:
-            monkeypatch.setenv("DECONV_IR_ISA", isa)
-            prepared = kernel(weights, algorithm="direct", **told)
-            set_threads(1)
-            got = prepared.run(data, pads, output)
-            assert abs(got - expected).max() <= 4e-6 * abs(expected).max(), isa
-            for threads in (1, 2, 3):
-                set_threads(threads)
-                for budget in (None, SMALL):
-                    other = prepared.run(data, pads, output, budget=budget)
-                    assert other.tobytes() == got.tobytes(), isa
-            one = prepared.run(data[2:], pads, output)
-            assert one.tobytes() == got[2:].tobytes(), isa
-    finally:
-        set_threads(None)
+    check_direct_sums(case(geometry, kind), monkeypatch)
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("geometry", [name for name, row in GEOMETRIES.items() if row[0] == 1])
 def test_same_bits_as_vectors_of_positions(geometry, monkeypatch) -> None:
     """With one output channel less, the rows of a block do not fill a vector of channels."""
-    data, weights, told, pads, output = layer(geometry, "convolution")
-    if told["groups"] > 1:
-        pytest.skip("all groups lose a channel")
+    layer = case(geometry, "convolution")
+    static = {**layer.static, "bias": layer.bias[:-1]}
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
-        got = pack_convolution(weights, algorithm="direct", **told).run(data, pads, output)
-        fewer = {**told, "bias": told["bias"][:-1]}
-        others = pack_convolution(weights[:-1], algorithm="direct", **fewer).run(data, pads, output)
-        assert others.tobytes() == np.ascontiguousarray(got[:, :-1]).tobytes(), isa
+        found = layer.actual(algorithm="direct")
+        fewer = pack_convolution(layer.filter[:-1], algorithm="direct", **static)
+        same_bits(fewer.run(layer.data, layer.pads_begin, layer.output), found[:, :-1], isa)
 
 
 @pytest.mark.skipif("avx512" not in ISAS, reason="vectors of 16 lanes only")
-def test_rows_that_fill_few_vectors_are_summed_so(monkeypatch) -> None:
+def test_the_table_has_layers_of_each_kind(monkeypatch) -> None:
+    """Some are summed with vectors of channels, and several images in a tile; some are not."""
     monkeypatch.setenv("DECONV_IR_ISA", "avx512")
-    monkeypatch.setenv("DECONV_IR_MACHINE", "sapphire-rapids")
-    data, weights, told, pads, output = layer("an odd plane", "convolution")
-    plan = pack_convolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
-    assert plan.details["output_vectors"] == 1
-
-
-@pytest.mark.skipif("avx512" not in ISAS, reason="vectors of 16 lanes only")
-def test_images_of_tiny_planes_share_their_weights(monkeypatch) -> None:
-    monkeypatch.setenv("DECONV_IR_ISA", "avx512")
-    monkeypatch.setenv("DECONV_IR_MACHINE", "sapphire-rapids")
-    data, weights, told, pads, output = layer("tiny planes", "transposed")
-    plan = pack_deconvolution(weights, algorithm="direct", **told).plan(data.shape, pads, output)
-    assert plan.details["output_vectors"] == 1
-    assert plan.details["images"] > 1
+    seen = set()
+    for (kind, geometry), machine in itertools.product(CASES, MACHINES):
+        monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+        layer = case(geometry, kind)
+        where = layer.pads_begin, layer.output
+        details = layer.kernel(algorithm="direct").plan(layer.data.shape, *where).details
+        seen.add((bool(details["output_vectors"]), details["images"] > 1))
+        if {(False, False), (True, True)} <= seen:
+            return
+    pytest.fail(f"only {seen}")

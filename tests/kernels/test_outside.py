@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernels.cases import MACHINES
 
 from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -46,7 +47,7 @@ LAYERS = {
 @pytest.mark.parametrize("algorithm", ["direct", "winograd"])
 @pytest.mark.parametrize("element", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_where_no_tap_meets_data(layer, element, algorithm):
+def test_where_no_tap_meets_data(layer, element, algorithm, monkeypatch):
     data_shape, filter_shape, strides, dilation, pads, output = LAYERS[layer]
     rng = np.random.default_rng(1)
     # Small integers: sums are exact.
@@ -55,8 +56,10 @@ def test_where_no_tap_meets_data(layer, element, algorithm):
     bias = rng.integers(-9, 10, filter_shape[1]).astype(element)
     where = {"strides": strides, "dilations": (dilation,) * len(strides), "bias": bias}
     relu = Activation(ActivationKind.RELU)
-    kernel = pack_deconvolution(weights, **where, activation=relu, algorithm=algorithm)
-    out = np.full((data_shape[0], filter_shape[1], *output), 77, element)
-    actual = kernel.run(data, pads, output, out)
     sums = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)
-    np.testing.assert_array_equal(actual, np.maximum(sums, 0))
+    for machine in MACHINES:  # they differ in their tiles
+        monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+        kernel = pack_deconvolution(weights, **where, activation=relu, algorithm=algorithm)
+        out = np.full((data_shape[0], filter_shape[1], *output), 77, element)
+        found = kernel.run(data, pads, output, out)
+        np.testing.assert_array_equal(found, np.maximum(sums, 0), machine)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from kernels import ulps
 from operation_forms import make
+from support import batches
 
 from deconv_ir.ir.operation import Context, Operation
 from deconv_ir.kernels import get_threads, set_threads
@@ -227,28 +228,31 @@ def drawn_view(draw: np.random.Generator, shape: Sequence[int]) -> Any:
     return view[tuple(parts)]
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_shapes_strides_and_broadcasts(seed: int) -> None:
+@pytest.mark.parametrize("seeds", batches(150, 50), ids=str)
+def test_shapes_strides_and_broadcasts(seeds: range) -> None:
     """A tree of three inputs, with an output whose axes are in any order in memory."""
-    draw = np.random.default_rng(seed)
-    extents = [0, 1, 2, 3, 7, 8, 9, 16, 33, 70, 600] if seed % 10 == 0 else [1, 2, 3, 5, 8, 17, 70]
-    shape = tuple(int(d) for d in draw.choice(extents, draw.integers(0, 5)))
-    while np.prod(shape, dtype=np.int64) > 300_000:
-        shape = shape[1:]
-    a, b, c = (drawn_view(draw, shape) for _ in range(3))
-    expression = PointwiseExpression()
-    x, y, z = (expression.input(F32) for _ in range(3))
-    product = expression.apply("multiply", x, y)
-    value = expression.apply("subtract", expression.apply("add", product, z), product)
-    assert value is not None
-    program = expression.program(value, F32)
-    assert program is not None
-    order = draw.permutation(len(shape))
-    out = np.full([shape[i] for i in order], np.nan, F32).transpose(np.argsort(order))
-    if draw.random() < 0.2 and out.ndim:
-        out = np.full((*shape[:-1], shape[-1] * 2), np.nan, F32)[..., ::2]
-    program.run([a, b, c], out)
-    np.testing.assert_array_equal(out, np.broadcast_to(a * b + c - a * b, shape))
+    for seed in seeds:
+        draw = np.random.default_rng(seed)
+        extents = (
+            [0, 1, 2, 3, 7, 8, 9, 16, 33, 70, 600] if seed % 10 == 0 else [1, 2, 3, 5, 8, 17, 70]
+        )
+        shape = tuple(int(d) for d in draw.choice(extents, draw.integers(0, 5)))
+        while np.prod(shape, dtype=np.int64) > 300_000:
+            shape = shape[1:]
+        a, b, c = (drawn_view(draw, shape) for _ in range(3))
+        expression = PointwiseExpression()
+        x, y, z = (expression.input(F32) for _ in range(3))
+        product = expression.apply("multiply", x, y)
+        value = expression.apply("subtract", expression.apply("add", product, z), product)
+        assert value is not None
+        program = expression.program(value, F32)
+        assert program is not None
+        order = draw.permutation(len(shape))
+        out = np.full([shape[i] for i in order], np.nan, F32).transpose(np.argsort(order))
+        if draw.random() < 0.2 and out.ndim:
+            out = np.full((*shape[:-1], shape[-1] * 2), np.nan, F32)[..., ::2]
+        program.run([a, b, c], out)
+        np.testing.assert_array_equal(out, np.broadcast_to(a * b + c - a * b, shape))
 
 
 def test_a_transposed_input_is_turned_first() -> None:

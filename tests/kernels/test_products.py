@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
+from support import batches
 
 from deconv_ir.kernels import Activation, ActivationKind, set_threads
 from deconv_ir.kernels.pointwise import operation_number
@@ -124,34 +125,36 @@ def strided(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 
 @compiled
-@pytest.mark.parametrize("seed", range(150))
-def test_random_products(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(seed)
-    m, k, n = (int(rng.choice(EXTENTS)) for _ in range(3))
-    a, b = strided(rng, (m, k)), strided(rng, (k, n))
-    monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
-    expected = a.astype(np.float64) @ b.astype(np.float64)
-    allowed = 6e-8 * (k + 2) * (1e-6 + np.abs(a).astype(np.float64) @ np.abs(b))
-    packed = pack_matrix(b)
-    for product in (matmul(a, b), *([packed.multiply(a)] if packed else [])):
-        assert (np.abs(product - expected) <= allowed).all()
-    if packed:
-        bias = rng.standard_normal(n).astype(np.float32)
-        allowed += 6e-8 * (k + 2) * np.abs(bias)
-        assert (np.abs(packed.multiply(a, bias) - (expected + bias)) <= allowed).all()
+@pytest.mark.parametrize("seeds", batches(150, 30), ids=str)
+def test_random_products(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        m, k, n = (int(rng.choice(EXTENTS)) for _ in range(3))
+        a, b = strided(rng, (m, k)), strided(rng, (k, n))
+        monkeypatch.setenv("DECONV_IR_ISA", ISAS[seed % len(ISAS)])
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        allowed = 6e-8 * (k + 2) * (1e-6 + np.abs(a).astype(np.float64) @ np.abs(b))
+        packed = pack_matrix(b)
+        for product in (matmul(a, b), *([packed.multiply(a)] if packed else [])):
+            assert (np.abs(product - expected) <= allowed).all()
+        if packed:
+            bias = rng.standard_normal(n).astype(np.float32)
+            allowed += 6e-8 * (k + 2) * np.abs(bias)
+            assert (np.abs(packed.multiply(a, bias) - (expected + bias)) <= allowed).all()
 
 
 @compiled
-@pytest.mark.parametrize("seed", range(30))
-def test_random_stacks(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    shapes = [[int(rng.integers(1, 4)) if rng.integers(2) else 1] for _ in range(2)]
-    stack = np.broadcast_shapes((shapes[0][0], 1), (1, shapes[1][0]))
-    a = strided(rng, (shapes[0][0], 1, 20, 70))
-    b = strided(rng, (shapes[1][0], 70, 60))
-    product = matmul(a, b)
-    assert product.shape == (*stack, 20, 60)
-    np.testing.assert_allclose(product, a.astype("f8") @ b.astype("f8"), rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("seeds", batches(30, 30), ids=str)
+def test_random_stacks(seeds: range) -> None:
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        shapes = [[int(rng.integers(1, 4)) if rng.integers(2) else 1] for _ in range(2)]
+        stack = np.broadcast_shapes((shapes[0][0], 1), (1, shapes[1][0]))
+        a = strided(rng, (shapes[0][0], 1, 20, 70))
+        b = strided(rng, (shapes[1][0], 70, 60))
+        product = matmul(a, b)
+        assert product.shape == (*stack, 20, 60)
+        np.testing.assert_allclose(product, a.astype("f8") @ b.astype("f8"), rtol=1e-4, atol=1e-4)
 
 
 @compiled

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels.cases import computing_with, without_extension
 
-from deconv_ir.kernels import sampling, set_threads
+from deconv_ir.kernels import set_threads
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context
@@ -18,13 +19,6 @@ from deconv_ir.ops.resample.grid_sample import Beyond, GridSample, SampleMode
 F32 = np.float32
 ISAS: list[str | None] = [None, *(compiled_module().isas() if compiled_module() else ())]
 """The instruction sets; None: NumPy."""
-
-
-def use(isa: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    if isa is None:
-        monkeypatch.setattr(sampling, "compiled_module", lambda: None)
-    else:
-        monkeypatch.setenv("DECONV_IR_ISA", isa)
 
 
 def reflected(index: float, extent: int, align: bool) -> float:
@@ -89,17 +83,15 @@ def sampled(data: Any, grid: Any, how: GridSample) -> Any:
 @pytest.mark.parametrize("mode", SampleMode)
 @pytest.mark.parametrize("padding", Beyond)
 @pytest.mark.parametrize("align", [False, True])
-def test_formulas(
-    align: bool, padding: Beyond, mode: SampleMode, isa: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(isa, monkeypatch)
+def test_formulas(align: bool, padding: Beyond, mode: SampleMode, isa: str | None) -> None:
     how = GridSample(align_corners=align, mode=mode, padding_mode=padding)
     rng = np.random.default_rng(1)
     for shape, points in (((2, 3, 5, 6), (4, 7)), ((1, 1, 1, 1), (1, 3)), ((1, 2, 8, 1), (5, 5))):
         data = rng.standard_normal(shape).astype(F32)
         # Multiples of 1/64 are exact in f32, so that nearest positions are those of f64.
         grid = (rng.integers(-160, 160, (shape[0], *points, 2)) / 64).astype(F32)
-        (found,) = how.execute([data, grid], Context())
+        with computing_with(isa):
+            (found,) = how.execute([data, grid], Context())
         np.testing.assert_allclose(found, sampled(data, grid, how), rtol=2e-5, atol=2e-5)
 
 
@@ -108,7 +100,7 @@ def test_formulas(
 @pytest.mark.parametrize("padding", Beyond)
 @pytest.mark.parametrize("align", [False, True])
 def test_numbers_that_are_not_usual(
-    align: bool, padding: Beyond, mode: SampleMode, isa: str, monkeypatch: pytest.MonkeyPatch
+    align: bool, padding: Beyond, mode: SampleMode, isa: str
 ) -> None:
     """Infinite, huge and missing positions, and data that padding must not meet: as in NumPy."""
     how = GridSample(align_corners=align, mode=mode, padding_mode=padding)
@@ -120,10 +112,10 @@ def test_numbers_that_are_not_usual(
     grid = rng.uniform(-1.3, 1.3, (2, 17, 37, 2)).astype(F32)
     grid[:, ::3, ::2] = rng.choice(odd, grid[:, ::3, ::2].shape)
     with np.errstate(all="ignore"):
-        use(isa, monkeypatch)
-        (found,) = how.execute([data, grid], Context())
-        use(None, monkeypatch)
-        (expected,) = how.execute([data, grid], Context())
+        with computing_with(isa):
+            (found,) = how.execute([data, grid], Context())
+        with without_extension():
+            (expected,) = how.execute([data, grid], Context())
     if mode is SampleMode.NEAREST:
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

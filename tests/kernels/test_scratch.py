@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from kernels.cases import MACHINES, SCRATCH
 from support import traced_peak
 
 from deconv_ir.kernels import pack_convolution, pack_deconvolution
@@ -54,8 +57,27 @@ def test_scratch_bound(algorithm, layer, scratch_bytes, element):
 
 
 @pytest.mark.skipif(compiled_module() is None, reason="the compiled kernel was not built")
-def test_tiles_of_a_kernel_that_reaches_far():
+@pytest.mark.parametrize("machine", MACHINES)
+def test_plans_keep_to_the_bound_on_every_machine(machine, monkeypatch):
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+    for shape, weights, groups, strides, pads_begin, output in LAYERS.values():
+        for algorithm, limit in itertools.product(("direct", "winograd"), (SCRATCH, 1 << 20)):
+            kernel = pack_deconvolution(
+                np.ones(weights, np.float32),
+                strides=strides,
+                dilations=(1,) * len(strides),
+                groups=groups,
+                scratch_bytes=limit,
+                algorithm=algorithm,
+            )
+            assert kernel.plan(shape, pads_begin, output).scratchpad_bytes <= limit
+
+
+@pytest.mark.skipif(compiled_module() is None, reason="the compiled kernel was not built")
+@pytest.mark.parametrize("machine", MACHINES)
+def test_tiles_of_a_kernel_that_reaches_far(machine, monkeypatch):
     """Tiles of the usual size would mostly be halo, and there would be a million of them."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
     weights = np.ones((2, 2, 2, 2), np.float32)
     kernel = pack_deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), algorithm="direct")
     data, out = (1, 2, 200_000, 3), (1, 2, 331_075, 4)

@@ -5,21 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
+from kernels.cases import DTYPES, ISAS, KINDS, OTHERS, Layer, check_direct_sums
 from support import in_turn
 
-from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
-from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.kernels.runtime.threads import set_threads
-
-module = compiled_module()
-pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
-ISAS = [] if module is None else module.isas()
-KINDS = {
-    "convolution": (pack_convolution, naive_convolution),
-    "transposed": (pack_deconvolution, naive),
-}
+pytestmark = pytest.mark.skipif(not ISAS, reason="the compiled kernel was not built")
 
 # Groups, channels in and out of each, extents, kernel, strides, pads and output.
 GEOMETRIES: dict[str, tuple[Any, ...]] = {
@@ -40,48 +30,16 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def layer(geometry: str, kind: str, dtype: Any, random_values: Any) -> tuple[Any, ...]:
-    """Return data, weights, bias and the other arguments of a kernel."""
-    groups, channels_in, channels_out, extents, kernel, strides, *_ = GEOMETRIES[geometry]
-    rng = np.random.default_rng(len(geometry))
-    ends = (channels_out, channels_in) if kind == "convolution" else (channels_in, channels_out)
-    bias = random_values(rng, (groups * channels_out,), dtype)
-    told = {"strides": strides, "dilations": (1,) * len(extents), "groups": groups, "bias": bias}
-    data = random_values(rng, (3, groups * channels_in, *extents), dtype)
-    return data, random_values(rng, (groups * ends[0], ends[1], *kernel), dtype), told
-
-
-TYPES = ["float64", "bfloat16", "int32", "uint64"]
-CASES = [(row, "float32") for row in itertools.product(GEOMETRIES, KINDS)]
-CASES += in_turn(itertools.product(GEOMETRIES, KINDS), [*TYPES, TYPES[0]], 1)
+ROWS = list(itertools.product(GEOMETRIES, KINDS))
 
 
 @pytest.mark.parametrize(
-    ("row", "element"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v)
+    ("row", "element"),
+    [*((row, "float32") for row in ROWS), *in_turn(ROWS, OTHERS, 1)],
+    ids=lambda v: v if isinstance(v, str) else "-".join(v),
 )
-def test_against_loops(row, element, random_values, dtype_of, monkeypatch) -> None:
-    """The data include NaN; threads vary, and so do scratchpads that hold only a few channels."""
+def test_against_loops(row, element, monkeypatch) -> None:
     geometry, kind = row
-    kernel, loops = KINDS[kind]
-    dtype, (*_, pads, output) = dtype_of(element), GEOMETRIES[geometry]
-    data, weights, told = layer(geometry, kind, dtype, random_values)
-    expected = loops(data, weights, pads_begin=pads, output=output, **told)
-    among = np.full([n + 2 for n in data.shape], np.nan if dtype.kind not in "iu" else 7, dtype)
-    inside = among[(slice(1, -1),) * data.ndim]
-    inside[...] = data
-    for isa in ISAS:
-        monkeypatch.setenv("DECONV_IR_ISA", isa)
-        set_threads(1)
-        got = kernel(weights, algorithm="direct", **told).run(data, pads, output)
-        if dtype.kind in "iu":
-            np.testing.assert_array_equal(got, expected, isa)
-        else:
-            scale = float(abs(expected.astype(np.float64)).max())
-            ulp = {"float32": 1e-6, "float64": 2e-15, "bfloat16": 8e-3}[element]
-            difference = abs(got.astype(np.float64) - expected.astype(np.float64)).max()
-            assert difference <= ulp * scale, isa
-        for threads, scratch_bytes in ((2, 64 << 20), (3, 8 << 10)):
-            set_threads(threads)
-            other = kernel(weights, algorithm="direct", scratch_bytes=scratch_bytes, **told)
-            np.testing.assert_array_equal(other.run(inside, pads, output), got)
-            np.testing.assert_array_equal(other.run(inside[1:2], pads, output), got[1:2])
+    *front, pads, output = GEOMETRIES[geometry]
+    layer = Layer(*front, (1,) * len(pads), pads, output)
+    check_direct_sums(layer.case(kind, DTYPES[element]), monkeypatch)

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from kernels.cases import MACHINES
 
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels import (
@@ -100,15 +101,17 @@ def test_other_types_go_the_direct_way(element):
         ((1, 128, 1, 1), (128, 4, 4, 4), (2, 2), 1, False),
     ],
 )
-def test_choice_by_cost(monkeypatch, data, shape, strides, pads, expected):
+def test_choices_on_which_all_machines_agree(monkeypatch, data, shape, strides, pads, expected):
     # The cost is that of vectors of 8.
     monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
-    kernel = ones(shape, strides, algorithm="compiled")
     output = [
         s * (x - 1) + k - 2 * pads for s, x, k in zip(strides, data[2:], shape[2:], strict=True)
     ]
-    found = winograd_sizes(kernel, np.ones(data, np.float32), (pads,) * len(strides), output)
-    assert (found is not None) is expected
+    for machine in MACHINES:
+        monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+        kernel = ones(shape, strides, algorithm="compiled")
+        found = kernel.plan(data, (pads,) * len(strides), output).details.get("winograd")
+        assert (found is not None) is expected, machine
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -289,7 +292,9 @@ def test_three_vectors_are_a_panel_where_two_would_leave_more_empty(monkeypatch,
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, isa):
+@pytest.mark.parametrize("machine", MACHINES)
+def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, machine, isa):
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     kernel = ones((311, 164, 2, 2), (2, 2))
     told = describe(kernel, np.ones((2, 311, 52, 26), np.float32), (0, 0), (104, 52))
@@ -302,7 +307,9 @@ def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, isa):
 
 
 @pytest.mark.parametrize("used", [1, 2, 5])
-def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
+@pytest.mark.parametrize("machine", MACHINES)
+def test_panels_are_shared_where_positions_are_few(monkeypatch, machine, used):
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
     data, (kernel, direct) = few_positions(monkeypatch, used)
     told = describe(kernel, data, (2, 2), (15, 15))
     assert (told["fills"] > 0) is (used > 1)

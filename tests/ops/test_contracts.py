@@ -16,7 +16,7 @@ from deconv_ir.ir.record import REQUIRED
 from deconv_ir.ir.shapes import compatible, is_static
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import format_attributes, parse_attributes
-from deconv_ir.ops.examples import parse_example
+from deconv_ir.ops.examples import OperationExample, parse_example
 
 OPERATIONS = all_operations()
 # Begin and end of a model, and its weights: they have no inputs to infer from.
@@ -25,13 +25,6 @@ BOUNDARY = {"Parameter", "Result", "Const"}
 
 def name(operation: type[Operation]) -> str:
     return f"{operation.type}-{','.join(operation.versions)}"
-
-
-EXAMPLES = [
-    pytest.param(operation, parse_example(text), id=f"{name(operation)}: {text}")
-    for operation in OPERATIONS
-    for text in operation.examples
-]
 
 
 def test_documented() -> None:
@@ -46,7 +39,20 @@ def test_documented() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)
-def test_frozen(operation: type[Operation]) -> None:
+def test_every_example_keeps_the_contract(operation: type[Operation]) -> None:
+    require_frozen(operation)
+    for text in operation.examples:
+        example = parse_example(text)
+        require_the_same_attributes_if_written(operation, example)
+        require_declared_is_inferred_is_executed(operation, example)
+        require_less_is_known_of_less(operation, example)
+        require_inputs_stay_and_views_are_declared(operation, example)
+        # The example's own types, and others in place of f32.
+        for other in sorted({text.replace("f32", kind) for kind in ("f32", "f16", "f64", "i32")}):
+            require_the_same_if_bound(operation, parse_example(other))
+
+
+def require_frozen(operation: type[Operation]) -> None:
     """Operations are immutable, and found under each of their versions."""
     given = {name: None for name, f in operation.fields.items() if f.default is REQUIRED}
     one, other = operation(**given), operation(**given)
@@ -59,16 +65,18 @@ def test_frozen(operation: type[Operation]) -> None:
         assert find_operation(operation.type, version) is operation
 
 
-@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
-def test_attributes_survive_writing(operation: type[Operation], example) -> None:
+def require_the_same_attributes_if_written(
+    operation: type[Operation], example: OperationExample
+) -> None:
     made = example.operation(operation)
     again, errors = parse_attributes(operation, format_attributes(made))
     assert not errors
     assert again == made
 
 
-@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
-def test_declared_is_inferred_is_executed(operation: type[Operation], example) -> None:
+def require_declared_is_inferred_is_executed(
+    operation: type[Operation], example: OperationExample
+) -> None:
     made = example.operation(operation)
     declared = [(t.element_type, t.shape) for t in example.outputs]
     infos = [t.info() for t in example.inputs]
@@ -89,26 +97,19 @@ def test_declared_is_inferred_is_executed(operation: type[Operation], example) -
             assert explained is None or ("\n" not in explained and explained)
 
 
-@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
-def test_bound_to_its_shapes_it_computes_the_same(operation: type[Operation], example) -> None:
-    """The plan's knowledge, shapes alone, and an output array, even an input's, change nothing."""
-    # The example's own types, and others in place of f32.
-    texts = {example.text.replace("f32", kind) for kind in ("f32", "f16", "f64", "i32")}
-    checked = [require_the_same_if_bound(operation, parse_example(text)) for text in sorted(texts)]
-    if not any(checked):
-        pytest.skip("the values decide the shape")
+def require_the_same_if_bound(operation: type[Operation], example: OperationExample) -> None:
+    """The plan's knowledge, shapes alone, and an output array, even an input's, change nothing.
 
-
-def require_the_same_if_bound(operation: type[Operation], example) -> bool:
-    """Compare; return False if the operation does not take these types, or values decide."""
+    An operation that does not take these types, or whose values decide the shape, is not bound.
+    """
     made = example.operation(operation)
     infos = [t.info() for t in example.inputs]
     try:
         outputs = made.infer(infos, Context())
     except DeconvError:
-        return False
+        return
     if not all(is_static(i.shape) for i in (*infos, *outputs)):
-        return False
+        return
     # Made in f32 for all types, with negative values: the test compares two ways to compute.
     arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
     if arrays and arrays[0].dtype.kind == "f" and infos[0].reals is None:
@@ -145,7 +146,6 @@ def require_the_same_if_bound(operation: type[Operation], example) -> bool:
             np.testing.assert_allclose(
                 np.asarray(result, np.float64), np.asarray(expected[0], np.float64), 1e-6, 1e-6
             )
-    return True
 
 
 def test_what_accepts_an_array_can_write_to_it() -> None:
@@ -157,8 +157,7 @@ def test_what_accepts_an_array_can_write_to_it() -> None:
         assert writers != (Operation.execute_into, Operation.prepare), name(operation)
 
 
-@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
-def test_knows_less_of_less(operation: type[Operation], example) -> None:
+def require_less_is_known_of_less(operation: type[Operation], example: OperationExample) -> None:
     """Without the inputs' values, dims or rank, the inferred shape still allows the output."""
     made = example.operation(operation)
     infos = [t.info() for t in example.inputs]
@@ -188,22 +187,18 @@ def check(made: Operation, infos, shapes) -> None:
         assert compatible(info.shape, shape), (infos, info.shape, shape)
 
 
-@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
-def test_inputs_stay_as_they_are(operation: type[Operation], example) -> None:
+def require_inputs_stay_and_views_are_declared(
+    operation: type[Operation], example: OperationExample
+) -> None:
+    """An output that shares an input's memory is declared so: the executor relies on it."""
     arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
     copies = [a.copy() for a in arrays]
     for array in arrays:
         array.flags.writeable = False
-    example.operation(operation).execute(arrays, Context())
+    results = example.operation(operation).execute(arrays, Context())
     for array, copy in zip(arrays, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
-
-
-@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
-def test_views_are_declared(operation: type[Operation], example) -> None:
-    """An output that shares an input's memory is declared so: the executor relies on it."""
-    arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
-    for result in example.operation(operation).execute(arrays, Context()):
+    for result in results:
         for position, array in enumerate(arrays):
             if np.shares_memory(result, array):
                 assert position == 0
