@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from deconv_ir.compare.culprit import Culprit
     from deconv_ir.compare.cut import Part, cut
     from deconv_ir.compare.diff import ModelDifference, diff
+    from deconv_ir.compare.judge import SideVerdict
     from deconv_ir.compare.structure import Aspect, Difference
     from deconv_ir.compare.tensors import TensorDifference
+    from deconv_ir.compare.verdict import LayerVerdict, SettingVerdict, Verdict
     from deconv_ir.execute.plan import Plan, Step
     from deconv_ir.execute.profile import LayerTime, Profile
     from deconv_ir.findings import (
@@ -76,6 +78,7 @@ __all__ += ["conv_transpose"]
 __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 # Comparing
 __all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
+__all__ += ["LayerVerdict", "SettingVerdict", "SideVerdict", "Verdict"]
 __all__ += ["ToolError", "bisect", "cut", "diff"]
 # Checking
 __all__ += ["Advice", "Finding", "Fix", "GraphLocation", "Hint", "Severity", "TextSpan", "lint"]
@@ -102,6 +105,10 @@ _LATER = {
     "Blocker": "ir.regions",
     "BoundModel": "bound",
     "Culprit": "compare.culprit",
+    "LayerVerdict": "compare.verdict",
+    "SettingVerdict": "compare.verdict",
+    "SideVerdict": "compare.judge",
+    "Verdict": "compare.verdict",
     "Difference": "compare.structure",
     "Edge": "ir.graph",
     "ElementType": "ir.dtypes",

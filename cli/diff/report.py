@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from deconv_ir.drawing.text import cut
 from deconv_ir.errors import MAX_NAME, one_line
 
 from ..shared.common import to_json
 from ..shared.tables import print_table
 
 if TYPE_CHECKING:
-    from deconv_ir import Culprit, Difference, ModelDifference, TensorDifference
+    from deconv_ir import (
+        Culprit,
+        Difference,
+        ModelDifference,
+        SideVerdict,
+        TensorDifference,
+        Verdict,
+    )
 
 _LISTED = 5
 """Maximum number of listed layers with the same difference."""
@@ -22,7 +31,12 @@ _AROUND = 4
 
 
 def print_text(found: ModelDifference, *, verbose: bool, rtol: float) -> None:
-    """Print a summary by aspect, then the details."""
+    """Print the verdict, a summary by aspect, then the details."""
+    if found.verdict is not None:
+        click.echo(one_line(found.verdict.sentence))
+        for note in found.verdict.notes:
+            click.echo(one_line(note))
+        click.echo()
     for line in _lines(found, verbose):
         click.echo(line)
     for reason, names in _by_reason(found.unmatched).items():
@@ -32,6 +46,9 @@ def print_text(found: ModelDifference, *, verbose: bool, rtol: float) -> None:
     if found.tensors:
         click.echo()
         _print_tensors(found, verbose, rtol)
+    if found.verdict is not None:
+        click.echo()
+        _print_verdict(found.verdict, verbose)
 
 
 def _lines(found: ModelDifference, verbose: bool) -> Iterator[str]:
@@ -138,6 +155,49 @@ def _print_agreement(tensors: Sequence[TensorDifference], rtol: float, verbose: 
         click.echo(f"{len(by_levels) - len(shown)} more agree by levels (-v lists all).")
 
 
+def _print_verdict(verdict: Verdict, verbose: bool) -> None:
+    """Print the verdict layer by layer: first those that are wrong or make the difference."""
+    layers = verdict.layers
+    shown = list(range(len(layers)))
+    if not verbose and len(layers) > 4 * _AROUND:
+        first = verdict.first
+        at = 0 if first is None else layers.index(first)
+        near = range(max(0, at - _AROUND), min(len(layers), at + _AROUND + 1))
+        largest = sorted(shown, key=lambda k: -layers[k].amplification)[:_AROUND]
+        wrong = [k for k in shown if layers[k].wrong][: 2 * _AROUND]
+        shown = sorted({*(near if first else ()), *largest, *wrong, len(layers) - 1})
+    rows = [
+        [
+            one_line(layers[k].name, MAX_NAME),
+            layers[k].type,
+            *_judged(layers[k].a),
+            *_judged(layers[k].b),
+            f"{layers[k].difference:.2g}",
+            f"{layers[k].inherited:.2g}",
+            f"{layers[k].amplification:.2g}" if layers[k].amplification else "",
+        ]
+        for k in shown
+    ]
+    a, b = (cut(one_line(name), 16) for name in verdict.sides)
+    headers = ["tensor", "type", a, "local", b, "local ", "difference", "inherited", "times"]
+    omit = ("type", "local", "local ", "times")
+    print_table(rows, headers, ("left", "left", *["right"] * 7), omit=omit)
+    if len(shown) < len(layers):
+        click.echo(f"{len(layers) - len(shown)} more tensors (-v lists all)")
+
+
+def _judged(side: SideVerdict) -> list[str]:
+    """Return the verdict on a side and its local error."""
+    local = "" if side.right is None else f"{side.local:.2g}"
+    executed = f" {side.executed}" if side.executed else ""
+    if side.right is None:
+        return ["not judged", local]
+    if side.right:
+        return [(f"by {side.semantics}" if side.semantics else "right") + executed, local]
+    times = f" by {side.times:.3g}" if side.times < math.inf else ""
+    return [f"WRONG{times}{executed}", local]
+
+
 def _figures(t: TensorDifference) -> list[str]:
     if not t.within and t.first is None:
         return [t.note, "", "", "", "", ""]
@@ -190,6 +250,7 @@ def print_json(found: ModelDifference) -> None:
         "culprit": None,
         "stopped": found.stopped,
         "unmatched": dict(found.unmatched),
+        "verdict": None if found.verdict is None else _verdict_document(found.verdict),
     }
     if found.culprit is not None:
         document["culprit"] = found.culprit._asdict() | {
@@ -197,6 +258,29 @@ def print_json(found: ModelDifference) -> None:
             "differences": [str(d) for d in found.culprit.differences],
         }
     click.echo(to_json(document), nl=False)
+
+
+def _verdict_document(verdict: Verdict) -> dict[str, Any]:
+    """Return the verdict for JSON."""
+    return {
+        "sentence": verdict.sentence,
+        "sides": verdict.sides,
+        "wrong": verdict.wrong_sides,
+        "notes": verdict.notes,
+        "layers": [
+            _finite(layer._asdict())
+            | {
+                "a": _finite(layer.a._asdict()),
+                "b": _finite(layer.b._asdict()),
+                "differences": [str(d) for d in layer.differences],
+            }
+            for layer in verdict.layers
+        ],
+        "settings": [
+            {**setting._asdict(), "verdict": _finite(setting.verdict._asdict())}
+            for setting in verdict.settings
+        ],
+    }
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:

@@ -83,6 +83,22 @@ class DiffRequest(Preprocessing, after="shapes"):
         default=0,
         show_default=True,
     )
+    verdict: str = option(
+        None,
+        "Say who is right: compute each layer in f64 from the tensors that each side had, and "
+        "divide the side's deviation by the error that its precision allows (docs/verdicts.md). "
+        "auto: where tensors differ.",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+    )
+    settings: tuple[str, ...] = option(
+        "NAME=VALUE",
+        "With --against openvino: a setting of the runtime, such as INFERENCE_PRECISION_HINT=bf16 "
+        "(default: f32). Repeatable.",
+        "--setting",
+        multiple=True,
+    )
     plot: str | None = option("FILE.png", "Draw the error through the network.", type=FILE)
     force: bool = flag("Overwrite the plot.")
     form: str = option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,7 @@ def find_differences(request: DiffRequest) -> ModelDifference:
         raise Mistake("name a second model, or --against openvino, onnxruntime or a folder")
 
     needing = {"--against": against, "--plot": request.plot}
+    needing["--verdict"] = "" if request.verdict == "always" else None
     for option_name, value in (needing | dict.fromkeys(request.preprocesses, "")).items():
         if value is not None and not request.runs:
             raise Mistake(f"{option_name} {NEEDS_ARRAYS}")
@@ -128,7 +130,8 @@ def find_differences(request: DiffRequest) -> ModelDifference:
     ignore = [] if request.ignore == "none" else request.ignore.split(",")
     first = _load(request) if request.runs else request.first
     second = request.second if isinstance(first, str) else _load_second(first, request)
-    return diff(
+    compare = functools.partial(
+        diff,
         first,
         second,
         None if isinstance(first, str) else _arrays(first, request, second),
@@ -141,7 +144,25 @@ def find_differences(request: DiffRequest) -> ModelDifference:
         semantics=request.semantics,
         other_semantics=request.other_semantics,
         modest=request.modest,
+        settings=_settings(request),
     )
+    found = compare(verdict=request.verdict == "always")
+    if request.verdict == "auto" and not all(tensor.within for tensor in found.tensors):
+        found = compare(verdict=True)
+    return found
+
+
+def _settings(request: DiffRequest) -> dict[str, str]:
+    """Return the settings of OpenVINO by name."""
+    if request.settings and request.against != "openvino":
+        raise Mistake("--setting goes with --against openvino")
+    found = {}
+    for text in request.settings:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise Mistake(f"--setting {text}: expected NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def find_first(request: DiffRequest) -> ModelDifference:
@@ -154,6 +175,8 @@ def find_first(request: DiffRequest) -> ModelDifference:
         raise Mistake("--bisect requires --command COMMAND or --against openvino")
     if request.levels:
         raise Mistake("--levels does not go with --bisect")
+    if request.verdict == "always":
+        raise Mistake("--verdict always does not go with --bisect")
     if request.against not in (None, "openvino"):
         raise Mistake(f"--bisect cannot run {request.against!r} (use --command)")
     model = _load(request)

@@ -11,12 +11,15 @@ from deconv_ir.compare.agreement import Other, judge_inputs
 from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.folding import find_folded, tensor_pairs
+from deconv_ir.compare.judge import Execution, Judge
+from deconv_ir.compare.judging import Judging
 from deconv_ir.compare.levels import judge_levels
 from deconv_ir.compare.matching import match
 from deconv_ir.compare.network import Comparable, Network, open_network
 from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSide, Side
 from deconv_ir.compare.structure import Aspect, Difference, compare_structure
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors, require_tolerances
+from deconv_ir.compare.verdict import Verdict
 from deconv_ir.errors import DeconvError, InputError, SettingError
 from deconv_ir.execute.effort import require_modest_run
 from deconv_ir.execute.places import tensor_bytes
@@ -30,7 +33,7 @@ from deconv_ir.model import Model
 if TYPE_CHECKING:
     from deconv_ir.model import Inputs
 
-Against = str | Mapping[str, Any]
+Against = str | Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]
 
 RTOL = 1e-4
 """Default tolerance of tensors, relative to their largest magnitude."""
@@ -61,6 +64,8 @@ class ModelDifference(NamedTuple):
         The reason why later tensors could not be compared.
     unmatched : mapping
         Names of the given arrays that were not compared -> the reason.
+    verdict : Verdict or None
+        Who is right, if this was asked.
 
     Examples
     --------
@@ -79,6 +84,7 @@ class ModelDifference(NamedTuple):
     culprit: Culprit | None = None
     stopped: str = ""
     unmatched: Mapping[str, str] = MappingProxyType({})
+    verdict: Verdict | None = None
 
     @property
     def equal(self) -> bool:
@@ -101,6 +107,8 @@ def diff(
     other_semantics: Semantics | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     modest: bool = False,
+    verdict: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> ModelDifference:
     """Compare two models.
 
@@ -111,9 +119,10 @@ def diff(
         onnxruntime, `b` is the path of an ONNX model.
     inputs : mapping, iterable or array, optional
         As in `Model.run`: both models run on them, and tensors are compared.
-    against : str or mapping, optional
+    against : str or mapping or tuple of two mappings, optional
         ``openvino`` or ``onnxruntime``: the runtime of `b`, tensor by tensor.  A mapping has
-        arrays by tensor name or layer name, from any tool.
+        arrays by tensor name or layer name, from any tool.  Two mappings are compared with
+        each other: `a` does not run, and is needed for the verdict.
     ignore : collection of Aspect or str
         Aspects of structure that are not compared.
     weights_tolerance : float
@@ -135,6 +144,13 @@ def diff(
     modest : bool
         Refuse runs whose work is out of proportion to the number of layers, as damaged files
         cause them.
+    verdict : bool
+        Also compute every layer in f64, from the tensors that each side had at its inputs, and say
+        which side is wrong: its deviation is more than its precision allows
+        (``docs/verdicts.md``).
+    settings : mapping, optional
+        Settings of OpenVINO, such as ``{"INFERENCE_PRECISION_HINT": "bf16"}``; by default, this
+        hint is f32.
 
     Returns
     -------
@@ -167,7 +183,7 @@ def diff(
     require_tolerances(weights_tolerance=weights_tolerance, rtol=rtol, atol=atol)
     if b is None and against is None:
         raise SettingError("diff requires a second model, or against")
-    if b is not None and isinstance(against, Mapping):
+    if b is not None and isinstance(against, Mapping | tuple):
         raise SettingError("against arrays, there is no second model")
     if isinstance(against, str) and against not in ("openvino", "onnxruntime"):
         raise SettingError(f"against must be openvino, onnxruntime or arrays, found {against!r}")
@@ -198,14 +214,23 @@ def diff(
     else:
         behaviour = _Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
         behaviour.levels = levels
+        behaviour.settings = settings
+        behaviour.judges = verdict
         if modest:
             behaviour.require_modest_runs()
         tensors = tuple(behaviour.run(b, against, progress))
         culprit, stopped = behaviour.culprit, behaviour.stopped
         unmatched = behaviour.unmatched
+    other = _name(b) if b is not None else against if isinstance(against, str) else "arrays"
+    judged: Verdict | None = None
+    if arrays is not None and behaviour.judging is not None:
+        sides = ("A", "B")
+        if isinstance(against, str | Mapping):
+            sides = ("deconv_ir", against if isinstance(against, str) else other)
+        judged = Verdict(sides, tuple(behaviour.judging.layers))
     return ModelDifference(
         _name(a),
-        _name(b) if b is not None else against if isinstance(against, str) else "arrays",
+        other,
         (len(list(first.nodes)), len(list(second.nodes)) if second else 0),
         len(matching.pairs) if matching else 0,
         differences,
@@ -213,6 +238,7 @@ def diff(
         culprit,
         stopped,
         unmatched,
+        judged,
     )
 
 
@@ -249,6 +275,11 @@ class _Behaviour:
         self.differences = differences
         self.rtol, self.atol = tolerances
         self.levels = 0
+        self.settings: Mapping[str, str] | None = None
+        self.judges = False
+        self.judging: Judging | None = None
+        self.first: ArraysSide | None = None
+        """The tensors of the first side, unless it runs."""
         self.culprit: Culprit | None = None
         self.stopped = ""
         self.unmatched: Mapping[str, str] = {}
@@ -269,31 +300,42 @@ class _Behaviour:
     ) -> Iterator[TensorDifference]:
         a = self.a
         # Inputs of the model are the same arrays on both sides, unless a dump has others.
-        skipped = ("Result",) if isinstance(against, Mapping) else ("Parameter", "Result")
+        dumps = isinstance(against, Mapping | tuple)
+        skipped = ("Result",) if dumps else ("Parameter", "Result")
         candidates = [
             i
             for i in a.graph.topology.order
             if i not in a.constant_layers and a.layer(i).type not in skipped
         ]
+        if isinstance(against, tuple):
+            self.first, against = ArraysSide(against[0], a), against[1]
         side = self._side(candidates, b, against)
         wanted = [i for i in candidates if side.has(i)]
+        if self.first is not None:
+            wanted = [i for i in wanted if self.first.has(i)]
         if not wanted:
             raise InputError("the two have no tensor in common", file=a.graph.file)
         other = Other(self.b, self.pairs, self.differences) if self.b is not None else None
-        evaluator = Evaluator(a, self.inputs, wanted)
+        evaluator = Evaluator(a, self.inputs, wanted if self.first is None else ())
+        if self.judges:
+            self.judging = self._judging(wanted, side)
         agreeing: set[Source] = set()
         for done, index in enumerate(wanted):
             layer = a.layer(index)
             try:
-                left, right = evaluator.take(index), side.take(index)
+                left = (self.first or evaluator).take(index)
+                right = side.take(index)
             except DeconvError as error:
                 # After a tensor of another shape, few shapes match.
                 if self.culprit is None:
                     raise
                 self.stopped = str(error)
                 return
+            row: list[TensorDifference | None] = []
+            replaced: dict[int, Array] = {}
             for output, (x, y) in enumerate(zip(left, right, strict=False)):
-                if y is None:
+                if x is None or y is None:
+                    row.append(None)
                     continue
                 name = a.tensor_name((index, output))
                 found = compare_tensors(name, layer.label, layer.line, x, y, self.rtol, self.atol)
@@ -301,7 +343,9 @@ class _Behaviour:
                     pair = (x, y)
                     found = judge_levels(a, self.inputs, index, found, pair, self.levels)
                     if found.within:
-                        evaluator.replace(index, output, y)
+                        replaced[output] = y
+                        if self.first is None:
+                            evaluator.replace(index, output, y)
                 if found.within:
                     agreeing.add((index, output))
                 elif self.culprit is None:
@@ -309,9 +353,36 @@ class _Behaviour:
                     self.culprit = describe_culprit(
                         a, self.infos, index, found, self.differences, agreement
                     )._replace(hint=self._accuracy_hint(index, output, y, found) or "")
+                row.append(found)
                 yield found
+            if self.judging is not None:
+                if layer.type == "Parameter" and row[0] is not None and right[0] is not None:
+                    self.judging.add_input(index, row[0], (left[0], right[0]))
+                elif layer.type != "Parameter":
+                    self.judging.b.given = side.same_run
+                    self.judging.add(index, side.own(index), (left, right), row)
+                for output, y in replaced.items():
+                    self.judging.replace(index, output, y)
             if progress is not None:
                 progress(done + 1, len(wanted))
+
+    def _judging(self, wanted: Sequence[int], side: Side) -> Judging:
+        """Prepare the verdict on both sides."""
+        computed = frozenset(wanted)
+        first = self.first
+        windows = not self.a.context.accuracy.is_direct
+        judge = Judge(
+            self.a, self.inputs, self.infos, wanted,
+            first.provides if first else lambda source: source[0] in computed,
+            first.execution if first else lambda index: Execution(windows=windows),
+        )  # fmt: skip
+        other, inputs, infos = self.a, self.inputs, self.infos
+        if self.b is not None and self.b is not self.a:
+            other, inputs = self.b, self._inputs_of_b()
+            infos = infer_run(other, inputs)
+        judged = [side.own(i) for i in wanted if self.a.layer(i).type != "Parameter"]
+        second = Judge(other, inputs, infos, judged, side.provides, side.execution)
+        return Judging(self.a, judge, second, self.differences)
 
     def _accuracy_hint(
         self, index: int, output: int, expected: Array, found: TensorDifference
@@ -326,7 +397,7 @@ class _Behaviour:
         summed = any(
             layer.type.startswith(_CONVOLUTIONS) or layer.operation.bodies for layer in layers
         )
-        if a.context.accuracy.is_direct or not summed or found.first is None:
+        if self.first or a.context.accuracy.is_direct or not summed or found.first is None:
             return None
         direct = Network(a.graph, a.context._replace(accuracy=Accuracy.DIRECT))
         again = Evaluator(direct, self.inputs, [index]).take(index)[output]
@@ -362,7 +433,7 @@ class _Behaviour:
         wanted = [i for i in candidates if i in self.pairs]
         if against == "openvino":
             sizes = _sizes(infer_run(self.b, given))
-            return OpenVINOSide(self.b, self.pairs, given, wanted, sizes)
+            return OpenVINOSide(self.b, self.pairs, given, wanted, sizes, self.settings)
         partners = [self.pairs[i] for i in wanted]
         return ModelSide(Evaluator(self.b, given, partners), self.pairs)
 

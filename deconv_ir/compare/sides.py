@@ -6,9 +6,11 @@ import abc
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from deconv_ir.compare.evaluate import Evaluator
+from deconv_ir.compare.judge import Execution
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.dumps import safe_stem
@@ -17,10 +19,12 @@ from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.formats.registry import format_of
 from deconv_ir.hints import Hint
-from deconv_ir.ir.dtypes import Array, from_numpy, parse_element_type
+from deconv_ir.ir.dtypes import BF16, F16, F32, Array, from_numpy, parse_element_type
 from deconv_ir.ir.graph import Layer, Port, Source
 from deconv_ir.ops.constants.constant import unpack
 
+OPENVINO_SETTINGS: Final = {"INFERENCE_PRECISION_HINT": "f32"}
+"""The settings of OpenVINO, unless others are given."""
 _GROUP_BYTES = 256 << 20
 _GROUP_TENSORS = 64
 
@@ -36,13 +40,58 @@ class Side(Protocol):
         """Return the outputs; each layer is requested once, in topological order."""
         ...
 
+    def own(self, index: int) -> int:
+        """Return the index of a layer in the network that this side runs."""
+        ...
 
-class ModelSide:
+    def provides(self, source: Source) -> bool:
+        """Whether a tensor of the network that this side runs is available."""
+        ...
+
+    def execution(self, index: int) -> Execution:
+        """Return how a layer of the network that this side runs was computed."""
+        ...
+
+    @property
+    def same_run(self) -> Mapping[Source, Array]:
+        """Earlier tensors, as they were in the run that gave the last ones."""
+        ...
+
+
+class _Side:
+    """What most sides have in common: they run the first model, and have one run."""
+
+    same_run: Mapping[Source, Array] = MappingProxyType({})
+
+    def own(self, index: int) -> int:
+        """Return the same index."""
+        return index
+
+    def execution(self, index: int) -> Execution:
+        """Return that nothing is known."""
+        return Execution()
+
+
+class ModelSide(_Side):
     """The second model, run by this library."""
 
     def __init__(self, evaluator: Evaluator, pairs: Mapping[int, int]) -> None:
         self.evaluator = evaluator
         self.pairs = pairs
+        self.partners = frozenset(pairs.values())
+        self.windows = not evaluator.context.accuracy.is_direct
+
+    def own(self, index: int) -> int:
+        """Return the index of the partner."""
+        return self.pairs[index]
+
+    def provides(self, source: Source) -> bool:
+        """Whether the layer has a partner."""
+        return source[0] in self.partners
+
+    def execution(self, index: int) -> Execution:
+        """Return whether Winograd may be used."""
+        return Execution(windows=self.windows)
 
     def has(self, index: int) -> bool:
         """Whether the layer has a partner."""
@@ -53,7 +102,7 @@ class ModelSide:
         return self.evaluator.take(self.pairs[index])
 
 
-class ArraysSide:
+class ArraysSide(_Side):
     """Arrays by tensor name or layer name, such as dumps of other tools.
 
     Characters that file names cannot have may be replaced by ``_`` in the names, if that is unique.
@@ -108,6 +157,14 @@ class ArraysSide:
         ports = enumerate(self.network.layer(index).outputs)
         return [self._read((index, output), port) for output, port in ports]
 
+    def provides(self, source: Source) -> bool:
+        """Whether there is an array for a tensor."""
+        return source in self.keys
+
+    def execution(self, index: int) -> Execution:
+        """Return that any algorithm may have been used."""
+        return Execution(windows=True)
+
     def _read(self, source: Source, port: Port) -> Array | None:
         import numpy as np
 
@@ -139,18 +196,51 @@ def _names(layer: Layer, output: int) -> Iterator[str]:
         yield from forms(layer, output)
 
 
-class _Grouped(abc.ABC):
-    """A runtime that computes several tensors at a time, as added outputs."""
+class _Grouped(_Side, abc.ABC):
+    """A runtime that computes several tensors at a time, as added outputs.
 
-    def __init__(self, wanted: Sequence[Source], sizes: Mapping[Source, int]) -> None:
+    The inputs of their layers are outputs of the same run: with other outputs, a runtime fuses
+    other layers, and rounds differently.
+    """
+
+    def __init__(
+        self, network: Network, wanted: Sequence[Source], sizes: Mapping[Source, int]
+    ) -> None:
+        self.sources = network.graph.topology.sources
+        self.provided = dict.fromkeys(wanted)
         self.groups = list(_groups(wanted, sizes))
         self.ready: dict[Source, Array] = {}
+
+    def provides(self, source: Source) -> bool:
+        """Whether the tensor can be an output."""
+        return source in self.provided
 
     def fetch(self, source: Source) -> Array:
         """Return a tensor; earlier ones are not kept."""
         while source not in self.ready:
-            self.ready = self.compute(self.groups.pop(0))
+            group = self.groups.pop(0)
+            before = self._before(group)
+            found = self.compute([*group, *before])
+            self.same_run = {s: found[s] for s in before}
+            self.ready = {s: found[s] for s in group}
         return self.ready.pop(source)
+
+    def _before(self, group: Sequence[Source]) -> list[Source]:
+        """Return the last tensors before those of a group."""
+        own = set(group)
+        stack = [s for index, _ in group for s in self.sources[index] if s is not None]
+        seen, found = set(stack), []
+        while stack:
+            source = stack.pop()
+            if source in own:
+                continue
+            if source in self.provided:
+                found.append(source)
+                continue
+            more = [s for s in self.sources[source[0]] if s is not None and s not in seen]
+            seen.update(more)
+            stack += more
+        return found
 
     @abc.abstractmethod
     def compute(self, group: Sequence[Source]) -> dict[Source, Array]:
@@ -187,8 +277,11 @@ class OpenVINOSide(_Grouped):
         inputs: Mapping[int, Array],
         wanted: Sequence[int],
         sizes: Mapping[Source, int],
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         openvino = import_runtime("openvino")
+        self.settings = OPENVINO_SETTINGS | dict(settings or {})
+        self.executions: dict[str, Execution] = {}
         self.network = network
         self.pairs = pairs
         self.inputs = inputs
@@ -227,7 +320,8 @@ class OpenVINOSide(_Grouped):
             for i, row in rows.items()
             if all(names[self.ports[pairs[i], output][0]] == 1 for output in row)
         }
-        super().__init__([source for row in self.known.values() for source in row], sizes)
+        known = [source for row in self.known.values() for source in row]
+        super().__init__(network, known, sizes)
 
     def _read(self) -> Any:
         given = (self.model, self.weights) if self.weights else (self.model,)
@@ -236,6 +330,19 @@ class OpenVINOSide(_Grouped):
     def has(self, index: int) -> bool:
         """Whether OpenVINO has the layer."""
         return index in self.known
+
+    def own(self, index: int) -> int:
+        """Return the index in the second model."""
+        return self.pairs[index]
+
+    def execution(self, index: int) -> Execution:
+        """Return the precision that the compiled model states for a layer, or else for all."""
+        stated = self.executions.get(self.ports[index, 0][0]) if (index, 0) in self.ports else None
+        hint = self.settings.get("INFERENCE_PRECISION_HINT", "")
+        whole = _FLOATS.get(hint)
+        if stated is None:
+            return Execution(whole)
+        return stated
 
     def take(self, index: int) -> Sequence[Array | None]:
         """Run the network up to the tensors of the next layers, unless that was done."""
@@ -247,7 +354,9 @@ class OpenVINOSide(_Grouped):
         ops = {op.get_friendly_name(): op for op in model.get_ops()}
         try:
             model.add_outputs([ops[name].output(k) for name, k in (self.ports[s] for s in group)])
-            compiled = self.core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+            compiled = self.core.compile_model(model, "CPU", dict(self.settings))
+            hint = self.settings.get("INFERENCE_PRECISION_HINT", "")
+            self.executions |= _executions(compiled.get_runtime_model(), hint)
             by_name = {self.ports[i, 0][0]: array for i, array in self.inputs.items()}
             given = [by_name[port.get_node().get_friendly_name()] for port in model.inputs]
             request = compiled.create_infer_request()
@@ -263,6 +372,48 @@ class OpenVINOSide(_Grouped):
             key = (source.get_node().get_friendly_name(), source.get_index())
             found[key] = _as_array(request.get_output_tensor(position))
         return {source: found[self.ports[source]] for source in group}
+
+
+_FLOATS = {"f32": F32, "bf16": BF16, "f16": F16}
+
+
+def _executions(runtime_model: Any, hint: str) -> dict[str, Execution]:
+    """Return how OpenVINO computes each layer, by its name, as the compiled model states it.
+
+    A layer counts as computed in the type of the hint if its kernel or an output has that type;
+    its other types are those in which constants are stored.
+    """
+    found: dict[str, Execution] = {}
+    for node in runtime_model.get_ordered_ops():
+        info = node.get_rt_info()
+        primitive = _text(info, "primitiveType")
+        kernel = primitive.rpartition("_")[2]
+        types = {kernel, *_text(info, "outputPrecisions").split(",")}
+        execution = Execution(
+            _FLOATS[hint] if hint in types & _FLOATS.keys() else None,
+            "wino" in primitive,
+            kernel in ("i8", "u8", "i4", "u4"),
+        )
+        names = [node.get_friendly_name(), *_text(info, "originalLayersNames").split(",")]
+        for name in filter(None, names):
+            before = found.get(name)
+            found[name] = execution if before is None else _coarser(before, execution)
+    return found
+
+
+def _coarser(a: Execution, b: Execution) -> Execution:
+    """Return the execution with the larger errors."""
+    order = (None, F32, F16, BF16)
+    executed = max((a.executed, b.executed), key=order.index)
+    return Execution(executed, a.windows or b.windows, a.levels or b.levels)
+
+
+def _text(info: Any, name: str) -> str:
+    try:
+        value = info[name]
+    except (KeyError, RuntimeError):
+        return ""
+    return str(getattr(value, "value", value))
 
 
 def _as_tensor(array: Array, port: Any) -> Any:
@@ -334,7 +485,7 @@ class OnnxSide(_Grouped):
         elif missing:
             raise InputError(f"no array for input {missing[0]!r} of the ONNX model", file=path)
         self.inputs = {name: inputs[name] for name in asked}
-        super().__init__(list(self.names), sizes)
+        super().__init__(network, list(self.names), sizes)
 
     def has(self, index: int) -> bool:
         """Whether the ONNX model has a tensor with one of the layer's names."""

@@ -76,6 +76,10 @@ class Difference(NamedTuple):
     line_a: int | None = None
     line_b: int | None = None
 
+    def sentence_part(self) -> str:
+        """Return the difference without the name of its layer."""
+        return str(self._replace(layer=""))
+
     def __str__(self) -> str:
         values = f": {self.a or 'none'} in A, {self.b or 'none'} in B" if self.a or self.b else ""
         return f"{self.layer}: {self.message}{values}" if self.layer else self.message + values

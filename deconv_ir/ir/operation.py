@@ -521,6 +521,18 @@ class Operation(Record):
         """
         return None
 
+    def allowance(self, case: Any) -> Sequence[Any] | None:
+        """Bound the deviation of each output from the exact result; None: no bound is known.
+
+        `case` is a `deconv_ir.ops.allowance.Case`: the inputs, the exact outputs, the precision.  A
+        verdict needs this method.
+        """
+        return None
+
+    def valid(self, case: Any, output: int, array: Array) -> Array | None:
+        """Return which elements of an output are valid, as where ties are broken; None: no ties."""
+        return None
+
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Estimate the bytes of temporary arrays; `context.scratch_bytes` should be kept.
 

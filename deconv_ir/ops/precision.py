@@ -82,6 +82,11 @@ def in_f64(graph: Graph, *, rounded: bool = False) -> Graph:
     return _Retyping(wide, kept=_GIVEN, rounds=rounded).change(graph, outermost=True)
 
 
+def keeps_types(layer: Layer) -> bool:
+    """Whether a layer of a graph `in_f64` takes and returns the types of before."""
+    return layer.type in _F32
+
+
 class _Retyping(NamedTuple):
     """Types -> wider types in which layers compute."""
 

@@ -33,6 +33,7 @@ from deconv_ir.ops.windows import Windowed, window_axes
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
     from deconv_ir.kernels import Activation, ConvolutionKernel
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class AnyConvolution(Windowed, abc.ABC):
@@ -311,6 +312,28 @@ class AnyConvolution(Windowed, abc.ABC):
         kernel = tuple(bounds(k)[0] for k in self.filter_view(shapes[1]).kernel)
         axes = self.axes(len(kernel))
         return tile_convolution(self, boxes[0], inputs, outputs, axes, kernel, placed[0])
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        filter_ = self.filter_view(case.inputs[1].shape)
+        terms = product(filter_.inputs, *filter_.kernel)
+        return sums(case, terms if isinstance(terms, int) else 1, spread=self._largest_nearby)
+
+    def _largest_nearby(self, total: Array) -> Array:
+        """Return the largest element of the windows of Winograd that an output is in."""
+        total = np.where(np.isfinite(total), total, 0.0)
+        spatial = range(1, total.ndim - 1) if self.channels_last else range(2, total.ndim)
+        for axis, one in zip(spatial, self.axes(total.ndim - 2), strict=True):
+            rows = np.moveaxis(total, axis, 0)
+            found = rows.copy()
+            step = one.stride if self.transposed else 1
+            for shift in (step, 2 * step):
+                if shift < len(rows):
+                    np.maximum(found[shift:], rows[:-shift], out=found[shift:])
+                    np.maximum(found[:-shift], rows[shift:], out=found[:-shift])
+            total = np.moveaxis(found, 0, axis)
+        return total
 
     def has_bias(self, inputs: int) -> bool:
         """Whether a layer with this number of inputs has a bias."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
@@ -11,6 +13,9 @@ from deconv_ir.ops.base import attribute, boolean, integer, operation
 from deconv_ir.ops.checks import check_shape, leading_type, misfit, product
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.windows import Windowed, static_geometry, window_axes, window_extent
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 _INPUTS = ("data", "offsets", "filter", "mask")
 _ANY = (UNKNOWN,) * 4
@@ -55,6 +60,15 @@ class DeformableConvolution1(Windowed):
         ):
             (batch, *extents) = _agree(info, name, (batch, channels, *extents))
         return (TensorInfo((batch, filter_[0], *extents), element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import SUM_ULPS, sums
+
+        values = [0, 2, 3][: len(case.inputs) - 1]
+        (allowed,) = sums(case, case.inputs[2][0].size, values)
+        # A position is rounded, too.
+        extent = max(case.inputs[0].shape[2:])
+        return [allowed * (1 + extent / SUM_ULPS)]
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, offsets, filter_ = map(widen, inputs[:3])

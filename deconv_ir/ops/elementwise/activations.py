@@ -29,6 +29,8 @@ class Clamp(Unary):
     For integers, `min` is rounded up and `max` down.
     """
 
+    selects = True
+
     min: float = attribute(number())
     max: float = attribute(number())
 
@@ -73,6 +75,7 @@ class Elu(Unary):
     """x, or alpha * (exp(x) - 1) where x is negative."""
 
     family = "float"
+    absolute = 8
 
     alpha: float = attribute(number())
 
@@ -100,6 +103,7 @@ class Gelu2(Unary):
     family = "float"
     temporaries = 8
     compiled = "gelu"
+    absolute = 8
 
     approximation_mode: GeluMode = GeluMode.ERF
 
@@ -149,6 +153,8 @@ class _WithScalars(Elementwise):
 class Selu(_WithScalars):
     """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive."""
 
+    absolute = 8
+
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         apply, (data, alpha, scale) = expression.apply, operands
         positive = apply("greater", data, expression.constant(0.0))
@@ -166,6 +172,8 @@ class Selu(_WithScalars):
 class HardSigmoid(_WithScalars):
     """min(max(alpha * x + beta, 0), 1)."""
 
+    absolute = 8
+
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         data, alpha, beta = operands
         line = expression.apply("add", expression.apply("multiply", alpha, data), beta)
@@ -180,6 +188,8 @@ class HardSigmoid(_WithScalars):
 @operation("Swish-4(data, beta?)", "f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]")
 class Swish(_WithScalars):
     """x / (1 + exp(-beta * x)); default `beta`: 1."""
+
+    absolute = 8
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         if len(operands) == 1:
@@ -220,6 +230,7 @@ class PReLU(Elementwise):
     """
 
     formula = "the shape of the input, {shape[data]}"
+    arithmetic = True
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, slope = inputs

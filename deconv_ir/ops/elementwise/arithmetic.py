@@ -32,13 +32,21 @@ def _squared_difference(a: Any, b: Any) -> Any:
     return np.multiply(difference, difference)
 
 
-binary("Add", "add", "Sum; integers wrap.", on_values=values.ADD, on_reals=operator.add)
+binary(
+    "Add",
+    "add",
+    "Sum; integers wrap.",
+    on_values=values.ADD,
+    on_reals=operator.add,
+    arithmetic=True,
+)
 binary(
     "Subtract",
     "subtract",
     "Difference; integers wrap.",
     on_values=values.SUBTRACT,
     on_reals=operator.sub,
+    arithmetic=True,
 )
 binary(
     "Multiply",
@@ -46,6 +54,7 @@ binary(
     "Product; integers wrap.",
     on_values=values.MULTIPLY,
     on_reals=operator.mul,
+    arithmetic=True,
 )
 binary(
     "Maximum",
@@ -53,6 +62,7 @@ binary(
     "The greater of two elements; NaN if one is.",
     on_values=values.MAXIMUM,
     on_reals=max,
+    selects=True,
 )
 binary(
     "Minimum",
@@ -60,6 +70,7 @@ binary(
     "The smaller of two elements; NaN if one is.",
     on_values=values.MINIMUM,
     on_reals=min,
+    selects=True,
 )
 binary("Mod", "fmod", "Remainder, with the sign of the dividend.", on_values=values.MOD)
 binary("FloorMod", "mod", "Remainder, with the sign of the divisor.", on_values=values.FLOOR_MOD)
@@ -75,6 +86,7 @@ binary(
     _squared_difference,
     "Square of the difference; integers wrap.",
     compiled="squared_difference",
+    arithmetic=True,
 )
 
 compare = functools.partial(binary, family="any", boolean_result=True)
@@ -110,6 +122,7 @@ class Divide(Binary):
     on_reals = staticmethod(operator.truediv)
     into = staticmethod(ufunc_into("true_divide"))
     compiled = "true_divide"
+    arithmetic = True
 
     m_pythondiv: bool = attribute(boolean(), True)
 

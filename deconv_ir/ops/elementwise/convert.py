@@ -25,6 +25,7 @@ from deconv_ir.ops.values import rounded
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
     from deconv_ir.ir.expression import Expression
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 @operation("Convert-1(data)", "f16[2,3] -> f32[2,3] | destination_type=f32")
@@ -47,6 +48,17 @@ class Convert(Operation):
             value = None
         return (TensorInfo(data.shape, to, value, reals),)
 
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import elementwise
+
+        (allowed,) = elementwise(case, arguments=0, ulps=0)
+        data, to = case.inputs[0], self.destination_type
+        if data.dtype.kind == "f" and to.is_integer:
+            # No document defines the result beyond the range.
+            low, high = _range(to)
+            allowed = np.where((data > low - 1) & (data < high + 1), allowed, np.inf)
+        return [allowed]
+
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         from deconv_ir.ops.tile_rules import elementwise_tile
 
@@ -68,6 +80,13 @@ class Convert(Operation):
         if to is None or to.is_packed:
             return None
         return LazyTensor(data.shape, to.numpy(), lambda i, j: convert(data.read(i, j), to))
+
+
+def _range(to: ElementType) -> tuple[float, float]:
+    """Return the smallest and the largest number of an integer type."""
+    if to.kind == "int":
+        return -(2.0 ** (to.bits - 1)), 2.0 ** (to.bits - 1) - 1
+    return 0.0, 2.0**to.bits - 1
 
 
 def _as_reals(data: TensorInfo, to: ElementType) -> tuple[float, ...] | None:

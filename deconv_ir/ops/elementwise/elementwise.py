@@ -32,6 +32,7 @@ from deconv_ir.ops.values import OnValues, combine, on_reals
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
     from deconv_ir.ir.expression import Expression
+    from deconv_ir.ops.allowance import Bounds, Case
 
 Function = Callable[..., Any]
 
@@ -65,6 +66,12 @@ class Elementwise(Operation):
     boolean_result: ClassVar[bool] = False
     into: ClassVar[Function | None] = None
     """Like `compute`, with an array to write to, which may be one of the inputs."""
+    selects: ClassVar[bool] = False
+    """Whether the result is an element of an input, or one of a few numbers: nothing is rounded."""
+    arithmetic: ClassVar[bool] = False
+    """Whether IEEE arithmetic defines the result."""
+    absolute: ClassVar[float] = 0.0
+    """Allowed error, in eps of the larger of 1 and the argument, where approximations have one."""
     temporaries: ClassVar[int] = 6
     """Maximum number of temporary arrays of `compute`."""
     into_temporaries: ClassVar[int] = 0
@@ -165,6 +172,15 @@ class Elementwise(Operation):
         dtype = np.dtype(bool) if self.boolean_result else arrays[0].dtype
         with np.errstate(all="ignore"):
             return (narrow(self.apply(*map(widen, arrays)), dtype),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import ARITHMETIC_ULPS, elementwise
+
+        if self.selects or self.boolean_result:
+            return elementwise(case, arguments=0, ulps=0)
+        if self.arithmetic:
+            return elementwise(case, arguments=0, ulps=ARITHMETIC_ULPS)
+        return elementwise(case, absolute=self.absolute)
 
     def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count one operation for each element."""
@@ -312,7 +328,8 @@ def register(
         Like `compute`, with an array to write to, which may be the input: saves a copy.  Not needed
         for a ufunc.
     **members
-        Further class variables of `base`: `compiled`, `through_reals` or `on_values`.
+        Further class variables of `base`: `compiled`, `through_reals`, `on_values`, `selects`,
+        `arithmetic` or `absolute`.
     """
     unknown = [name for name in members if not hasattr(base, name)]
     assert not unknown, f"{base.__name__} has no {unknown}"

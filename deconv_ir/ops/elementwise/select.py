@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.expression import Expression
 from deconv_ir.ir.geometry import Dim
@@ -13,6 +15,9 @@ from deconv_ir.ops.elementwise.broadcasting import WithBroadcast
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import elementwise_tile
 from deconv_ir.ops.values import between, ends
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 @operation(
@@ -60,6 +65,11 @@ class Select(WithBroadcast):
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         return None if self.realigns else expression.apply("select", *operands)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import elementwise
+
+        return elementwise(case, arguments=0, ulps=0)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         condition, then, other = (static(info.shape) for info in inputs)

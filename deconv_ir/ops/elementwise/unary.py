@@ -95,34 +95,51 @@ _ERF_BELOW = (
 )
 
 
-unary("Abs", "abs", "Absolute value; the smallest integer is unchanged.")
-unary("Negative", "negative", "Negation; integers wrap.")
-unary("Sign", "sign", "-1, 0 or 1; NaN stays NaN.")
-unary("Floor", "floor", "Round down.", on_reals=math.floor, keeps_integers=True)
-unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil, keeps_integers=True)
+unary("Abs", "abs", "Absolute value; the smallest integer is unchanged.", selects=True)
+unary("Negative", "negative", "Negation; integers wrap.", selects=True)
+unary("Sign", "sign", "-1, 0 or 1; NaN stays NaN.", selects=True)
+unary("Floor", "floor", "Round down.", on_reals=math.floor, keeps_integers=True, selects=True)
+unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil, keeps_integers=True, selects=True)
 unary(
     "ReLU",
     lambda x: np.maximum(x, x.dtype.type(0)),
     "max(x, 0); NaN stays NaN.",
     into=lambda x, out: np.maximum(x, x.dtype.type(0), out=out),
     compiled="relu",
+    selects=True,
 )
 unary("Exp", "exp", "Exponential function.", through_reals=True)
 unary("Log", "log", "Natural logarithm.", through_reals=True)
-unary("Sqrt", "sqrt", "Square root.", through_reals=True, on_reals=math.sqrt)
+unary("Sqrt", "sqrt", "Square root.", through_reals=True, on_reals=math.sqrt, arithmetic=True)
 unary("Sin", "sin", "Sine of x in radians.", through_reals=True)
 unary("Cos", "cos", "Cosine of x in radians.", through_reals=True)
 unary("Tan", "tan", "Tangent of x in radians.", through_reals=True)
 unary("Asin", "arcsin", "Arcsine, in radians.", through_reals=True)
 unary("Acos", "arccos", "Arccosine, in radians.", through_reals=True)
 unary("Atan", "arctan", "Arctangent, in radians.", through_reals=True)
-unary("Sinh", "sinh", "Hyperbolic sine.", through_reals=True)
+unary("Sinh", "sinh", "Hyperbolic sine.", through_reals=True, absolute=8)
 unary("Cosh", "cosh", "Hyperbolic cosine.", through_reals=True)
-unary("Tanh", "tanh", "Hyperbolic tangent.", through_reals=True)
-unary("Asinh", "arcsinh", "Inverse hyperbolic sine.", version="opset4", through_reals=True)
-unary("Acosh", "arccosh", "Inverse hyperbolic cosine.", version="opset4", through_reals=True)
-unary("Atanh", "arctanh", "Inverse hyperbolic tangent.", version="opset4", through_reals=True)
-unary("Erf", erf, "Gauss error function.", through_reals=True, compiled="erf")
+unary("Tanh", "tanh", "Hyperbolic tangent.", through_reals=True, absolute=8)
+unary(
+    "Asinh", "arcsinh", "Inverse hyperbolic sine.", version="opset4", through_reals=True, absolute=8
+)
+unary(
+    "Acosh",
+    "arccosh",
+    "Inverse hyperbolic cosine.",
+    version="opset4",
+    through_reals=True,
+    absolute=8,
+)
+unary(
+    "Atanh",
+    "arctanh",
+    "Inverse hyperbolic tangent.",
+    version="opset4",
+    through_reals=True,
+    absolute=8,
+)
+unary("Erf", erf, "Gauss error function.", through_reals=True, compiled="erf", absolute=8)
 unary(
     "Sigmoid",
     lambda x: 1 / (1 + np.exp(-x)),
@@ -130,9 +147,10 @@ unary(
     through_reals=True,
     into=sigmoid_into,
     compiled="sigmoid",
+    absolute=8,
 )
 
-activation = functools.partial(unary, family="float")
+activation = functools.partial(unary, family="float", absolute=8)
 activation("SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", compiled="softplus")
 activation(
     "Mish",
@@ -176,6 +194,8 @@ class RoundMode(enum.Enum):
 @operation("Round-5(data)", "f32[2,3] -> f32[2,3]", "f32[2] -> f32[2] | mode=half_away_from_zero")
 class Round(Unary):
     """Round to the nearest integer."""
+
+    selects = True
 
     mode: RoundMode = attribute(choice(RoundMode), RoundMode.HALF_TO_EVEN)
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import I32, I64, ElementType
+from deconv_ir.ir.dtypes import I32, I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation, result_type
 from deconv_ir.ops.checks import check_single, check_type, normalize_axis, only, product
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dim
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class Extreme(enum.Enum):
@@ -58,6 +62,43 @@ class TopK1(Operation):
         shape = (*data.shape[:axis], self._count(data.shape[axis], k), *data.shape[axis + 1 :])
         return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
 
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import hull
+
+        order_free = self.sort is Order.NONE
+        return [np.inf if order_free else hull(case, 0), 0.0]
+
+    def valid(self, case: Case, output: int, array: Array) -> Array | None:
+        """Accept any of equal elements; without an order, any order."""
+        data, exact = case.inputs[0], case.outputs[0]
+        axis = normalize_axis(self.axis, data.ndim)
+        if self.sort is Order.NONE and output == 0:
+            same = _equal(np.sort(array, axis), np.sort(exact, axis))
+            whole: Array = np.broadcast_to(same.all(axis, keepdims=True), exact.shape)
+            return whole
+        if output == 0 or not array.size:
+            return None
+        inside = (array >= 0) & (array < data.shape[axis])
+        once = np.sort(array, axis)
+        different = (np.diff(once, axis=axis) != 0).all(axis, keepdims=True)
+        chosen = np.take_along_axis(data, np.where(inside, array, 0).astype(np.int64), axis)
+        if self.sort is Order.NONE:
+            right = _equal(np.sort(chosen, axis), np.sort(exact, axis)).all(axis, keepdims=True)
+        elif self.sort is Order.INDEX:
+            ordered = (np.diff(array, axis=axis) > 0).all(axis, keepdims=True)
+            right = _equal(np.sort(chosen, axis), np.sort(exact, axis)).all(axis, keepdims=True)
+            right = right & ordered
+        else:
+            right = _equal(chosen, exact)
+            if getattr(self, "stable", False):
+                right = right & (array == case.outputs[1])
+        delta = case.perturbation(0, 0)
+        if delta is not None:
+            slack = 2 * np.take_along_axis(delta, np.where(inside, array, 0).astype(np.int64), axis)
+            right = right | (np.abs(chosen - exact) <= slack)
+        valid: Array = inside & different & right
+        return valid
+
     @staticmethod
     def _count(extent: Dim, k: Dim) -> Dim:
         high = bounds(extent)[1]
@@ -85,6 +126,12 @@ class TopK1(Operation):
             smallest=smallest, by_index=by_index, index_type=self.index_element_type.numpy(),
         )  # fmt: skip
         return narrow(values, data.dtype), index
+
+
+def _equal(a: Array, b: Array) -> Array:
+    """Whether elements are equal, or both NaN."""
+    same: Array = (a == b) | ((a != a) & (b != b))
+    return same
 
 
 @operation("TopK-3(data, k)", _EXAMPLE % ("i64", "min", "index", " index_element_type=i64"))

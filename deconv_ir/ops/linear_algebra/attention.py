@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
@@ -28,6 +28,9 @@ from deconv_ir.ops.elementwise.broadcasting import (
     broadcasts_to,
 )
 from deconv_ir.ops.numeric import narrow, np, widen
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 _MOST_KEPT_SCORES = 1 << 16
 """Of a causal mask that is kept for further runs."""
@@ -78,6 +81,12 @@ class Einsum(Operation):
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         shapes = ", ".join(format_shape(info.shape) for info in inputs)
         return f"equation {self.equation!r} for {shapes}"
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        taken = max(data.size for data in case.inputs) / max(1, case.outputs[0].size)
+        return sums(case, max(1, taken))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         equation = self.equation.replace(" ", "")
@@ -172,6 +181,11 @@ class ScaledDotProductAttention(TakesOut):
             must = "does not fit the scores of one more key,"
             raise shape_misfit("sdpa", "sink", sink, must, (*stack, query[-2], 1))
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=16)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the scores that are in memory at once, and a mask that is made for them."""

@@ -42,6 +42,7 @@ from deconv_ir.ops.tile_rules import broadcast_box
 if TYPE_CHECKING:
     from deconv_ir.kernels.activation import Activation
     from deconv_ir.kernels.products import PackedMatrix
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 @operation(
@@ -133,6 +134,12 @@ class MatMul(Operation):
             return ((left.reshape(rows) @ (right.T if turned else right)).reshape(shape),)
 
         return call
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        shape, axis = case.inputs[0].shape, -2 if self.transpose_a else -1
+        return sums(case, shape[axis if len(shape) > 1 else -1])
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box = sole(boxes)

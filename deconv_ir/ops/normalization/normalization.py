@@ -6,7 +6,7 @@ import abc
 import enum
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic, sole
@@ -37,6 +37,9 @@ from deconv_ir.ops.normalization.standardizing import (
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, widened_bytes
 from deconv_ir.ops.tile_rules import along_axes
 
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
+
 
 class _Normalization(Operation):
     """An operation that keeps the shape and type of the data."""
@@ -54,6 +57,11 @@ def _keep_shape(inputs: Infos) -> tuple[TensorInfo, ...]:
 
 class _StandardizingOperation(_Normalization, abc.ABC):
     """Normalisation by mean and deviation."""
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=16)
 
     @abc.abstractmethod
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
@@ -267,6 +275,13 @@ class BatchNormInference1(_Normalization):
             shape = (shape[0], channels[0], *shape[2:])
         return (TensorInfo(shape, element_type),)
 
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        inputs, at = list(case.inputs), self.inputs.index
+        inputs[at("mean")] = -np.abs(inputs[at("mean")])  # the magnitudes of a difference
+        return sums(case._replace(inputs=inputs), 1, values=[at("data"), at("gamma"), at("beta")])
+
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box = sole(boxes)
         at = self.inputs.index("data")
@@ -309,6 +324,11 @@ class _OverAxes(_Normalization):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return _keep_shape(inputs)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=4)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         axes = known_integers(inputs[1])
@@ -390,6 +410,11 @@ class GRN(Operation):
         element_type = check_type(inputs[0], "data", "float")
         check_rank(inputs[0], "data", 2, 3, 4)
         return (TensorInfo(inputs[0].shape, element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=4)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = widen(inputs[0])

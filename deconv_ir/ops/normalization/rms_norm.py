@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, element_type, number, operation
 from deconv_ir.ops.checks import check_axes, integers, merged_type, misfit, normalize_axes
 from deconv_ir.ops.elementwise.broadcasting import broadcasts_to
 from deconv_ir.ops.numeric import narrow, np, widen
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 @operation(
@@ -37,6 +42,11 @@ class RMSNorm(Operation):
             must = f"be broadcastable to data {data}"
             raise misfit("broadcast", "scale", must, scale, must)
         return (TensorInfo(data.shape, found),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=4)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         dtype = inputs[0].dtype

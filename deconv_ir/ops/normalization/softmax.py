@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
@@ -12,6 +12,9 @@ from deconv_ir.ops.base import TakesOut, attribute, integer, operation
 from deconv_ir.ops.checks import check_type, normalize_axis
 from deconv_ir.ops.numeric import narrow, np, widen, widened_bytes
 from deconv_ir.ops.tile_rules import along_axes
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 # Size of a float in bytes.
 _WIDEST = 8
@@ -53,6 +56,25 @@ class _Softmax(TakesOut):
             del shifted
         del wide  # The rounded result reuses its memory.
         return narrow(found, data.dtype)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import ARGUMENT_ULPS, FUNCTION_ULPS, SUM_ULPS, ULPS
+
+        precision, exact = case.precision, case.outputs[0]
+        eps = max(precision.sums, precision.result)
+        axis = normalize_axis(self.axis, exact.ndim)
+        data = case.inputs[0]
+        shifted = np.abs(data - np.max(data, axis=axis, keepdims=True, initial=-np.inf))
+        shifted[~np.isfinite(shifted)] = 0
+        # Errors of the shifted argument, and of the sum over the axis.
+        error = precision.sums * (ARGUMENT_ULPS * shifted + FUNCTION_ULPS + SUM_ULPS)
+        delta = case.perturbation(0, 0)
+        if delta is not None:
+            error = error + delta + np.max(delta, axis=axis, keepdims=True)
+        error = error + ULPS * eps
+        if self.logarithm:
+            return [error + ULPS * eps * np.abs(exact)]
+        return [np.abs(exact) * np.expm1(np.minimum(error, 700))]
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count copies in f32 of narrow floats."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic
@@ -27,6 +27,9 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 def window_ends(x: int, y: int, positions: Sequence[int]) -> list[Span]:
@@ -135,6 +138,11 @@ class AdaptiveAvgPool(_AdaptivePool):
         element_type = check_type(inputs[0], "data", "float")
         return (TensorInfo(self.pooled(inputs), element_type),)
 
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        return sums(case, case.inputs[0].size / max(1, case.outputs[0].size), values=(0,))
+
     def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
         data = static(inputs[0].shape)
         if any(extent != 1 for extent in static(outputs[0].shape)[2:]):
@@ -175,6 +183,18 @@ class AdaptiveMaxPool(_AdaptivePool):
         element_type = check_type(inputs[0], "data", "float")
         shape = self.pooled(inputs)
         return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import monotone
+
+        return monotone(case)
+
+    def valid(self, case: Case, output: int, array: Array) -> Array | None:
+        if output == 0:
+            return None
+        from deconv_ir.ops.allowance import points_at
+
+        return points_at(case, array, 2)
 
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
         """Return the maxima and their positions."""

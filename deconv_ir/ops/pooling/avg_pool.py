@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
@@ -19,6 +19,9 @@ from deconv_ir.ops.numeric import narrow, np, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling
 from deconv_ir.ops.pooling.sliding import slide
 
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
+
 
 class _AvgPool(Pooling):
     """Mean of the elements in a window."""
@@ -32,6 +35,11 @@ class _AvgPool(Pooling):
         """Add integers in i64."""
         wide = working_dtype(dtype)
         return np.dtype(np.int64) if wide.kind in "iu" else wide
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        return sums(case, math.prod(self.kernel), values=(0,))
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the temporary arrays of `slide`, and the divisors of a plane."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
@@ -28,9 +28,17 @@ from deconv_ir.ops.numeric import lowest, narrow, np, widen, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling, pool_one
 from deconv_ir.ops.pooling.sliding import AxisWindows, slide
 
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
+
 
 class _MaxPool(Pooling):
     """Maximum of a window; NaN if one element is."""
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import monotone
+
+        return monotone(case)
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return a function that computes the maxima."""
@@ -109,6 +117,13 @@ class _MaxPoolWithIndices(_MaxPool):
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Compute the positions as well; there is no fast path for small tensors."""
         return self.bind_any(context)
+
+    def valid(self, case: Case, output: int, array: Array) -> Array | None:
+        if output == 0:
+            return None
+        from deconv_ir.ops.allowance import points_at
+
+        return points_at(case, array, normalize_axis(self.axis, case.inputs[0].ndim))
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the positions and the compared elements, if positions are needed."""

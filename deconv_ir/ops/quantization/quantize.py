@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.expression import Expression
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operands, TensorInfo
@@ -11,6 +13,9 @@ from deconv_ir.ops.checks import leading_type, misfit
 from deconv_ir.ops.elementwise.broadcasting import WithBroadcast, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import elementwise_tile
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 @operation(
@@ -46,6 +51,14 @@ class FakeQuantize(WithBroadcast):
         inside = apply("select", below, output_low, apply("add", spread, output_low))
         above = apply("greater", data, apply("maximum", low, high))
         return apply("select", above, output_high, inside)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import ARITHMETIC_ULPS, elementwise
+
+        # Rounding errors of the share decide between two levels where it is near a boundary.
+        (allowed,) = elementwise(case, arguments=8, ulps=ARITHMETIC_ULPS)
+        ends = np.maximum(*(np.abs(a) for a in self.aligned(case.inputs)[3:]))
+        return [allowed + 4 * case.precision.result * ends]
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         shapes = self.aligned_shapes(*(static(info.shape) for info in inputs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.boxes import Boxes, LayerTile, Span, partial_axes
@@ -20,6 +20,9 @@ from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, sta
 from deconv_ir.ops.base import attribute, integer, number, numbers
 from deconv_ir.ops.checks import check_rank, check_type, integers, merged_type, misfit
 from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class Direction(enum.Enum):
@@ -81,6 +84,11 @@ class Recurrent(Operation, abc.ABC):
     direction: Direction = Direction.FORWARD
     batch: Span | None = field(default=None)
     """The sequences that a tile computes."""
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=16)
 
     @abc.abstractmethod
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:

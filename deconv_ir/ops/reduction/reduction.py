@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic, whole_box
 from deconv_ir.ir.dtypes import Array
@@ -30,6 +30,9 @@ from deconv_ir.ops.values import (
     OnValues,
     unknown_dims,
 )
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 Function = Callable[..., Any]
 Reduce = Callable[[Array, "Array | None"], Array]
@@ -140,6 +143,18 @@ class Reduction(Operation):
         whole = whole_box(static(inputs[1].shape))
         seen = tuple(axis for axis in sorted(taken) if data[axis] > 1)
         return LayerTile((tuple(spans), whole), self, (), seen)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import SUM_ULPS, monotone, moved, relative, sums
+
+        taken = case.inputs[0].size / max(1, case.outputs[0].size)
+        if self.adds or self.type == "ReduceL1":
+            return sums(case, taken, values=(0,))
+        if self.type in ("ReduceMax", "ReduceMin"):
+            return monotone(case)
+        if self.type in ("ReduceProd", "ReduceL2"):
+            return relative(case, SUM_ULPS + taken**0.5)
+        return moved(case)
 
     def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
         axes, element_type = known_integers(inputs[1]), inputs[0].element_type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -11,6 +11,9 @@ from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.checks import check_rank, check_type, misfit
 from deconv_ir.ops.numeric import narrow, np, widen
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class SampleMode(enum.Enum):
@@ -55,6 +58,11 @@ class GridSample(Operation):
             wanted = f"[{shape[0]},H,W,2]"
             raise misfit("grid", "grid", f"be {wanted}", grid.shape, wanted)
         return (TensorInfo((batch, shape[1], points[1], points[2]), element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import resampled
+
+        return resampled(case)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Read and weight the elements around each position."""

@@ -6,7 +6,7 @@ import abc
 import enum
 import math
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
@@ -39,6 +39,9 @@ from deconv_ir.ops.resample.resample import (
     taps_along,
 )
 from deconv_ir.ops.values import actual, as_dims, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class ShapeCalculation(enum.Enum):
@@ -104,6 +107,11 @@ class _Interpolate(Operation, abc.ABC):
             else:
                 dims[axis] = UNKNOWN
         return (TensorInfo(tuple(dims), element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import resampled
+
+        return resampled(case)
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         shape = inputs[0].shape

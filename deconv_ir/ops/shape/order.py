@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, sole, whole_box
@@ -34,6 +34,9 @@ from deconv_ir.ops.checks import (
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import wrapped_tile
 from deconv_ir.ops.values import as_dim, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class _SameShape(Operation):
@@ -219,6 +222,11 @@ class CumSum(_SameShape):
         if axis is not None and data.shape is not None:
             normalize_axis(axis, len(data.shape))
         return (TensorInfo(data.shape, element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        return sums(case, max(case.outputs[0].shape, default=1), values=(0,))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute cumulative sums; integers wrap."""

@@ -1,0 +1,460 @@
+"""Whether the tensors of one side are right, given the tensors that this side itself had."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from deconv_ir.compare.network import Network
+from deconv_ir.errors import DeconvError
+from deconv_ir.execute.analysis import require_implemented
+from deconv_ir.execute.executor import BodyExecutors
+from deconv_ir.execute.memory import require_memory
+from deconv_ir.execute.places import tensor_bytes
+from deconv_ir.ir.dtypes import F32, Array, ElementType, from_numpy
+from deconv_ir.ir.graph import Source, ancestors, locating
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ops.allowance import ULPS, Bounds, Case, Precision, bounds, moves_only
+from deconv_ir.ops.precision import in_f64, keeps_types
+
+_BLOCK = 1 << 18
+
+
+class SideVerdict(NamedTuple):
+    """What a side made of one layer, given the tensors that it had at the inputs of the layer.
+
+    Attributes
+    ----------
+    right : bool or None
+        None: not judged; `note` says why.
+    times : float
+        The largest deviation from the exact result, in units of the allowance of its element.
+    local : float
+        The largest deviation from the exact result, relative to the largest magnitude.
+    at : tuple of int or None
+        Index of the element with the largest `times`; None: every element is exact.
+    value, exact : float or int or None
+        That element, and its exact value.
+    allowance : float
+        The deviation that is allowed there.
+    wrong : int
+        Number of elements beyond their allowance.
+    semantics : str
+        The semantics by which the result is right, if it is not right by the specification.
+    executed : str
+        The element type in which the runtime says that it computed, if it is not the declared one.
+    note : str
+        Why the layer is not judged, or another remark.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> path, x = "samples/block/block.xml", np.ones((1, 8, 16, 16), np.float32)
+    >>> layer = deconv_ir.diff(path, path, x, verdict=True).verdict.layers[0]
+    >>> isinstance(layer.a, deconv_ir.SideVerdict), layer.a.right, layer.a.times <= 1
+    (True, True, True)
+    """
+
+    right: bool | None
+    times: float = 0.0
+    local: float = 0.0
+    at: tuple[int, ...] | None = None
+    value: float | int | None = None
+    exact: float | int | None = None
+    allowance: float = 0.0
+    wrong: int = 0
+    semantics: str = ""
+    executed: str = ""
+    note: str = ""
+
+
+class Judged(NamedTuple):
+    """An output of a layer: the verdict, the exact result (f64), and the inputs of the layer."""
+
+    verdict: SideVerdict
+    exact: Array | None
+    inputs: tuple[Array, ...]
+
+
+class Execution(NamedTuple):
+    """How a side computed a layer, as far as it says: its type, and its algorithm."""
+
+    executed: ElementType | None = None
+    windows: bool = False
+    levels: bool = False
+
+
+class _State(NamedTuple):
+    """A tensor of the side, in f64 if it has floats, and a bound of its error (None: exact)."""
+
+    array: Array
+    error: Array | None = None
+
+
+class Judge:
+    """Computes each layer of a side in f64, from the tensors of this side.
+
+    A tensor that the side does not have is computed from those before it, with a bound of its
+    error.  Tensors are freed after their last use.
+
+    Parameters
+    ----------
+    network : Network
+        The model that the side runs.
+    inputs : mapping
+        The arrays of its Parameters, by index.
+    infos : sequence
+        The inferred outputs of all layers for these inputs.
+    wanted : sequence of int
+        The layers that are judged.
+    provided : callable
+        Whether the side has a tensor.
+    execution : callable
+        How the side computed a layer.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        inputs: Mapping[int, Array],
+        infos: Sequence[Sequence[TensorInfo]],
+        wanted: Sequence[int],
+        provided: Callable[[Source], bool],
+        execution: Callable[[int], Execution],
+    ) -> None:
+        self.network = network
+        self.infos = infos
+        self.provided = provided
+        self.execution = execution
+        self.graph = in_f64(network.graph)
+        bodies = BodyExecutors(self.graph, network.context, None)
+        values: dict[str, Array] = {}
+        self.context = network.context._replace(
+            run_body=lambda body, given: bodies.run(body, given, values)
+        )
+        self.sources = network.graph.topology.sources
+        self.needed = ancestors(network.graph.topology, wanted)
+        require_implemented(network.graph, sorted(self.needed))
+        self.uses = dict.fromkeys(self.needed, 0)
+        for index in self.needed:
+            for source in self.sources[index]:
+                if source is not None:
+                    self.uses[source[0]] += 1
+        self.states: dict[int, list[_State]] = {
+            index: [_State(_wide(array))] for index, array in inputs.items() if index in self.needed
+        }
+        self.given: Mapping[Source, Array] = {}
+        """Tensors from the same run of the side as those that are judged."""
+
+    def set_input(self, index: int, array: Array) -> None:
+        """Take another array for an input of the model."""
+        self.states[index] = [_State(_wide(array))]
+
+    def replace(self, index: int, output: int, array: Array) -> None:
+        """Take another array for an output of a layer that was judged."""
+        if index in self.states:
+            self.states[index][output] = _State(_wide(array))
+
+    def judge(self, index: int, arrays: Sequence[Array | None]) -> list[Judged | None]:
+        """Judge the outputs of a layer, each layer once; None: the side does not have it."""
+        try:
+            case = self._case(index)
+        except DeconvError as error:
+            # As after a tensor of a wrong shape.
+            self.states[index] = [_State(_wide(array)) for array in arrays if array is not None]
+            return [
+                None if array is None else Judged(SideVerdict(None, note=str(error)), None, ())
+                for array in arrays
+            ]
+        found: list[Judged | None] = []
+        states: list[_State] = []
+        allowed: Bounds | None = None
+        known = False
+        rows = zip(case.outputs, arrays, strict=False)
+        for output, (exact, array) in enumerate(rows):
+            if array is None or not self.provided((index, output)):
+                if not known:
+                    allowed, known = self._bounds(case), True
+                states.append(_State(exact, _error(allowed, output, exact)))
+                found.append(None)
+                continue
+            verdict = self._verdict(index, output, case, array)
+            found.append(Judged(verdict, exact, tuple(case.inputs)))
+            states.append(_State(_wide(array)))
+        if self.uses[index]:
+            self.states[index] = states
+        return found
+
+    def _verdict(self, index: int, output: int, case: Case, array: Array) -> SideVerdict:
+        exact = case.outputs[output]
+        info = self.infos[index][output]
+        precision = self._precision(index, output, info.element_type, array)
+        executed = precision.executed.name if precision.operand or precision.levels else ""
+        if {array.shape, exact.shape} == {(), (1,)}:
+            array = array.reshape(exact.shape)
+        if array.shape != exact.shape:
+            note = f"shape {list(array.shape)}, exact {list(exact.shape)}"
+            return SideVerdict(False, math.inf, math.inf, wrong=array.size or 1, note=note)
+        if exact.dtype.kind not in "fiub" or array.dtype.kind in "OSTU":
+            same = bool((array == exact).all()) if exact.size else True
+            return SideVerdict(same, 0.0 if same else math.inf)
+        if not case.operation.is_repeatable:
+            return SideVerdict(None, note="its results are random")
+        case = case._replace(precision=precision)
+        strict = exact.dtype.kind != "f" or moves_only(case.operation)
+        share = 0.0 if strict and not precision.operand else ULPS * precision.result
+        quick = _quick(array, exact, share)
+        if quick is not None:
+            return quick._replace(executed=executed)
+        valid = case.operation.valid(case, output, array)
+        allowed = self._bounds(case)
+        if allowed is None and valid is None:
+            measured = _measure(array, exact, math.inf, precision)
+            note = "no allowance is known for this operation"
+            return measured._replace(right=None, times=0.0, executed=executed, note=note)
+        bound = math.nan if allowed is None else allowed[output]
+        found = _measure(array, exact, bound, precision, strict=strict, valid=valid)
+        if found.right is False:
+            other = self._other_semantics(index, output, case, array, precision, strict)
+            if other is not None:
+                return other._replace(executed=executed)
+        return found._replace(executed=executed)
+
+    def _other_semantics(
+        self,
+        index: int,
+        output: int,
+        case: Case,
+        array: Array,
+        precision: Precision,
+        strict: bool,
+    ) -> SideVerdict | None:
+        """Return the verdict by the semantics of the runtime, if by these the side is right."""
+        infos = [_described(a) for a in case.inputs]
+        try:
+            difference = case.operation.compare_semantics(infos, case.context)
+        except DeconvError:
+            return None
+        if difference is None:
+            return None
+        used = case.context.semantics
+        runtime = case.operation.runtime
+        semantics = Semantics.SPEC if used is runtime else runtime
+        context = case.context._replace(semantics=semantics)
+        try:
+            case = case._replace(context=context)
+            case = case._replace(outputs=tuple(map(_wide, case.run(case.inputs))))
+        except DeconvError:
+            return None
+        exact = case.outputs[output]
+        if exact.shape != array.shape:
+            return None
+        allowed = self._bounds(case)
+        if allowed is None:
+            return None
+        found = _measure(array, exact, allowed[output], precision, strict=strict)
+        if not found.right:
+            return None
+        return found._replace(semantics=semantics.value, note=difference.message(runtime, used))
+
+    def _precision(
+        self, index: int, output: int, declared: ElementType | None, array: Array | None
+    ) -> Precision:
+        if declared is None and array is not None:
+            declared = from_numpy(array.dtype)
+        declared = declared or F32
+        execution = self.execution(index)
+        executed = execution.executed or declared
+        if not declared.is_float or declared.bits > 32 or not executed.is_float:
+            executed = declared
+        return Precision(declared, executed, execution.windows, execution.levels)
+
+    def _bounds(self, case: Case) -> Bounds | None:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return bounds(case)
+
+    def _case(self, index: int) -> Case:
+        """Compute a layer from the states of its inputs."""
+        for source in self.sources[index]:
+            if source is not None:
+                self._require(source[0])
+        return self._computed(index)
+
+    def _require(self, index: int) -> None:
+        """Compute tensors that the side does not have."""
+        stack = [index]
+        while stack:
+            at = stack[-1]
+            if at in self.states:
+                stack.pop()
+                continue
+            missing = [s[0] for s in self.sources[at] if s and s[0] not in self.states]
+            if missing:
+                stack += missing
+                continue
+            case = self._computed(at)
+            constant = at in self.network.constant_layers
+            allowed = None if constant else self._bounds(case)
+            self.states[at] = [
+                _State(exact, None if constant else _error(allowed, output, exact))
+                for output, exact in enumerate(case.outputs)
+            ]
+            stack.pop()
+
+    def _computed(self, index: int) -> Case:
+        import numpy as np
+
+        layer, narrow = self.graph.layers[index], self.network.layer(index)
+        inputs: list[Array] = []
+        errors: list[Array | None] = []
+        for source in self.sources[index]:
+            if source is None:
+                continue
+            state = self._use(source)
+            array = state.array
+            if keeps_types(layer):
+                stored = self.infos[source[0]][source[1]].element_type
+                if stored is not None and stored.is_float and array.dtype.kind == "f":
+                    array = array.astype(stored.numpy())
+            inputs.append(array)
+            errors.append(state.error)
+        operation = layer.operation
+        with locating(self.graph, layer):
+            shapes = operation.infer(list(map(_described, inputs)), self.context)
+            require_memory(sum(tensor_bytes(i) or 0 for i in shapes), file=self.graph.file)
+            with np.errstate(all="ignore"):
+                outputs = tuple(map(_wide, operation.execute(list(inputs), self.context)))
+        declared = self.infos[index][0].element_type if self.infos[index] else None
+        precision = self._precision(index, 0, declared, None)
+        return Case(operation, inputs, errors, outputs, precision, self.context, narrow.operation)
+
+    def _use(self, source: Source) -> _State:
+        index, output = source
+        state = self.states[index][output]
+        if source in self.given:
+            state = _State(_wide(self.given[source]))
+        self.uses[index] -= 1
+        if not self.uses[index]:
+            del self.states[index]
+        return state
+
+
+def _described(array: Array) -> TensorInfo:
+    from deconv_ir.arrays.fitting import describe
+
+    return describe(array)
+
+
+def _wide(array: Any) -> Array:
+    """Return an array, in f64 if it has floats of at least 16 bits or other real numbers."""
+    import numpy as np
+
+    array = np.asarray(array)
+    element_type = from_numpy(array.dtype)
+    if element_type is not None and element_type.is_float and array.dtype != np.float64:
+        array = array.astype(np.float64)
+    found: Array = array
+    return found
+
+
+def _error(allowed: Bounds | None, output: int, exact: Array) -> Array | None:
+    """Return the bound of a computed tensor; infinite where none is known."""
+    import numpy as np
+
+    if exact.dtype.kind != "f":
+        return None
+    bound = np.inf if allowed is None else allowed[output]
+    if isinstance(bound, float) and not bound:
+        return None
+    wide: Array = np.broadcast_to(np.asarray(bound, np.float64), exact.shape)
+    return wide if wide.any() else None
+
+
+def _quick(array: Array, exact: Array, share: float) -> SideVerdict | None:
+    """Return the verdict on a tensor that is exact, up to a share of each element; None: it is not.
+
+    This share is less than every allowance, and is computed at once.
+    """
+    import numpy as np
+
+    x, y = array.reshape(-1), exact.reshape(-1)
+    times = largest = scale = 0.0
+    with np.errstate(all="ignore"):
+        for start in range(0, x.size, _BLOCK):
+            left, right = x[start : start + _BLOCK], y[start : start + _BLOCK]
+            if exact.dtype.kind != "f":
+                if not np.array_equal(left, right):
+                    return None
+                continue
+            if left.dtype != np.float64:
+                left = left.astype(np.float64)
+            error = np.abs(left - right)
+            size = np.abs(right)
+            bad = ~(error <= share * size)
+            if bad.any():
+                same = (left == right) | (np.isnan(left) & np.isnan(right))
+                if not same[bad].all():
+                    return None
+                error[same] = 0
+                size[~np.isfinite(size)] = 0
+            block = float(error.max(initial=0))
+            largest, scale = max(largest, block), max(scale, float(size.max(initial=0)))
+            if block:
+                times = max(times, float(np.nanmax(error / size)) / share)
+    return SideVerdict(True, min(times, 1.0), largest / scale if scale else 0.0)
+
+
+def _measure(
+    array: Array,
+    exact: Array,
+    bound: Array | float,
+    precision: Precision,
+    *,
+    strict: bool = False,
+    valid: Array | None = None,
+) -> SideVerdict:
+    """Divide the deviation of each element by its allowance."""
+    import numpy as np
+
+    if not exact.size:
+        return SideVerdict(True)
+    numbers = exact.dtype.kind == "f" or array.dtype.kind == "f"
+    left, right = _wide(array), _wide(exact)
+    with np.errstate(all="ignore"):
+        same = (left == right) | ((left != left) & (right != right))
+        x, y = left.astype(np.float64), right.astype(np.float64)
+        error = np.where(same, 0.0, np.abs(x - y))
+        if not numbers:
+            error[~same & (error == 0)] = 1.0  # integers that f64 does not tell apart
+        allowed = np.broadcast_to(np.asarray(bound, np.float64), error.shape).copy()
+        allowed[np.isnan(allowed)] = 0
+        if exact.dtype.kind == "f" and not strict:
+            allowed += precision.smallest
+            beyond = np.isinf(x) & np.isfinite(y) & (np.abs(y) + allowed >= precision.largest)
+            error[beyond & ((x > 0) == (y > 0))] = 0
+        error[np.isnan(error)] = np.inf
+        error[np.isinf(allowed)] = 0
+        if valid is not None:
+            error[valid] = 0
+        ratio = np.where(error == 0, 0.0, error / allowed)
+    finite = np.abs(y[np.isfinite(y)])
+    scale = float(finite.max(initial=0.0))
+    largest = float(error.max())
+    worst = int(ratio.argmax())
+    at = tuple(int(i) for i in np.unravel_index(worst, exact.shape))
+    times = float(ratio.reshape(-1)[worst])
+    return SideVerdict(
+        times <= 1,
+        times,
+        largest / scale if scale else (0.0 if largest == 0 else math.inf),
+        at,
+        left[at].item(),
+        right[at].item(),
+        float(allowed[at]),
+        int((ratio > 1).sum()),
+    )

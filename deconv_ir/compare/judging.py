@@ -1,0 +1,151 @@
+"""The verdict on two sides, made while their tensors are compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from deconv_ir.compare.judge import Judge, Judged, SideVerdict
+from deconv_ir.compare.network import Network
+from deconv_ir.compare.structure import Difference
+from deconv_ir.compare.tensors import TensorDifference, absolute_errors
+from deconv_ir.compare.verdict import LayerVerdict
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.graph import Source
+
+_BLOCK = 1 << 18
+_INPUT = SideVerdict(None, note="it is an input, and another array was given")
+
+
+class Judging:
+    """Judges both sides layer by layer, and splits their difference.
+
+    Parameters
+    ----------
+    network : Network
+        The first model.
+    a, b : Judge
+    differences : sequence of Difference
+        Differences of the models.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        a: Judge,
+        b: Judge,
+        differences: Sequence[Difference],
+    ) -> None:
+        self.network = network
+        self.a = a
+        self.b = b
+        self.by_layer: dict[str, list[Difference]] = {}
+        for difference in differences:
+            self.by_layer.setdefault(difference.layer, []).append(difference)
+        self.known: dict[Source, float] = {}
+        """Tensor of the first model -> the difference of the sides, of its scale."""
+        self.layers: list[LayerVerdict] = []
+
+    def add_input(
+        self, index: int, found: TensorDifference, arrays: tuple[Array | None, Array | None]
+    ) -> None:
+        """Take the arrays that the sides had for an input of the model."""
+        for judge, array in zip((self.a, self.b), arrays, strict=True):
+            if array is not None:
+                judge.set_input(index, array)
+        self.known[index, 0] = found.relative
+        if not found.within:
+            self._append((index, 0), found, _INPUT._replace(right=True, note=""), _INPUT, 0, 0)
+
+    def add(
+        self,
+        index: int,
+        own_of_b: int,
+        arrays: tuple[Sequence[Array | None], Sequence[Array | None]],
+        found: Sequence[TensorDifference | None],
+    ) -> None:
+        """Judge the outputs of a layer on both sides; None: it was not compared."""
+        a = self.a.judge(index, arrays[0])
+        b = self.b.judge(own_of_b, arrays[1])
+        change = 0.0
+        for output, (left, right, difference) in enumerate(zip(a, b, found, strict=False)):
+            if left is None or right is None or difference is None:
+                continue
+            self.known[index, output] = difference.relative
+            if output == 0:
+                change = self._change_of_inputs(index, left, right)
+            inherited = 0.0
+            if change and left.exact is not None and right.exact is not None:
+                inherited = _relative(left.exact, right.exact)
+            amplification = inherited / change if change and math.isfinite(inherited) else 0.0
+            self._append(
+                (index, output), difference, left.verdict, right.verdict, inherited, amplification
+            )
+
+    def replace(self, index: int, output: int, array: Array) -> None:
+        """Take the tensor of the second side for the layers of the first that follow."""
+        self.a.replace(index, output, array)
+        self.known[index, output] = 0.0
+
+    def _append(
+        self,
+        source: Source,
+        found: TensorDifference,
+        a: SideVerdict,
+        b: SideVerdict,
+        inherited: float,
+        amplification: float,
+    ) -> None:
+        layer = self.network.layer(source[0])
+        near = {layer.label}
+        near |= {
+            self.network.layer(s[0]).label
+            for s in self.network.graph.topology.sources[source[0]]
+            if s is not None and s[0] in self.network.constant_layers
+        }
+        differences = tuple(d for label in near for d in self.by_layer.get(label, ()))
+        self.layers.append(
+            LayerVerdict(
+                found.name,
+                layer.label,
+                layer.name,
+                layer.type,
+                layer.line,
+                a,
+                b,
+                found.relative,
+                found.within,
+                inherited,
+                amplification,
+                differences,
+            )
+        )
+
+    def _change_of_inputs(self, index: int, a: Judged, b: Judged) -> float:
+        """Return the largest difference of an input of the layer on both sides."""
+        sources = [s for s in self.network.graph.topology.sources[index] if s is not None]
+        changes = [0.0]
+        for position, (x, y) in enumerate(zip(a.inputs, b.inputs, strict=False)):
+            source = sources[position] if position < len(sources) else None
+            if source is not None and source[0] in self.network.constant_layers:
+                continue
+            known = None if source is None else self.known.get(source)
+            changes.append(_relative(x, y) if known is None else known)
+        return max((c for c in changes if math.isfinite(c)), default=0.0)
+
+
+def _relative(a: Array, b: Array) -> float:
+    """Return the largest difference, relative to the largest finite magnitude of the first."""
+    import numpy as np
+
+    if a.shape != b.shape or a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return math.inf
+    x, y = a.reshape(-1), b.reshape(-1)
+    largest = scale = 0.0
+    for start in range(0, x.size, _BLOCK):
+        left = x[start : start + _BLOCK].astype(np.float64)
+        right = y[start : start + _BLOCK].astype(np.float64)
+        largest = max(largest, float(absolute_errors(left, right).max(initial=0)))
+        size = np.abs(left)
+        scale = max(scale, float(size[np.isfinite(size)].max(initial=0)))
+    return largest / scale if scale else (0.0 if largest == 0 else math.inf)
