@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from deconv_ir.compare.judge import SideVerdict
     from deconv_ir.compare.structure import Aspect, Difference
     from deconv_ir.compare.tensors import TensorDifference
-    from deconv_ir.compare.verdict import LayerVerdict, SettingVerdict, Verdict
+    from deconv_ir.compare.verdict import LayerVerdict, ModelVerdict, SettingVerdict
     from deconv_ir.execute.plan import Plan, Step
     from deconv_ir.execute.profile import LayerTime, Profile
     from deconv_ir.findings import (
@@ -78,7 +78,7 @@ __all__ += ["conv_transpose"]
 __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 # Comparing
 __all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
-__all__ += ["LayerVerdict", "SettingVerdict", "SideVerdict", "Verdict"]
+__all__ += ["LayerVerdict", "ModelVerdict", "SettingVerdict", "SideVerdict"]
 __all__ += ["ToolError", "bisect", "cut", "diff"]
 # Checking
 __all__ += ["Advice", "Finding", "Fix", "GraphLocation", "Hint", "Severity", "TextSpan", "lint"]
@@ -108,7 +108,7 @@ _LATER = {
     "LayerVerdict": "compare.verdict",
     "SettingVerdict": "compare.verdict",
     "SideVerdict": "compare.judge",
-    "Verdict": "compare.verdict",
+    "ModelVerdict": "compare.verdict",
     "Difference": "compare.structure",
     "Edge": "ir.graph",
     "ElementType": "ir.dtypes",

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
         Culprit,
         Difference,
         ModelDifference,
+        ModelVerdict,
         SideVerdict,
         TensorDifference,
-        Verdict,
     )
 
 _LISTED = 5
@@ -155,7 +155,7 @@ def _print_agreement(tensors: Sequence[TensorDifference], rtol: float, verbose: 
         click.echo(f"{len(by_levels) - len(shown)} more agree by levels (-v lists all).")
 
 
-def _print_verdict(verdict: Verdict, verbose: bool) -> None:
+def _print_verdict(verdict: ModelVerdict, verbose: bool) -> None:
     """Print the verdict layer by layer: first those that are wrong or make the difference."""
     layers = verdict.layers
     shown = list(range(len(layers)))
@@ -260,7 +260,7 @@ def print_json(found: ModelDifference) -> None:
     click.echo(to_json(document), nl=False)
 
 
-def _verdict_document(verdict: Verdict) -> dict[str, Any]:
+def _verdict_document(verdict: ModelVerdict) -> dict[str, Any]:
     """Return the verdict for JSON."""
     return {
         "sentence": verdict.sentence,

@@ -19,7 +19,7 @@ from deconv_ir.compare.network import Comparable, Network, open_network
 from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSide, Side
 from deconv_ir.compare.structure import Aspect, Difference, compare_structure
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors, require_tolerances
-from deconv_ir.compare.verdict import Verdict
+from deconv_ir.compare.verdict import ModelVerdict
 from deconv_ir.errors import DeconvError, InputError, SettingError
 from deconv_ir.execute.effort import require_modest_run
 from deconv_ir.execute.places import tensor_bytes
@@ -64,7 +64,7 @@ class ModelDifference(NamedTuple):
         The reason why later tensors could not be compared.
     unmatched : mapping
         Names of the given arrays that were not compared -> the reason.
-    verdict : Verdict or None
+    verdict : ModelVerdict or None
         Who is right, if this was asked.
 
     Examples
@@ -84,7 +84,7 @@ class ModelDifference(NamedTuple):
     culprit: Culprit | None = None
     stopped: str = ""
     unmatched: Mapping[str, str] = MappingProxyType({})
-    verdict: Verdict | None = None
+    verdict: ModelVerdict | None = None
 
     @property
     def equal(self) -> bool:
@@ -222,12 +222,12 @@ def diff(
         culprit, stopped = behaviour.culprit, behaviour.stopped
         unmatched = behaviour.unmatched
     other = _name(b) if b is not None else against if isinstance(against, str) else "arrays"
-    judged: Verdict | None = None
+    judged: ModelVerdict | None = None
     if arrays is not None and behaviour.judging is not None:
         sides = ("A", "B")
         if isinstance(against, str | Mapping):
             sides = ("deconv_ir", against if isinstance(against, str) else other)
-        judged = Verdict(sides, tuple(behaviour.judging.layers))
+        judged = ModelVerdict(sides, tuple(behaviour.judging.layers))
     return ModelDifference(
         _name(a),
         other,

@@ -87,7 +87,7 @@ class Execution(NamedTuple):
     levels: bool = False
 
 
-class _State(NamedTuple):
+class TensorState(NamedTuple):
     """A tensor of the side, in f64 if it has floats, and a bound of its error (None: exact)."""
 
     array: Array
@@ -143,20 +143,22 @@ class Judge:
             for source in self.sources[index]:
                 if source is not None:
                     self.uses[source[0]] += 1
-        self.states: dict[int, list[_State]] = {
-            index: [_State(_wide(array))] for index, array in inputs.items() if index in self.needed
+        self.states: dict[int, list[TensorState]] = {
+            index: [TensorState(_wide(array))]
+            for index, array in inputs.items()
+            if index in self.needed
         }
         self.given: Mapping[Source, Array] = {}
         """Tensors from the same run of the side as those that are judged."""
 
     def set_input(self, index: int, array: Array) -> None:
         """Take another array for an input of the model."""
-        self.states[index] = [_State(_wide(array))]
+        self.states[index] = [TensorState(_wide(array))]
 
     def replace(self, index: int, output: int, array: Array) -> None:
         """Take another array for an output of a layer that was judged."""
         if index in self.states:
-            self.states[index][output] = _State(_wide(array))
+            self.states[index][output] = TensorState(_wide(array))
 
     def judge(self, index: int, arrays: Sequence[Array | None]) -> list[Judged | None]:
         """Judge the outputs of a layer, each layer once; None: the side does not have it."""
@@ -164,13 +166,15 @@ class Judge:
             case = self._case(index)
         except DeconvError as error:
             # As after a tensor of a wrong shape.
-            self.states[index] = [_State(_wide(array)) for array in arrays if array is not None]
+            self.states[index] = [
+                TensorState(_wide(array)) for array in arrays if array is not None
+            ]
             return [
                 None if array is None else Judged(SideVerdict(None, note=str(error)), None, ())
                 for array in arrays
             ]
         found: list[Judged | None] = []
-        states: list[_State] = []
+        states: list[TensorState] = []
         allowed: Bounds | None = None
         known = False
         rows = zip(case.outputs, arrays, strict=False)
@@ -178,12 +182,12 @@ class Judge:
             if array is None or not self.provided((index, output)):
                 if not known:
                     allowed, known = self._bounds(case), True
-                states.append(_State(exact, _error(allowed, output, exact)))
+                states.append(TensorState(exact, _error(allowed, output, exact)))
                 found.append(None)
                 continue
             verdict = self._verdict(index, output, case, array)
             found.append(Judged(verdict, exact, tuple(case.inputs)))
-            states.append(_State(_wide(array)))
+            states.append(TensorState(_wide(array)))
         if self.uses[index]:
             self.states[index] = states
         return found
@@ -301,7 +305,7 @@ class Judge:
             constant = at in self.network.constant_layers
             allowed = None if constant else self._bounds(case)
             self.states[at] = [
-                _State(exact, None if constant else _error(allowed, output, exact))
+                TensorState(exact, None if constant else _error(allowed, output, exact))
                 for output, exact in enumerate(case.outputs)
             ]
             stack.pop()
@@ -333,11 +337,11 @@ class Judge:
         precision = self._precision(index, 0, declared, None)
         return Case(operation, inputs, errors, outputs, precision, self.context, narrow.operation)
 
-    def _use(self, source: Source) -> _State:
+    def _use(self, source: Source) -> TensorState:
         index, output = source
         state = self.states[index][output]
         if source in self.given:
-            state = _State(_wide(self.given[source]))
+            state = TensorState(_wide(self.given[source]))
         self.uses[index] -= 1
         if not self.uses[index]:
             del self.states[index]

@@ -58,7 +58,7 @@ class Side(Protocol):
         ...
 
 
-class _Side:
+class OneRunSide:
     """What most sides have in common: they run the first model, and have one run."""
 
     same_run: Mapping[Source, Array] = MappingProxyType({})
@@ -72,7 +72,7 @@ class _Side:
         return Execution()
 
 
-class ModelSide(_Side):
+class ModelSide(OneRunSide):
     """The second model, run by this library."""
 
     def __init__(self, evaluator: Evaluator, pairs: Mapping[int, int]) -> None:
@@ -102,7 +102,7 @@ class ModelSide(_Side):
         return self.evaluator.take(self.pairs[index])
 
 
-class ArraysSide(_Side):
+class ArraysSide(OneRunSide):
     """Arrays by tensor name or layer name, such as dumps of other tools.
 
     Characters that file names cannot have may be replaced by ``_`` in the names, if that is unique.
@@ -196,7 +196,7 @@ def _names(layer: Layer, output: int) -> Iterator[str]:
         yield from forms(layer, output)
 
 
-class _Grouped(_Side, abc.ABC):
+class _Grouped(OneRunSide, abc.ABC):
     """A runtime that computes several tensors at a time, as added outputs.
 
     The inputs of their layers are outputs of the same run: with other outputs, a runtime fuses

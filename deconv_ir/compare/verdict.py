@@ -104,7 +104,7 @@ class SettingVerdict(NamedTuple):
     verdict: SideVerdict
 
 
-class Verdict(NamedTuple):
+class ModelVerdict(NamedTuple):
     """Who is right.
 
     Attributes
@@ -124,7 +124,7 @@ class Verdict(NamedTuple):
     >>> import deconv_ir
     >>> path, x = "samples/block/block.xml", np.ones((1, 8, 16, 16), np.float32)
     >>> verdict = deconv_ir.diff(path, path, x, verdict=True).verdict
-    >>> isinstance(verdict, deconv_ir.Verdict), verdict.first, verdict.wrong_sides
+    >>> isinstance(verdict, deconv_ir.ModelVerdict), verdict.first, verdict.wrong_sides
     (True, None, ())
     >>> print(verdict.sentence)
     Both are right: every tensor is equal.

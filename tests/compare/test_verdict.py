@@ -79,7 +79,7 @@ def right(original: Path) -> Tensors:
     return deconv_ir.load(original).run(X, outputs=TENSORS)
 
 
-def verdict_on(original: Path, a: Tensors, b: Tensors) -> deconv_ir.Verdict:
+def verdict_on(original: Path, a: Tensors, b: Tensors) -> deconv_ir.ModelVerdict:
     found = deconv_ir.diff(original, None, X, against=(a, b), verdict=True)
     assert found.verdict is not None
     return found.verdict
