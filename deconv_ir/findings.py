@@ -201,6 +201,18 @@ class Finding(NamedTuple):
         """The part of the graph; an unspecified one without a location."""
         return self.location if isinstance(self.location, GraphLocation) else NOWHERE
 
+    @property
+    def identity(self) -> str:
+        """The rule, the layer and the place, without words that a release may change, and lines.
+
+        Findings of a file may share it.
+        """
+        part = self.part
+        attribute = part.attribute or self.attribute
+        # What is expected may be in words.
+        place = f"{part.side} {part.port} {part.axis} {attribute} {self.actual}"
+        return "\0".join((self.code, self.layer or "", place))
+
     def moved(self, **part: Any) -> Self:
         """Return the finding at another part of its layer: the fields of a `GraphLocation`."""
         location = self.location

@@ -89,19 +89,14 @@ class Baseline:
 
     def fingerprint(self, finding: Finding) -> str:
         """Return the key of a finding, which does not change when the file is edited elsewhere."""
-        part = finding.part
-        attribute = part.attribute or finding.attribute
-        # What is expected may be in words.
-        return self._key(
-            finding, f"{part.side} {part.port} {part.axis} {attribute} {finding.actual}"
-        )
+        return self._key(finding, finding.identity.partition("\0")[2])
 
     def fingerprint_of_message(self, finding: Finding) -> str:
         """Return the key of a finding in baselines of version 0.2.0 and before."""
-        return self._key(finding, _LINE.sub("line", finding.message))
+        message = _LINE.sub("line", finding.message)
+        return self._key(finding, "\0".join((finding.layer or "", message)))
 
-    def _key(self, finding: Finding, problem: str) -> str:
-        text = "\0".join((finding.layer or "", problem))
+    def _key(self, finding: Finding, text: str) -> str:
         digest = hashlib.sha256(utf_8(text)).hexdigest()[:16]
         return f"{self._path(finding.file or '')}:{finding.code}:{digest}"
 

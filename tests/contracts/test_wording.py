@@ -140,6 +140,34 @@ def test_a_baseline_knows_reworded_findings(
     assert (code, out) == (0, "")
 
 
+def fingerprints(form: str, report: str) -> list[str]:
+    found = json.loads(report)
+    if form == "gitlab":
+        return [issue["fingerprint"] for issue in found]
+    return [
+        value
+        for result in found["runs"][0]["results"]
+        for value in result["partialFingerprints"].values()
+    ]
+
+
+@pytest.mark.parametrize("form", ["gitlab", "sarif"])
+def test_services_know_reworded_and_moved_findings(
+    form: str, tmp_path: Path, run: Run, shuffle: Callable[[], None]
+) -> None:
+    files = write_models(tmp_path / "models")
+    options = (*files, "--no-cache", "--jobs", "1", "--format", form)
+    plain = fingerprints(form, run("lint", *options)[1])
+    assert len(plain) > 80
+    assert len(set(plain)) == len(plain), "services count findings by them"
+    shuffle()
+    assert fingerprints(form, run("lint", *options)[1]) == plain
+    model = next(Path(file) for file in files if file.endswith("IR401.xml"))
+    before = fingerprints(form, run("lint", str(model), *options[len(files) :])[1])
+    model.write_text(model.read_text().replace("<layers>", "\n\n<layers>", 1))
+    assert fingerprints(form, run("lint", str(model), *options[len(files) :])[1]) == before
+
+
 REFUSALS = {
     "no weights": ("{fixture}", "--weights", "{here}/none.bin"),
     "no such model": ("{here}/none.xml",),

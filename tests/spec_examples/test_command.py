@@ -133,7 +133,7 @@ def test_sarif(doc: Path) -> None:
     ]
     assert [a["mimeType"] for a in run["artifacts"]] == ["text/markdown"]
     (result,) = run["results"]
-    assert list(result["partialFingerprints"]) == ["deconvSpec/v1"]
+    assert list(result["partialFingerprints"]) == ["deconvSpec/v2"]
     region = result["locations"][0]["physicalLocation"]["region"]
     assert (region["startLine"], region["startColumn"], region["endColumn"]) == (47, 18, 20)
     assert region["snippet"]["text"].strip() == "<dim>12</dim>"

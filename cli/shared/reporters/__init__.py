@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,6 +80,24 @@ def from_here(file: str) -> str:
     """
     relative = os.path.relpath(file)
     return file if relative.startswith(os.pardir + os.sep) else relative
+
+
+class Fingerprints:
+    """Hashes of findings, which services recognise in the next report.
+
+    They do not depend on lines or on the words of messages.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def of(self, finding: Finding) -> str:
+        """Return the hash of a finding, by file, rule, layer and place; equal ones are counted."""
+        from hashlib import sha256
+
+        identity = f"{from_here(finding.file or '')}\0{finding.identity}"
+        self._seen[identity] += 1
+        return sha256(utf_8(f"{identity}\0{self._seen[identity]}")).hexdigest()
 
 
 def render(name: str, run: Report) -> str:

@@ -5,7 +5,6 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -13,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from deconv_ir.errors import utf_8
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
 from ..common import to_json
-from ..reporters import LINT, Report, from_here
+from ..reporters import LINT, Fingerprints, Report, from_here
 
 if TYPE_CHECKING:
     from ..reporters import AnyRule
@@ -33,8 +31,15 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 def render(run: Report) -> str:
     """Write one SARIF run; it describes the rules with findings."""
     codes = sorted({finding.code for finding in run.findings})
+    fingerprints = Fingerprints()
     results = [
-        _result(finding, codes.index(finding.code), result.lines, run.tool.name)
+        _result(
+            finding,
+            codes.index(finding.code),
+            result.lines,
+            run.tool.name,
+            fingerprints.of(finding),
+        )
         for result in run.results
         for finding in result.findings
     ]
@@ -105,7 +110,9 @@ def rules_page() -> str | None:
     return f"{url.removesuffix('/').removesuffix('.git')}/blob/{commit}/docs/rules.md"
 
 
-def _result(finding: Finding, index: int, lines: Mapping[int, str], tool: str) -> dict[str, Any]:
+def _result(
+    finding: Finding, index: int, lines: Mapping[int, str], tool: str, fingerprint: str
+) -> dict[str, Any]:
     message = finding.message + (f" ({finding.hint})" if finding.hint else "")
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": {"uri": _uri(finding.file or "")}}
@@ -121,18 +128,15 @@ def _result(finding: Finding, index: int, lines: Mapping[int, str], tool: str) -
         location["physicalLocation"]["region"] = region
     if finding.layer is not None:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.layer, "kind": "member"}]
-    identity = "\0".join((finding.code, finding.layer or "", finding.message))
     first, *rest = tool.split("-")
-    fingerprint = first + "".join(word.capitalize() for word in rest)
+    kind = first + "".join(word.capitalize() for word in rest)
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
         "message": {"text": message},
         "locations": [location],
-        "partialFingerprints": {
-            f"{fingerprint}/v1": hashlib.sha256(utf_8(identity)).hexdigest()[:32]
-        },
+        "partialFingerprints": {f"{kind}/v2": fingerprint[:32]},
     }
 
 
