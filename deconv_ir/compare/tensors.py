@@ -104,7 +104,7 @@ def compare_tensors(
             name, layer, line, False, outside=a.size, elements=a.size, note=note
         )
     if {a.dtype.kind, b.dtype.kind} & set("OSTU"):
-        a, b = _equality(a, b)
+        a, b = equality(a, b)
     x, y = a.reshape(-1), b.reshape(-1)
     blocks = [slice(start, start + _BLOCK) for start in range(0, x.size, _BLOCK)]
     scale = max((_magnitude(x[block]) for block in blocks), default=0.0)
@@ -154,7 +154,7 @@ def compare_tensors(
     )
 
 
-def _equality(a: Array, b: Array) -> tuple[Array, Array]:
+def equality(a: Array, b: Array) -> tuple[Array, Array]:
     """Return numbers that are equal where strings are."""
     import numpy as np
 

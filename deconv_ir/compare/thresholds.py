@@ -1,0 +1,233 @@
+"""Conditions on error measures of outputs, such as ``rms>1e-3``."""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from deconv_ir.compare.tensors import TensorDifference, absolute_errors, equality
+from deconv_ir.errors import SettingError
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.suggestions import nearest
+
+_BLOCK = 1 << 18
+_CONDITION = re.compile(r"(?:(?P<name>.+):)?\s*(?P<metric>\w+)\s*(?P<sign>[<>])\s*(?P<limit>\S+)")
+
+
+class Metric(enum.Enum):
+    """An error measure of two tensors; the first one is the reference.
+
+    Examples
+    --------
+    >>> from deconv_ir.compare.thresholds import Metric
+    >>> Metric("rms")
+    <Metric.RMS: 'rms'>
+    """
+
+    MAX_ABS = "max_abs"
+    """Largest absolute error."""
+    MAX_REL = "max_rel"
+    """Largest error of an element, relative to its magnitude in the first tensor."""
+    RMS = "rms"
+    """Root of the mean squared error."""
+    COSINE = "cosine"
+    """Cosine of the angle between the two."""
+    SNR = "snr"
+    """Signal-to-noise ratio in dB: ``10 log10(sum of a^2 / sum of (a - b)^2)``."""
+    PSNR = "psnr"
+    """Peak signal-to-noise ratio in dB; the peak is the largest magnitude of the first tensor."""
+    ULP = "ulp"
+    """Largest error in units in the last place of the first tensor's type."""
+    MISMATCHES = "mismatches"
+    """Number of elements out of the tolerance of the comparison."""
+
+
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    # A value that is not a number is neither: it fails.
+    ">": lambda value, limit: not value <= limit,
+    "<": lambda value, limit: not value >= limit,
+}
+
+
+class Threshold(NamedTuple):
+    """A condition under which an output counts as different.
+
+    Attributes
+    ----------
+    metric : Metric
+        The error measure.
+    sign : str
+        ``>`` or ``<``.
+    limit : float
+        The number that the measure is compared with.
+    name : str
+        Name of the output; empty: of each output.
+
+    Examples
+    --------
+    >>> from deconv_ir.compare.thresholds import Threshold
+    >>> Threshold.parse("y: psnr<40")
+    Threshold(metric=<Metric.PSNR: 'psnr'>, sign='<', limit=40.0, name='y')
+    """
+
+    metric: Metric
+    sign: str
+    limit: float
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Threshold:
+        """Parse ``METRIC>NUMBER``, ``METRIC<NUMBER``, or one of these after ``NAME:``.
+
+        Raises
+        ------
+        SettingError
+            The text is no condition.
+        """
+        found = _CONDITION.fullmatch(text.strip())
+        if found is None:
+            raise SettingError(
+                f"fail_if {text!r}: expected [NAME:]METRIC>NUMBER or [NAME:]METRIC<NUMBER"
+            )
+        known = [metric.value for metric in Metric]
+        if found["metric"] not in known:
+            raise SettingError(
+                f"fail_if {text!r}: no metric {found['metric']!r}; there are {', '.join(known)}",
+                hint=nearest(found["metric"], known),
+            )
+        try:
+            limit = float(found["limit"]) if "_" not in found["limit"] else math.nan
+        except ValueError:
+            limit = math.nan
+        if math.isnan(limit):
+            raise SettingError(f"fail_if {text!r}: {found['limit']!r} is not a number")
+        name = (found["name"] or "").strip()
+        return cls(Metric(found["metric"]), found["sign"], limit, name)
+
+    def __str__(self) -> str:
+        name = f"{self.name}: " if self.name else ""
+        return f"{name}{self.metric.value}{self.sign}{self.limit:g}"
+
+
+class Failure(NamedTuple):
+    """An output that meets a condition of `Threshold`.
+
+    Attributes
+    ----------
+    name : str
+        The output.
+    threshold : Threshold
+        The condition.
+    value : float
+        The value of its metric.
+
+    Examples
+    --------
+    >>> from deconv_ir.compare.thresholds import Failure, Threshold
+    >>> str(Failure("y", Threshold.parse("rms>1e-3"), 0.5))
+    "output 'y': rms is 0.5, which meets rms>0.001"
+    """
+
+    name: str
+    threshold: Threshold
+    value: float
+
+    def __str__(self) -> str:
+        condition = self.threshold._replace(name="")
+        return (
+            f"output {self.name!r}: {condition.metric.value} is {self.value:.6g}, which meets "
+            f"{condition}"
+        )
+
+
+def find_failures(
+    found: TensorDifference, a: Array, b: Array, thresholds: Sequence[Threshold]
+) -> Iterator[Failure]:
+    """Iterate over the conditions that an output, with its difference `found`, meets.
+
+    Tensors of different shapes meet each of its conditions, with a value of NaN.
+    """
+    for threshold in thresholds:
+        if threshold.name in ("", found.name):
+            value = float(found.outside)
+            if threshold.metric is not Metric.MISMATCHES:
+                value = measure(threshold.metric, a, b)
+            if _SIGNS[threshold.sign](value, threshold.limit):
+                yield Failure(found.name, threshold, value)
+
+
+def measure(metric: Metric, a: Array, b: Array) -> float:
+    """Return the error of `b`, where `a` is the reference; NaN for tensors of different shapes.
+
+    `metric` is another one than MISMATCHES, which depends on a tolerance.  An infinity or NaN
+    differs infinitely from any other value, and not from itself.  The sums are in float64, block by
+    block.
+    """
+    if {a.shape, b.shape} == {(), (1,)}:  # tools write one as the other
+        b = b.reshape(a.shape)
+    if a.shape != b.shape:
+        return math.nan
+    if {a.dtype.kind, b.dtype.kind} & set("OSTU"):
+        a, b = equality(a, b)
+    x, y = a.reshape(-1), b.reshape(-1)
+    blocks = [slice(start, start + _BLOCK) for start in range(0, x.size, _BLOCK)]
+    pairs = ((x[block], y[block]) for block in blocks)
+    if metric is Metric.ULP:
+        return max((_ulps(left, right) for left, right in pairs), default=0.0)
+    return _by_sums(metric, pairs, x.size)
+
+
+def _ulps(a: Array, b: Array) -> float:
+    """Return the largest distance in units in the last place of the type of `a`."""
+    import numpy as np
+
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    errors = absolute_errors(x, y)
+    if a.dtype.kind in "biu":
+        return float(errors.max(initial=0.0))
+    with np.errstate(all="ignore"):
+        unit = np.spacing(np.abs(a)).astype(np.float64)
+        steps = np.where(errors == 0, 0.0, errors / unit)
+    # Beside an infinity or NaN there is no unit.
+    steps[np.isnan(steps)] = np.inf
+    return float(steps.max(initial=0.0))
+
+
+def _by_sums(metric: Metric, pairs: Iterator[tuple[Array, Array]], count: int) -> float:
+    import numpy as np
+
+    largest = relative = peak = 0.0
+    squares, dot, norm_a, norm_b = 0.0, 0.0, 0.0, 0.0
+    for left, right in pairs:
+        x, y = left.astype(np.float64), right.astype(np.float64)
+        error = absolute_errors(x, y)
+        largest = max(largest, float(error.max(initial=0.0)))
+        with np.errstate(all="ignore"):
+            relative = max(
+                relative, float(np.where(error == 0, 0.0, error / np.abs(x)).max(initial=0.0))
+            )
+            alike = error == 0
+            x, y = np.where(alike & ~np.isfinite(x), 0, x), np.where(alike & ~np.isfinite(y), 0, y)
+            peak = max(peak, float(np.abs(x).max(initial=0.0)))
+            squares += float(np.square(error).sum())
+            dot, norm_a, norm_b = dot + float(x @ y), norm_a + float(x @ x), norm_b + float(y @ y)
+    if metric is Metric.MAX_ABS:
+        return largest
+    if metric is Metric.MAX_REL:
+        return relative
+    if metric is Metric.RMS:
+        return math.sqrt(squares / count) if count else 0.0
+    if metric is Metric.COSINE:
+        length = math.sqrt(norm_a) * math.sqrt(norm_b)
+        return min(1.0, dot / length) if length else float(norm_a == norm_b)
+    signal = norm_a if metric is Metric.SNR else peak * peak * count
+    return _decibels(signal, squares)
+
+
+def _decibels(signal: float, noise: float) -> float:
+    if noise == 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal / noise > 0 else -math.inf
