@@ -96,6 +96,16 @@ def leading_type(
     return merged_type(inputs[:same], names, family)
 
 
+def first_float_type(inputs: Infos, names: Sequence[str]) -> ElementType | None:
+    """Return the type of the first input if all are floating-point, else the one that they share.
+
+    OpenVINO reads files of which Model Optimizer compressed some constants to f16.
+    """
+    if all(info.element_type is not None and info.element_type.is_float for info in inputs):
+        return inputs[0].element_type
+    return merged_type(inputs, names)
+
+
 def check_rank(info: TensorInfo, name: str, *ranks: int) -> None:
     """Require an input to have one of these ranks."""
     if info.shape is not None and len(info.shape) not in ranks:

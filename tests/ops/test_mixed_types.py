@@ -109,3 +109,61 @@ def test_inputs_of_another_type(
     assert found.dtype == first
     np.testing.assert_allclose(found, case.wanted.astype(first), rtol=1e-6)
     assert "IR410" not in {f.code for f in deconv_ir.lint(tmp_path / "model.xml")}
+
+
+def integers(*values: object) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("f2", "f4"), ("f4", "f2"), ("f4", "f8"), ("f8", "f4")]
+)
+@pytest.mark.parametrize(
+    ("kind", "opset", "inputs", "output", "wanted"),
+    [
+        (
+            "SliceScatter",
+            "opset15",
+            [row(0.0, 1, 2, 3, 4), "other", integers(1), integers(3), integers(1)],
+            0,
+            row(0, 10, 20.5, 3, 4),
+        ),
+        (  # row 1 of 3 is empty
+            "SparseFillEmptyRows",
+            "opset16",
+            [row(5, 6.5), integers(3, 4), integers([0, 1], [2, 0]), "other"],
+            1,
+            row(5, 1.5, 6.5),
+        ),
+    ],
+)
+def test_elements_of_another_type_are_put_into_the_data(
+    kind: str, opset: str, inputs: list[object], output: int, wanted: np.ndarray,
+    first: str, second: str, tmp_path: Path,
+) -> None:  # fmt: skip
+    """OpenVINO 2026.4 runs both, with outputs of the type of the data."""
+    ir, arrays = IR(), {}
+    other = row(10, 20.5) if kind == "SliceScatter" else np.array(1.5)
+    sources = []
+    for number, given in enumerate(inputs):
+        array = other.astype(second) if isinstance(given, str) else np.asarray(given)
+        if array.dtype.kind == "f":
+            array = array if isinstance(given, str) else array.astype(first)
+            arrays[f"x{number}"] = array
+            shape = ",".join(map(str, array.shape))
+            sources.append(ir.parameter(f"x{number}", shape, f"f{8 * array.itemsize}"))
+        else:
+            sources.append(ir.const(array))
+    precision = f"FP{8 * np.dtype(first).itemsize}"
+    if output:
+        at = ir.layer(
+            kind, sources, version=opset, outputs=("", "", ""), precision=("I64", precision, "BOOL")
+        )
+    else:
+        at = ir.layer(kind, sources, version=opset, precision=precision)
+    ir.result((at[0], at[1] + output), "y")
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    (found,) = model.run(arrays).values()
+    assert found.dtype == first
+    np.testing.assert_array_equal(found, wanted.astype(first))
+    assert "IR410" not in {f.code for f in deconv_ir.lint(tmp_path / "model.xml")}

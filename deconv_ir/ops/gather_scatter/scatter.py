@@ -16,6 +16,7 @@ from deconv_ir.ops.checks import (
     check_least_rank,
     check_rank,
     check_type,
+    first_float_type,
     known_integer,
     merged_type,
     misfit,
@@ -282,7 +283,7 @@ class SliceScatter(Operation):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, updates, *lists = inputs
-        element_type = merged_type(inputs[:2], self.inputs)
+        element_type = first_float_type(inputs[:2], self.inputs)
         (part,) = Slice().infer([data, *lists], context)
         if not compatible(part.shape, updates.shape):
             raise _slice_misfit(part.shape, updates.shape)

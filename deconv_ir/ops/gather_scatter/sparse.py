@@ -12,6 +12,7 @@ from deconv_ir.ops.checks import (
     check_least,
     check_rank,
     check_shape,
+    first_float_type,
     known_integers,
     list_length,
     merged_type,
@@ -37,7 +38,7 @@ class SparseFillEmptyRows(Operation):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         values, dense, indices, default = inputs
-        element_type = merged_type((values, default), ("values", "default_value"))
+        element_type = first_float_type((values, default), ("values", "default_value"))
         index_type = merged_type((dense, indices), ("dense_shape", "indices"), "integer")
         check_rank(values, "values", 1)
         check_integers(dense, "dense_shape", 1)
@@ -79,6 +80,7 @@ class SparseFillEmptyRows(Operation):
         (added,) = np.nonzero(empty)
         entries = np.stack([added, np.zeros_like(added)], 1).astype(indices.dtype)
         joined = np.concatenate([indices, entries])
-        filled = np.concatenate([values, np.repeat(only(default, "default_value"), len(added))])
+        default = np.asarray(only(default, "default_value")).astype(values.dtype)
+        filled = np.concatenate([values, np.repeat(default, len(added))])
         order = np.lexsort((joined[:, 1], joined[:, 0]))
         return joined[order], filled[order], empty
