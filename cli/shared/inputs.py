@@ -104,7 +104,14 @@ def read_input(path: str, name: str, model: Model, shape: Shape = None) -> Array
         return read_array(path, name)
     from deconv_ir.formats import images
 
-    return images.read_input(model.graph, model.inputs, name, path, shape)
+    return images.read_input(
+        model.graph,
+        model.inputs,
+        name,
+        path,
+        shape,
+        lambda dims: model.require_memory({name: dims}),
+    )
 
 
 def read_array(path: str, name: str) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from deconv_ir.errors import DeconvError, InputError, ResourceError, UnsupportedError
@@ -35,7 +35,12 @@ def is_image(path: str) -> bool:
 
 
 def read_input(
-    graph: Graph, inputs: Mapping[str, Port], name: str, path: str, shape: Shape = None
+    graph: Graph,
+    inputs: Mapping[str, Port],
+    name: str,
+    path: str,
+    shape: Shape = None,
+    require: Callable[[tuple[int, ...]], None] | None = None,
 ) -> Array:
     """Read the array of a model's input from a .npy, .npz or image file.
 
@@ -49,15 +54,26 @@ def read_input(
     path : str
     shape : Shape
         The dims that an image must have; by default those of the model.
+    require : function, optional
+        It is called with the shape of an image's array before the image is decoded, and raises an
+        error if the array does not fit into memory.
     """
     if is_image(path) and name in inputs:
         position = list(inputs).index(name)
         stated = stated_layout(graph.of_type("Parameter")[position])
-        return _read(path, name, inputs[name], shape or inputs[name].shape, stated)
+        wanted = shape or inputs[name].shape
+        return _read(path, name, inputs[name], wanted, stated, require or (lambda shape: None))
     return npz.read(path, name) if path.endswith(npz.SUFFIX) else npy.read(path)
 
 
-def _read(path: str, name: str, port: Port, shape: Shape, stated: str | None) -> Array:
+def _read(
+    path: str,
+    name: str,
+    port: Port,
+    shape: Shape,
+    stated: str | None,
+    require: Callable[[tuple[int, ...]], None],
+) -> Array:
     """Read an image in the layout and the element type of an input."""
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
@@ -82,6 +98,7 @@ def _read(path: str, name: str, port: Port, shape: Shape, stated: str | None) ->
                 turned = photograph and image.getexif().get(_ORIENTATION) in range(5, 9)
                 size = (image.width, image.height) if turned else (image.height, image.width)
                 layout = _layout(image, size, name, shape, stated)
+                require(_dims(layout, _CHANNELS[_mode(image)], *size))
                 array = _pixels(ImageOps.exif_transpose(image) if photograph else image)
     except DeconvError as error:
         raise error.locate(file=path) from None

@@ -222,3 +222,17 @@ def test_damaged_files_give_one_error(suffix: str) -> None:
             assert array.shape == (1, 3, 4, 5)
     assert messages
     assert [m for m in messages if not m.startswith(f"{path}: ") or "\n" in m] == []
+
+
+def test_the_memory_limit_refuses_an_image_before_it_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A small file of 4 million pixels: 48 MB in f32."""
+    save_model("?,3,?,?")
+    Image.new("RGB", (2000, 2000)).save("x.png")
+    decoded = []
+    monkeypatch.setattr(Image.Image, "load", lambda image: decoded.append(image))
+    done = invoke("model.xml", "--input", "x.png", "--no-output", "--memory-limit", "1MiB")
+    assert done.exit_code == 2
+    assert "but the limit is 1 MiB" in done.stderr
+    assert decoded == []
