@@ -171,7 +171,7 @@ static void copy_over(const struct context *c, const struct tile *tile,
 void run_depthwise(const struct context *c, struct tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const struct go all = {0, 1, 1, 1, 0};
+    const struct input_block all = {0, 1, 1, 1, 0};
     const int64_t end = least(tile->group + t->groups, c->layer->groups);
     const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
     const int simple = is_simple(c), is_plain = rows_are_plain(c->k, c->run, c->plan);

@@ -53,7 +53,7 @@ struct sub {
 };
 
 /* A block of input channels that is summed before the next one. */
-struct go {
+struct input_block {
     int64_t first, count;
     int begins, ends; /* whether it has the first channels, and the last */
     int guarded; /* whether zeros of the packed filter would meet data that are not finite */
@@ -124,13 +124,14 @@ void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling 
 /* Find the taps that a tile uses, and the offsets of their data. */
 void take_taps(const struct context *c, struct tile *tile);
 /* Copy the weights of a block of rows that a tile uses, [channel][tap][row]. */
-void take_weights(const struct context *c, const struct tile *tile, const struct go *go,
+void take_weights(const struct context *c, const struct tile *tile, const struct input_block *in,
                   const struct sub *sub, int64_t block, char *to);
 /* Sum some blocks of rows of some sub-convolutions.  If the epilogue is a function,
  * activate_blocks() applies it to complete sums. */
-void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
+void sum_blocks(const struct context *c, const struct tile *tile, const struct input_block *all,
                 const struct sweep *sweep);
-void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep);
+void activate_blocks(const struct context *c, const struct input_block *in,
+                     const struct sweep *sweep);
 
 /* Add to complete results in the output: rows that are `pitch` bytes apart. */
 static inline void add_rows(const struct context *c, char *out, int64_t pitch, int64_t rows,
@@ -141,10 +142,10 @@ static inline void add_rows(const struct context *c, char *out, int64_t pitch, i
 
 /* Copy plain data; of data that are read in place, only the last partial vector, since reading
  * beyond it might access unmapped memory. */
-void copy_plain(const struct context *c, const struct tile *tile, const struct go *go);
+void copy_plain(const struct context *c, const struct tile *tile, const struct input_block *in);
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
-void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
-              int64_t qy, int64_t b);
+void run_flat(const struct context *c, const struct tile *tile, const struct input_block *in,
+              int64_t qz, int64_t qy, int64_t b);
 /* Plan a run with one position of data, without a search for tiles; returns 0, and leaves the plan
  * unchanged, if the run is of another kind or this would be slower. */
 int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan);

@@ -44,10 +44,11 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
 /* Copy the data that a sub-convolution reads into a panel without gaps, [channel,
  * tap][position]. */
 static void fill_panel(const struct context *c, const struct tile *tile,
-                       const int64_t shape[AXES], const struct go *go, const struct sub *sub) {
+                       const int64_t shape[AXES], const struct input_block *in,
+                       const struct sub *sub) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size, length = shape[2] * size;
-    for (int64_t k = 0; k < go->count * sub->taps; k++) {
+    for (int64_t k = 0; k < in->count * sub->taps; k++) {
         const char *from = tile->data + sub->offsets[k] * size;
         char *to = tile->panel + k * t->panel * size;
         for (int64_t image = 0; image < tile->images; image++)
@@ -57,19 +58,20 @@ static void fill_panel(const struct context *c, const struct tile *tile,
     }
 }
 
-static void run_compact(const struct context *c, const struct tile *tile, const struct go *go,
-                        int64_t qz, int64_t qy, const int32_t *panel_offsets) {
+static void run_compact(const struct context *c, const struct tile *tile,
+                        const struct input_block *in, int64_t qz, int64_t qy,
+                        const int32_t *panel_offsets) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
     const int64_t block_size = c->packing->rows * t->panel;
-    const int whole = go->begins && go->ends;
+    const int whole = in->begins && in->ends;
     for (int64_t qx = 0; qx < lines; qx++) {
         const struct sub sub = sub_of(c, tile, qz, qy, qx);
         int64_t shape[AXES];
         for (int i = 0; i < AXES; i++) shape[i] = positions_along(tile, &a[i], i, sub.q[i]);
         if (shape[0] <= 0 || shape[1] <= 0 || shape[2] <= 0) continue;
-        fill_panel(c, tile, shape, go, &sub);
+        fill_panel(c, tile, shape, in, &sub);
         struct sweep sweep = {
             .subs = &sub,
             .sub_count = 1,
@@ -89,9 +91,9 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
             if (!whole)
                 sweep.sums += (((qz * subs_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
                               block_size * size;
-            sum_blocks(c, tile, go, &sweep);
-            activate_blocks(c, go, &sweep);
-            for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
+            sum_blocks(c, tile, in, &sweep);
+            activate_blocks(c, in, &sweep);
+            for (int64_t i = 0; in->ends && i < sweep.blocks; i++)
                 write_panel(c, tile, shape, sweep.first_block + i, &sub,
                             sweep.sums + i * block_size * size, t->panel);
         }
@@ -102,7 +104,7 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
 struct copied {
     const struct context *context;
     const struct tile *tile;
-    const struct go *go;
+    const struct input_block *in;
 };
 
 static int64_t block_groups(const struct tiling *t, const struct tile *tile) {
@@ -114,7 +116,7 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     const struct copied *copied = argument;
     const struct context *c = copied->context;
     const struct tiling *t = &c->plan->tiling;
-    const struct go *go = copied->go;
+    const struct input_block *in = copied->in;
     struct tile tile = *copied->tile;
     /* Use the scratch of this thread, except for the data, and for sums to which channels are added
      * later.  `tile.data` is the start of the scratch of the tile's own thread. */
@@ -122,12 +124,12 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     tile.panel += away;
     tile.row += away;
     tile.weights += away;
-    if (go->begins && go->ends) tile.sums += away;
+    if (in->begins && in->ends) tile.sums += away;
     const int64_t groups = block_groups(t, &tile), ys = subs_along(&c->plan->axes[1]);
     const int64_t b = piece % groups * t->together, sub = piece / groups;
-    if (t->outputs) run_output_vectors(c, &tile, go, sub / ys, sub % ys, b);
-    else if (t->compact) run_compact(c, &tile, go, sub / ys, sub % ys, c->plan->panel_offsets);
-    else run_flat(c, &tile, go, sub / ys, sub % ys, b);
+    if (t->outputs) run_output_vectors(c, &tile, in, sub / ys, sub % ys, b);
+    else if (t->compact) run_compact(c, &tile, in, sub / ys, sub % ys, c->plan->panel_offsets);
+    else run_flat(c, &tile, in, sub / ys, sub % ys, b);
 }
 
 static void run_tile(void *context, int64_t job, void *scratch) {
@@ -142,17 +144,17 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     }
     const int64_t channels = c->layer->channels_in;
     const int64_t pieces = subs_along(&a[0]) * subs_along(&a[1]) * block_groups(t, &tile);
-    struct go go = {0, 0, 1, 0, 0};
+    struct input_block in = {0, 0, 1, 0, 0};
     do {
-        go.count = least(t->channels, channels - go.first);
-        go.ends = go.first + go.count >= channels;
-        if (c->plain) copy_plain(c, &tile, &go);
-        else go.guarded = copy_data(c, &tile, go.first, go.count);
-        struct copied copied = {c, &tile, &go};
+        in.count = least(t->channels, channels - in.first);
+        in.ends = in.first + in.count >= channels;
+        if (c->plain) copy_plain(c, &tile, &in);
+        else in.guarded = copy_data(c, &tile, in.first, in.count);
+        struct copied copied = {c, &tile, &in};
         parallel_pieces(run_piece, &copied, pieces, scratch);
-        go.first += go.count;
-        go.begins = 0;
-    } while (go.first < channels);
+        in.first += in.count;
+        in.begins = 0;
+    } while (in.first < channels);
 }
 
 /* Channels at a multiple of this distance share few sets of the first-level cache. */

@@ -12,19 +12,19 @@ static const char *data_in_place(const struct context *c, const struct tile *til
                       tile->first[2]) * c->kernels->size;
 }
 
-void copy_plain(const struct context *c, const struct tile *tile, const struct go *go) {
+void copy_plain(const struct context *c, const struct tile *tile, const struct input_block *in) {
     const int64_t size = c->kernels->size, step = c->run->channel_step * size;
     const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->shape[2];
     const int64_t copied = c->in_place ? count % c->kernels->lanes : count;
-    const char *from = data_in_place(c, tile, go->first) + (count - copied) * size;
-    for (int64_t channel = 0; channel < go->count && copied > 0; channel++)
+    const char *from = data_in_place(c, tile, in->first) + (count - copied) * size;
+    for (int64_t channel = 0; channel < in->count && copied > 0; channel++)
         c->kernels->copy_rows(from + channel * step, 0, 1, copied * size, 0, step,
                               tile->data + channel * stride);
 }
 
 /* Sum whole vectors of positions in the output itself, at `out`, and the rest in scratch. */
-static void sum_straight(const struct context *c, const struct tile *tile, const struct go *go,
-                         const struct sweep *sweep, char *out) {
+static void sum_straight(const struct context *c, const struct tile *tile,
+                         const struct input_block *in, const struct sweep *sweep, char *out) {
     const int64_t size = c->kernels->size, rest = sweep->positions % c->kernels->lanes;
     const int64_t whole = sweep->positions - rest;
     const int64_t channel = packing_channel(c->packing, sweep->first_block);
@@ -35,18 +35,18 @@ static void sum_straight(const struct context *c, const struct tile *tile, const
     part.row_stride = channel_step;
     part.together = 1;
     if (c->in_place) {
-        part.data = data_in_place(c, tile, go->first);
+        part.data = data_in_place(c, tile, in->first);
         part.offsets = c->in_place;
         part.channel_step = c->run->channel_step;
     }
-    if (whole > 0) sum_blocks(c, tile, go, &part);
+    if (whole > 0) sum_blocks(c, tile, in, &part);
     if (rest > 0) {
         struct sweep last = *sweep;
         last.positions = rest;
         last.data += c->in_place ? 0 : whole * size;
-        sum_blocks(c, tile, go, &last);
+        sum_blocks(c, tile, in, &last);
     }
-    for (int64_t b = 0; go->ends && rest > 0 && b < sweep->blocks; b++) {
+    for (int64_t b = 0; in->ends && rest > 0 && b < sweep->blocks; b++) {
         const int64_t first = packing_channel(c->packing, sweep->first_block + b) - channel;
         c->kernels->copy_lines(sweep->sums + b * sweep->block_stride * size, sweep->row_stride,
                                packing_rows(c->packing, sweep->first_block + b), rest,
@@ -55,17 +55,17 @@ static void sum_straight(const struct context *c, const struct tile *tile, const
                  packing_rows(c->packing, sweep->first_block + b), rest);
     }
     part.positions = c->run->addition ? whole : sweep->positions; /* add_rows() activates */
-    activate_blocks(c, go, &part);
+    activate_blocks(c, in, &part);
 }
 
-void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
-              int64_t qy, int64_t b) {
+void run_flat(const struct context *c, const struct tile *tile, const struct input_block *in,
+              int64_t qz, int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
     const int64_t positions = t->images * t->shape[0] * t->line;
     const int64_t block_size = lines * c->packing->rows * positions;
-    const int whole = go->begins && go->ends;
+    const int whole = in->begins && in->ends;
     /* At its end, the output may have fewer positions of this sub-convolution. */
     const int64_t zs = positions_along(tile, &a[0], 0, qz);
     const int64_t ys = positions_along(tile, &a[1], 1, qy);
@@ -96,18 +96,18 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
                 sweep.sums = sums + (qx * sweep.sub_stride +
                                      (image * t->shape[0] + z) * t->line) * size;
                 if (t->straight)
-                    sum_straight(c, tile, go, &sweep,
+                    sum_straight(c, tile, in, &sweep,
                                  out_row(c, tile, image,
                                          packing_channel(c->packing, sweep.first_block),
                                          (tile->first[0] + z) * a[0].out_stride + qz,
                                          tile->first[1]) + tile->first[2] * size);
                 else {
-                    sum_blocks(c, tile, go, &sweep);
-                    activate_blocks(c, go, &sweep);
+                    sum_blocks(c, tile, in, &sweep);
+                    activate_blocks(c, in, &sweep);
                 }
             }
     }
-    if (!go->ends || t->straight) return;
+    if (!in->ends || t->straight) return;
     if (c->layer->folded > 1) {
         /* Their blocks are equal and contiguous. */
         const int64_t channels = c->layer->channels_out / c->layer->folded;

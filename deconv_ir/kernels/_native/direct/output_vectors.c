@@ -111,26 +111,26 @@ static const float *take_ahead(struct ahead *ahead, int64_t count, const float *
 }
 
 /* Sum some positions of all images of a tile, whose data begin at `data`. */
-static void sum_positions(const struct context *c, const struct tile *tile, const struct go *go,
-                          int64_t block, const struct sub *sub, const struct stretches *part,
-                          const int64_t *taps, int64_t count, const float *data, float *sums,
-                          int64_t pitch, struct ahead *ahead) {
+static void sum_positions(const struct context *c, const struct tile *tile,
+                          const struct input_block *in, int64_t block, const struct sub *sub,
+                          const struct stretches *part, const int64_t *taps, int64_t count,
+                          const float *data, float *sums, int64_t pitch, struct ahead *ahead) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
     const int64_t stride = c->plan->axes[2].out_stride * lanes;
     const int64_t step = sub->packed_taps * c->layer->channels_in * rows;
     const float *weights = (const float *)c->k->packed + sub->packed + block * step +
-                           go->first * sub->packed_taps * rows;
-    const float *bias = go->ends ? c->k->bias : NULL;
+                           in->first * sub->packed_taps * rows;
+    const float *bias = in->ends ? c->k->bias : NULL;
     if (bias) bias += tile->group * c->layer->channels_out + block * rows;
     int32_t offsets[NEAR_TAPS], places_of_weights[NEAR_TAPS];
-    struct out_sums out = {go->count * sub->taps, sub->offsets, NULL, step, pitch, go->begins,
+    struct out_sums out = {in->count * sub->taps, sub->offsets, NULL, step, pitch, in->begins,
                             weights};
     if (count < sub->taps) {
         out.depth = 0;
         out.offsets = offsets;
         out.weights = places_of_weights;
-        for (int64_t channel = 0; channel < go->count; channel++)
+        for (int64_t channel = 0; channel < in->count; channel++)
             for (int64_t i = 0; i < count; i++) {
                 const int64_t k = channel * sub->taps + taps[i];
                 offsets[out.depth] = sub->offsets[k];
@@ -161,9 +161,10 @@ static void sum_positions(const struct context *c, const struct tile *tile, cons
 
 /* Sum all positions of a tile over some channels, skipping taps that read only zeros, or with all
  * taps.  Returns the number of taps of all blocks of positions, and sums nothing without `data`. */
-static int64_t sum_part(const struct context *c, const struct tile *tile, const struct go *go,
-                        int64_t block, const struct sub *sub, int all, const float *data,
-                        float *sums, int64_t pitch, struct ahead *ahead) {
+static int64_t sum_part(const struct context *c, const struct tile *tile,
+                        const struct input_block *in, int64_t block, const struct sub *sub,
+                        int all, const float *data, float *sums, int64_t pitch,
+                        struct ahead *ahead) {
     struct stretches s;
     int64_t cost = 0, taps[NEAR_TAPS];
     for (s.begin[0] = 0; s.begin[0] < tile->shape[0]; s.begin[0] = s.end[0]) {
@@ -177,7 +178,7 @@ static int64_t sum_part(const struct context *c, const struct tile *tile, const 
                 for (int i = 0; i < AXES; i++) count *= s.end[i] - s.begin[i];
                 cost += divide_up(count, OUT_POSITIONS) * taken;
                 if (data)
-                    sum_positions(c, tile, go, block, sub, &s, taps, taken, data, sums, pitch,
+                    sum_positions(c, tile, in, block, sub, &s, taps, taken, data, sums, pitch,
                                   ahead);
             }
         }
@@ -207,8 +208,8 @@ static void write_vector(const struct context *c, const struct tile *tile, int64
     }
 }
 
-void run_output_vectors(const struct context *c, const struct tile *tile, const struct go *go,
-                        int64_t qz, int64_t qy, int64_t b) {
+void run_output_vectors(const struct context *c, const struct tile *tile,
+                        const struct input_block *in, int64_t qz, int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
     const int64_t lines = c->plan->axes[2].out_stride;
@@ -216,7 +217,7 @@ void run_output_vectors(const struct context *c, const struct tile *tile, const 
     const int64_t count = tile->images * tile->shape[0] * tile->shape[1] * tile->shape[2];
     const int64_t pitch = count * lines * lanes;
     float *sums = (float *)(void *)tile->sums;
-    if (!go->begins || !go->ends)
+    if (!in->begins || !in->ends)
         sums += ((qz * subs_along(&c->plan->axes[1]) + qy) * t->blocks + b) * rows * lines *
                 t->images * t->shape[0] * t->line;
     for (int64_t qx = 0; qx < lines; qx++) {
@@ -225,21 +226,21 @@ void run_output_vectors(const struct context *c, const struct tile *tile, const 
         const int64_t fit = most(1, NEAR_WEIGHTS / channel_bytes);
         /* A single image has too few positions to divide them. */
         const int all = tile->images == 1 ||
-                        sum_part(c, tile, go, block, &sub, 1, NULL, NULL, 0, NULL) <=
-                        sum_part(c, tile, go, block, &sub, 0, NULL, NULL, 0, NULL);
-        struct go part = *go;
-        for (int64_t first = 0; first < go->count; first += fit) {
-            part.first = go->first + first;
-            part.count = least(fit, go->count - first);
-            part.begins = go->begins && first == 0;
-            part.ends = go->ends && first + fit >= go->count;
+                        sum_part(c, tile, in, block, &sub, 1, NULL, NULL, 0, NULL) <=
+                        sum_part(c, tile, in, block, &sub, 0, NULL, NULL, 0, NULL);
+        struct input_block part = *in;
+        for (int64_t first = 0; first < in->count; first += fit) {
+            part.first = in->first + first;
+            part.count = least(fit, in->count - first);
+            part.begins = in->begins && first == 0;
+            part.ends = in->ends && first + fit >= in->count;
             struct ahead ahead = ahead_of(c, &sub, block, part.first + part.count,
-                                          least(fit, go->count - first - part.count));
+                                          least(fit, in->count - first - part.count));
             sum_part(c, tile, &part, block, &sub, all,
                      (const float *)(const void *)tile->data + first * t->channel_stride,
                      sums + qx * lanes, pitch, &ahead);
         }
     }
-    for (int64_t v = 0; v < OUT_VECTORS && go->ends; v++)
+    for (int64_t v = 0; v < OUT_VECTORS && in->ends; v++)
         write_vector(c, tile, block * rows + v * lanes, qz, qy, sums + v * pitch);
 }

@@ -108,19 +108,19 @@ static const struct epilogue *epilogue_of(const struct context *c, const struct 
 
 /* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` has
  * its weights if a tile skips taps, or is NULL. */
-static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
-                      const struct sweep *sweep, int64_t sub_index, int64_t block_index,
-                      int64_t at, int64_t positions, const char *taken) {
+static void sum_block(const struct context *c, const struct tile *tile,
+                      const struct input_block *in, const struct sweep *sweep, int64_t sub_index,
+                      int64_t block_index, int64_t at, int64_t positions, const char *taken) {
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size;
     const struct sub *sub = &sweep->subs[sub_index];
     const int64_t block = sweep->first_block + block_index, channel = packing_channel(p, block);
     const int rows = packing_rows(p, block);
     const int64_t packed =
-        sub->packed + sub->packed_taps * (c->layer->channels_in * channel + go->first * rows);
+        sub->packed + sub->packed_taps * (c->layer->channels_in * channel + in->first * rows);
     const char *bias = c->k->bias;
     if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
-    const int64_t depth = go->count * sub->taps;
+    const int64_t depth = in->count * sub->taps;
     const char *data = sweep->data + at * size;
     const char *weights = (const char *)c->k->packed + packed * size;
     if (taken) weights = taken;
@@ -129,15 +129,15 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
     const struct epilogue *finish = epilogue_of(c, sweep);
     if (finish->activation == ACT_FUNCTION)
         finish = finish->addend ? &c->run->addition->alone : NULL;
-    if (!go->ends) finish = NULL;
-    if (!go->ends) bias = NULL;
-    if (go->guarded)
+    if (!in->ends) finish = NULL;
+    if (!in->ends) bias = NULL;
+    if (in->guarded)
         sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
-                    sweep->row_stride, go->begins, bias, finish);
+                    sweep->row_stride, in->begins, bias, finish);
     else
         sum_rows(c->kernels, rows, positions, depth,
                  sweep->offsets ? sweep->offsets : sub->offsets, data, weights, sums,
-                 sweep->row_stride, go->begins, bias, finish);
+                 sweep->row_stride, in->begins, bias, finish);
 }
 
 /* Sum some blocks of rows of some sub-convolutions.
@@ -146,7 +146,7 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
  * cache.  These data are multiplied by the weights of all sub-convolutions and blocks of rows
  * before the next positions are read.  Weights are read in order and can be prefetched; the data
  * are scattered over many cache lines and cannot. */
-void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
+void sum_blocks(const struct context *c, const struct tile *tile, const struct input_block *all,
                 const struct sweep *sweep) {
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size, lanes = c->kernels->lanes;
@@ -164,19 +164,19 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
     const int64_t weights = most(
         SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->sub_count), 1);
     struct sweep part = *sweep;
-    struct go go = *all;
+    struct input_block in = *all;
     for (int64_t first = 0; first == 0 || first < all->count; first += channels) {
-        go.first = all->first + first;
-        go.count = least(channels, all->count - first);
-        go.begins = all->begins && first == 0;
-        go.ends = all->ends && first + channels >= all->count;
+        in.first = all->first + first;
+        in.count = least(channels, all->count - first);
+        in.begins = all->begins && first == 0;
+        in.ends = all->ends && first + channels >= all->count;
         part.data = sweep->data + first * sweep->channel_step * size;
         for (int64_t from = 0; from < sweep->blocks; from += weights) {
             const int64_t end = least(from + weights, sweep->blocks);
-            const int64_t block_bytes = p->rows * go.count * taps * size;
+            const int64_t block_bytes = p->rows * in.count * taps * size;
             if (tile->leaves_out)
                 for (int64_t b = from; b < end; b++)
-                    take_weights(c, tile, &go, sweep->subs, sweep->first_block + b,
+                    take_weights(c, tile, &in, sweep->subs, sweep->first_block + b,
                                  tile->weights + (b - from) * block_bytes);
             for (int64_t at = 0, some; at < sweep->positions; at += some) {
                 some = least(step, sweep->positions - at);
@@ -186,7 +186,7 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
                     some -= lanes;
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)
                     for (int64_t b = from; b < end; b++)
-                        sum_block(c, tile, &go, &part, sub, b, at, some,
+                        sum_block(c, tile, &in, &part, sub, b, at, some,
                                   tile->leaves_out ? tile->weights + (b - from) * block_bytes
                                                    : NULL);
             }
@@ -194,9 +194,10 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
     }
 }
 
-void activate_blocks(const struct context *c, const struct go *go, const struct sweep *sweep) {
+void activate_blocks(const struct context *c, const struct input_block *in,
+                     const struct sweep *sweep) {
     const struct epilogue *epilogue = epilogue_of(c, sweep);
-    if (!go->ends || epilogue->activation != ACT_FUNCTION) return;
+    if (!in->ends || epilogue->activation != ACT_FUNCTION) return;
     const int joined = sweep->row_stride == sweep->positions;
     for (int64_t sub = 0; sub < sweep->sub_count; sub++)
         for (int64_t b = 0; b < sweep->blocks; b++) {

@@ -127,11 +127,11 @@ void take_taps(const struct context *c, struct tile *tile) {
     memset(tile->offsets + count, 0, AHEAD * sizeof(int32_t));
 }
 
-void take_weights(const struct context *c, const struct tile *tile, const struct go *go,
+void take_weights(const struct context *c, const struct tile *tile, const struct input_block *in,
                   const struct sub *sub, int64_t block, char *to) {
     const int64_t size = c->kernels->size, rows = packing_rows(c->packing, block);
     const int64_t channel = packing_channel(c->packing, block);
     const int64_t at = sub->packed + tile->taken.taps * (c->layer->channels_in * channel +
-                                                         go->first * rows);
-    copy_taken(&tile->taken, (const char *)c->k->packed + at * size, go->count, rows * size, to);
+                                                         in->first * rows);
+    copy_taken(&tile->taken, (const char *)c->k->packed + at * size, in->count, rows * size, to);
 }
