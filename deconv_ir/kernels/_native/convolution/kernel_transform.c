@@ -92,7 +92,7 @@ void packing_free(struct packing *packing) {
 
 /* The place of a tap in a packed block of rows, in elements: the weight of the first channel, and
  * the distance from channel to channel. */
-struct place {
+struct tap_place {
     int64_t first, step;
 };
 /* Maximum number of taps whose places are found at once. */
@@ -103,7 +103,7 @@ struct weights {
     int64_t rows, channels;
     int64_t row_step, channel_step; /* elements, in the caller's filter */
     int64_t first_tap, taps;
-    struct place places[MOST_PLACES];
+    struct tap_place places[MOST_PLACES];
 };
 
 static void find_places(const struct kernel *k, int64_t block, struct weights *w) {
@@ -127,7 +127,7 @@ static void find_places(const struct kernel *k, int64_t block, struct weights *w
         const int64_t of_channel =
             (p->sub_start[sub + 1] - p->sub_start[sub]) / layer->channels_out;
         const int64_t rows = packing_rows(p, block);
-        w->places[i] = (struct place){
+        w->places[i] = (struct tap_place){
             p->sub_start[sub] + of_channel * packing_channel(p, block) + before * rows,
             count * rows};
     }
@@ -211,7 +211,7 @@ int all_finite(const void *values, int64_t count, int size) {
 
 /* A copy of some rows of the filter, along its first axis and counted over all groups, to their
  * packed places or back. */
-struct copy {
+struct filter_copy {
     const struct kernel *k;
     int64_t first, count;
     char *rows;
@@ -222,7 +222,7 @@ struct copy {
 };
 
 /* Copy the part of these rows that is in one block of rows of one group. */
-static void copy_block(const struct copy *c, int64_t group, int64_t block) {
+static void copy_block(const struct filter_copy *c, int64_t group, int64_t block) {
     const struct kernel *k = c->k;
     const int forward = (int)k->layer.forward;
     const int64_t size = k->kernels->size, of_group = filter_rows(&k->layer);
@@ -259,7 +259,7 @@ static int may_be_infinite(const struct kernel *k) {
 
 static void copy_job(void *context, int64_t job, void *scratch) {
     (void)scratch;
-    struct copy *c = context;
+    struct filter_copy *c = context;
     const struct packing *p = &c->k->packing;
     const int64_t of_group = filter_rows(&c->k->layer), size = c->k->kernels->size;
     copy_block(c, c->first / of_group + job / p->blocks, job % p->blocks);
@@ -275,12 +275,12 @@ static void copy_job(void *context, int64_t job, void *scratch) {
 #define FEWEST_SHARED (1 << 16)
 
 /* Groups to which the rows belong. */
-static int64_t groups_of(const struct copy *c) {
+static int64_t groups_of(const struct filter_copy *c) {
     const int64_t of_group = filter_rows(&c->k->layer);
     return (c->first + c->count - 1) / of_group - c->first / of_group + 1;
 }
 
-static int copy_rows(struct copy *c, int64_t threads) {
+static int copy_rows(struct filter_copy *c, int64_t threads) {
     const struct packing *p = &c->k->packing;
     const int64_t of_group = filter_rows(&c->k->layer);
     if (!p->group_size || c->count < 1) return 0;
@@ -297,7 +297,7 @@ static int64_t row_size(const struct kernel *k) {
 int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
               int64_t threads) {
     const int64_t taps = taps_of(k);
-    struct copy copy = {.k = k, .first = first, .count = count, .rows = (char *)rows,
+    struct filter_copy copy = {.k = k, .first = first, .count = count, .rows = (char *)rows,
                         .steps = {swapped ? taps : row_size(k), swapped ? count * taps : taps}};
     const int failed = copy_rows(&copy, threads);
     return failed ? failed : copy.not_finite;
@@ -305,7 +305,8 @@ int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *
 
 void unpack_filter(const struct kernel *k, void *filter) {
     const int64_t taps = taps_of(k);
-    struct copy copy = {.k = k, .count = k->layer.groups * filter_rows(&k->layer), .rows = filter,
+    struct filter_copy copy = {.k = k, .count = k->layer.groups * filter_rows(&k->layer),
+                               .rows = filter,
                         .steps = {row_size(k), taps}, .unpack = 1};
     copy_rows(&copy, 1); /* does not allocate; not interrupted under the interpreter lock */
 }
@@ -316,7 +317,7 @@ void unpack_filter(const struct kernel *k, void *filter) {
 #define READ_BYTES ((int64_t)512 << 10)
 #define FILTER_PARTS 32
 
-struct reading {
+struct filter_reader {
     const struct kernel *k;
     int descriptor;
     int64_t offset, rows, at_once;
@@ -337,7 +338,7 @@ static int read_bytes(int descriptor, char *to, int64_t bytes, int64_t offset) {
 }
 
 static void read_job(void *context, int64_t job, void *scratch) {
-    struct reading *r = context;
+    struct filter_reader *r = context;
     const struct kernel *k = r->k;
     const enum element element = (enum element)k->layer.element;
     const int64_t size = element_size(element), row = row_size(k), first = job * r->at_once;
@@ -351,7 +352,7 @@ static void read_job(void *context, int64_t job, void *scratch) {
     }
     if (!is_wide) k->kernels->load(element, given, 1, weights, wide);
     if (may_be_infinite(k) && !all_finite(wide, weights, (int)k->kernels->size)) r->not_finite = 1;
-    const struct copy copy = {.k = k, .first = first, .count = count, .rows = wide,
+    const struct filter_copy copy = {.k = k, .first = first, .count = count, .rows = wide,
                               .steps = {row, taps_of(k)}};
     const int64_t groups = groups_of(&copy), group = first / filter_rows(&k->layer);
     for (int64_t i = 0; i < groups; i++)
@@ -362,7 +363,7 @@ static void read_job(void *context, int64_t job, void *scratch) {
 int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t threads,
               const atomic_int *stopped) {
     const int64_t row = row_size(k);
-    struct reading reading = {.k = k, .descriptor = descriptor, .offset = offset,
+    struct filter_reader reading = {.k = k, .descriptor = descriptor, .offset = offset,
                               .rows = k->layer.groups * filter_rows(&k->layer),
                               .stopped = stopped};
     if (!k->packing.group_size) return 0;

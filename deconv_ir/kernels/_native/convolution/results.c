@@ -22,7 +22,7 @@ struct spans {
     } *span;
 };
 
-struct context {
+struct results_context {
     const struct kernel *k;
     const struct layer *layer;
     const struct microkernels *kernels;
@@ -33,7 +33,7 @@ struct context {
 
 /* Write one value to `count` results from `to` on, plus an addition; `values` holds it `at_once`
  * times. */
-static void fill(const struct context *c, const void *values, int64_t at_once, char *to,
+static void fill(const struct results_context *c, const void *values, int64_t at_once, char *to,
                  int64_t count) {
     const enum element element = (enum element)c->layer->element;
     for (int64_t done = 0; done < count; done += at_once)
@@ -50,7 +50,7 @@ static int is_within(const struct spans *spans, int64_t at) {
 
 static void fill_channel(void *context, int64_t job, void *scratch) {
     static const int32_t no_offsets[AHEAD];
-    const struct context *c = context;
+    const struct results_context *c = context;
     const int64_t *output = c->run->output, extent = c->run->extent;
     const int64_t size = element_size((enum element)c->layer->element);
     const int64_t outs = c->layer->channels_out / c->layer->folded;
@@ -94,7 +94,7 @@ static int fill_spans(const struct kernel *k, const struct run *run, void *out,
     }
     const int64_t channels = run->batch * k->layer.groups * k->layer.channels_out / k->layer.folded;
     if (all == others || channels == 0) return 0;
-    struct context context = {k, &k->layer, k->kernels, run, out, spans};
+    struct results_context context = {k, &k->layer, k->kernels, run, out, spans};
     const int64_t threads = (all - others) * channels < FEW_RESULTS ? 1 : run->threads;
     return parallel_run(fill_channel, &context, channels, threads,
                         MAX_COLUMNS * k->kernels->lanes * k->kernels->size);

@@ -26,14 +26,15 @@ struct gathered {
 };
 
 /* The stretch of an axis that a tile reads, if all positions modulo the stride are read. */
-static struct stretch seen_along(const struct context *c, const struct tile *tile, int axis) {
+static struct stretch seen_along(const struct direct_context *c, const struct direct_tile *tile,
+                                 int axis) {
     const struct axis *a = &c->plan->axes[axis];
     const int64_t first = tile->first[axis] + a->low;
     const int64_t last = tile->first[axis] + tile->shape[axis] + a->high;
     return stretch_make(first * a->in_stride, last * a->in_stride, a->data);
 }
 
-static void find_places(const struct context *c, struct gathered *g) {
+static void find_places(const struct direct_context *c, struct gathered *g) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *row = &c->plan->axes[1], *column = &c->plan->axes[2];
     const int64_t count = g->columns.count;
@@ -54,8 +55,8 @@ static void find_places(const struct context *c, struct gathered *g) {
 }
 
 /* A row of elements that are not side by side. */
-static void gather_apart(const struct context *c, const struct gathered *g, const float *from,
-                         const int32_t *places, float *to) {
+static void gather_apart(const struct direct_context *c, const struct gathered *g,
+                         const float *from, const int32_t *places, float *to) {
     const int64_t lanes = c->kernels->lanes;
     for (int64_t lane = 0; lane < g->channels; lane++, from += c->run->channel_step)
         for (int64_t x = 0; x < g->columns.count; x++)
@@ -63,7 +64,8 @@ static void gather_apart(const struct context *c, const struct gathered *g, cons
 }
 
 /* Gather the data of the channels, into zeros or over those of other channels. */
-static void gather(const struct context *c, const struct tile *tile, const struct gathered *g) {
+static void gather(const struct direct_context *c, const struct direct_tile *tile,
+                   const struct gathered *g) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t *step = c->run->step, lanes = c->kernels->lanes;
@@ -94,7 +96,7 @@ static void gather(const struct context *c, const struct tile *tile, const struc
 }
 
 /* The weights of a sub-convolution: [tap][channel]. */
-static void gather_weights(const struct context *c, const struct gathered *g,
+static void gather_weights(const struct direct_context *c, const struct gathered *g,
                            const struct sub *sub) {
     const int64_t lanes = c->kernels->lanes, step = c->packing->group_size;
     const float *packed = (const float *)c->k->packed + sub->packed;
@@ -104,8 +106,8 @@ static void gather_weights(const struct context *c, const struct gathered *g,
 }
 
 /* Sum one sub-convolution of a plane, some rows at a time: a vector of positions or more. */
-static void sum_plane(const struct context *c, const struct tile *tile, const struct gathered *g,
-                      const struct sub *sub, int64_t z) {
+static void sum_plane(const struct direct_context *c, const struct direct_tile *tile,
+                      const struct gathered *g, const struct sub *sub, int64_t z) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t lanes = c->kernels->lanes, count = tile->shape[2];
@@ -163,7 +165,7 @@ int64_t channel_vectors_bytes(const struct kernel *k, const struct plan *plan,
            rows * columns * (int64_t)sizeof(int32_t);
 }
 
-void run_channel_vectors(const struct context *c, struct tile *tile) {
+void run_channel_vectors(const struct direct_context *c, struct direct_tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t lanes = c->kernels->lanes;

@@ -4,8 +4,8 @@
 
 #include "direct/plan.h"
 
-struct context;
-struct tile;
+struct direct_context;
+struct direct_tile;
 
 /* Whether vectors of a tile hold channels: for depthwise layers with many channels and few
  * positions. */
@@ -14,6 +14,6 @@ int takes_channel_vectors(const struct kernel *k, const struct run *run, const s
 /* Scratch for weights and tables, in addition to data and sums. */
 int64_t channel_vectors_bytes(const struct kernel *k, const struct plan *plan,
                               const struct tiling *tiling);
-void run_channel_vectors(const struct context *c, struct tile *tile);
+void run_channel_vectors(const struct direct_context *c, struct direct_tile *tile);
 
 #endif

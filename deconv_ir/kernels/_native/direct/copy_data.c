@@ -10,7 +10,8 @@ struct seen {
 };
 
 /* Returns the residue of all axes with this index. */
-static struct seen see(const struct context *c, const struct tile *tile, int64_t index) {
+static struct seen see(const struct direct_context *c, const struct direct_tile *tile,
+                       int64_t index) {
     struct seen seen;
     for (int a = AXES - 1; a >= 0; a--) {
         const struct axis *axis = &c->plan->axes[a];
@@ -23,8 +24,8 @@ static struct seen see(const struct context *c, const struct tile *tile, int64_t
 
 /* Copies one image of one channel of one residue; returns whether a guarded layer's data hold an
  * infinity or a NaN. */
-static int copy_volume(const struct context *c, const struct tile *tile, const char *from,
-                       const struct seen *seen, char *to) {
+static int copy_volume(const struct direct_context *c, const struct direct_tile *tile,
+                       const char *from, const struct seen *seen, char *to) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
@@ -85,7 +86,7 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
     return not_finite;
 }
 
-int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
+int copy_data(const struct direct_context *c, const struct direct_tile *tile, int64_t first_channel,
               int64_t channels) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size;

@@ -25,8 +25,8 @@ struct plain_sub {
     int straight; /* sum rows in the output; else sum one long row with gaps, and copy the rows */
 };
 
-static struct plain_sub plain_sub_of(const struct context *c, const struct tile *tile, int64_t qz,
-                                     int64_t qy) {
+static struct plain_sub plain_sub_of(const struct direct_context *c,
+                                     const struct direct_tile *tile, int64_t qz, int64_t qy) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t count = tile->shape[2];
@@ -44,7 +44,7 @@ static struct plain_sub plain_sub_of(const struct context *c, const struct tile 
 }
 
 /* Sum one sub-convolution of a channel. */
-static void sum_plain(const struct context *c, const struct tile *tile,
+static void sum_plain(const struct direct_context *c, const struct direct_tile *tile,
                       const struct plain_sub *plain) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
@@ -80,7 +80,7 @@ static void sum_plain(const struct context *c, const struct tile *tile,
 #define MOST_ROW_PARTS 9 /* residues of the first two axes of strides of three */
 
 /* Whether elements are not converted, and are contiguous or every other one in a row. */
-static int is_simple(const struct context *c) {
+static int is_simple(const struct direct_context *c) {
     const struct axis *row = &c->plan->axes[2];
     return element_size((enum element)c->layer->element) == c->kernels->size &&
            c->run->step[2] == 1 && row->in_stride <= 2 && row->residues == row->in_stride &&
@@ -100,7 +100,7 @@ struct parts {
     struct stretch evens, odds;
 };
 
-static struct parts parts_of(const struct context *c, const struct tile *tile) {
+static struct parts parts_of(const struct direct_context *c, const struct direct_tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t *step = c->run->step;
@@ -134,7 +134,7 @@ static void clear_around(const struct tiling *t, const struct part *part,
     clear_row(done, end - done);
 }
 
-static void clear_parts(const struct context *c, const struct tile *tile,
+static void clear_parts(const struct direct_context *c, const struct direct_tile *tile,
                         const struct parts *parts) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size, columns = c->plan->axes[2].residues;
@@ -145,7 +145,7 @@ static void clear_parts(const struct context *c, const struct tile *tile,
 }
 
 /* Overwrite the data of another channel, if is_simple(): the zeros around them remain. */
-static void copy_over(const struct context *c, const struct tile *tile,
+static void copy_over(const struct direct_context *c, const struct direct_tile *tile,
                       const struct parts *parts) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
@@ -168,7 +168,7 @@ static void copy_over(const struct context *c, const struct tile *tile,
     }
 }
 
-void run_depthwise(const struct context *c, struct tile *tile) {
+void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const struct input_block all = {0, 1, 1, 1, 0};

@@ -11,7 +11,7 @@
 int axis_make(const struct layer *layer, const struct run *run, int index,
               const struct subs *subs, struct axis *axis);
 
-struct context {
+struct direct_context {
     const struct kernel *k;
     const struct layer *layer;
     const struct microkernels *kernels;
@@ -28,17 +28,17 @@ struct context {
 
 /* The taps of each channel that a tile uses, from `first` on: `runs` runs of `run` neighbours each,
  * which begin `step` taps apart. */
-struct taken {
+struct taken_taps {
     int64_t taps, first, runs, run, step;
 };
 
 /* The tile that a job computes. */
-struct tile {
+struct direct_tile {
     int64_t group, first_image, images, first_block, blocks;
     int64_t first[AXES], shape[AXES]; /* v */
     int64_t low[AXES], high[AXES];  /* smallest and largest offset of a used tap */
     int leaves_out;                 /* whether it uses only the taps in `taken` */
-    struct taken taken;
+    struct taken_taps taken;
     char *data, *panel, *sums, *row, *weights; /* scratch */
     int32_t *offsets;
 };
@@ -77,14 +77,14 @@ struct sweep {
 static inline int64_t subs_along(const struct axis *a) { return least(a->out_stride, a->output); }
 
 /* Positions of a tile at which sub-convolution q has outputs. */
-static inline int64_t positions_along(const struct tile *tile, const struct axis *a, int axis,
-                                      int64_t q) {
+static inline int64_t positions_along(const struct direct_tile *tile, const struct axis *a,
+                                      int axis, int64_t q) {
     return least(tile->shape[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
 }
 
 /* The part of a residue of the data that a tile reads. */
-static inline struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
-                                        int64_t residue) {
+static inline struct stretch stretch_of(const struct direct_context *c,
+                                        const struct direct_tile *tile, int axis, int64_t residue) {
     const struct axis *a = &c->plan->axes[axis];
     return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->shape[axis] + a->high,
                         divide_up(a->data - residue, a->in_stride));
@@ -106,11 +106,11 @@ static inline void clear_row(char *to, int64_t bytes) {
 
 /* Copy the data of some channels of a tile, with zeros around them; returns whether those of a
  * guarded layer hold an infinity or a NaN. */
-int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
+int copy_data(const struct direct_context *c, const struct direct_tile *tile, int64_t first_channel,
               int64_t channels);
 
-struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, int64_t qy,
-                  int64_t qx);
+struct sub sub_of(const struct direct_context *c, const struct direct_tile *tile, int64_t qz,
+                  int64_t qy, int64_t qx);
 
 /* Bytes of weights that stay in the second-level cache while the positions of a tile are summed. */
 #define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
@@ -122,19 +122,19 @@ double taken_share(const struct plan *plan, const struct tiling *tiling);
 /* Set the bytes of scratch for the weights that are copied at once, and for the offsets of taps. */
 void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *tiling);
 /* Find the taps that a tile uses, and the offsets of their data. */
-void take_taps(const struct context *c, struct tile *tile);
+void take_taps(const struct direct_context *c, struct direct_tile *tile);
 /* Copy the weights of a block of rows that a tile uses, [channel][tap][row]. */
-void take_weights(const struct context *c, const struct tile *tile, const struct input_block *in,
-                  const struct sub *sub, int64_t block, char *to);
+void take_weights(const struct direct_context *c, const struct direct_tile *tile,
+                  const struct input_block *in, const struct sub *sub, int64_t block, char *to);
 /* Sum some blocks of rows of some sub-convolutions.  If the epilogue is a function,
  * activate_blocks() applies it to complete sums. */
-void sum_blocks(const struct context *c, const struct tile *tile, const struct input_block *all,
-                const struct sweep *sweep);
-void activate_blocks(const struct context *c, const struct input_block *in,
+void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
+                const struct input_block *all, const struct sweep *sweep);
+void activate_blocks(const struct direct_context *c, const struct input_block *in,
                      const struct sweep *sweep);
 
 /* Add to complete results in the output: rows that are `pitch` bytes apart. */
-static inline void add_rows(const struct context *c, char *out, int64_t pitch, int64_t rows,
+static inline void add_rows(const struct direct_context *c, char *out, int64_t pitch, int64_t rows,
                             int64_t count) {
     for (int64_t row = 0; c->run->addition && row < rows; row++, out += pitch)
         add_to(c->run->addition, out, out, count);
@@ -142,10 +142,11 @@ static inline void add_rows(const struct context *c, char *out, int64_t pitch, i
 
 /* Copy plain data; of data that are read in place, only the last partial vector, since reading
  * beyond it might access unmapped memory. */
-void copy_plain(const struct context *c, const struct tile *tile, const struct input_block *in);
+void copy_plain(const struct direct_context *c, const struct direct_tile *tile,
+                const struct input_block *in);
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
-void run_flat(const struct context *c, const struct tile *tile, const struct input_block *in,
-              int64_t qz, int64_t qy, int64_t b);
+void run_flat(const struct direct_context *c, const struct direct_tile *tile,
+              const struct input_block *in, int64_t qz, int64_t qy, int64_t b);
 /* Plan a run with one position of data, without a search for tiles; returns 0, and leaves the plan
  * unchanged, if the run is of another kind or this would be slower. */
 int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan);
@@ -154,20 +155,21 @@ int one_position_reaches_all(const struct plan *plan);
 /* Run a job of a plan made by plan_one_position(). */
 void run_one_position(void *context, int64_t job, void *scratch);
 /* The channels of a job of a depthwise layer. */
-void run_depthwise(const struct context *c, struct tile *tile);
+void run_depthwise(const struct direct_context *c, struct direct_tile *tile);
 
 /* Whether rows of sums are rows of results: nothing is interleaved, converted or streamed. */
 int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan);
 /* The first element of a row of results. */
-char *out_row(const struct context *c, const struct tile *tile, int64_t image, int64_t channel,
-              int64_t oz, int64_t oy);
+char *out_row(const struct direct_context *c, const struct direct_tile *tile, int64_t image,
+              int64_t channel, int64_t oz, int64_t oy);
 /* Interleave sub-convolutions of the last axis, whose lines are `pitch` elements apart, into rows
  * of some channels. */
-void write_rows(const struct context *c, const struct tile *tile, int64_t first_channel,
-                int64_t channels, const struct sub *sub, const char *sums, int64_t row_stride,
-                int64_t pitch);
+void write_rows(const struct direct_context *c, const struct direct_tile *tile,
+                int64_t first_channel, int64_t channels, const struct sub *sub, const char *sums,
+                int64_t row_stride, int64_t pitch);
 /* Write the rows of a panel, which has one sub-convolution of the last axis. */
-void write_panel(const struct context *c, const struct tile *tile, const int64_t shape[AXES],
-                 int64_t block, const struct sub *sub, const char *sums, int64_t row_stride);
+void write_panel(const struct direct_context *c, const struct direct_tile *tile,
+                 const int64_t shape[AXES], int64_t block, const struct sub *sub, const char *sums,
+                 int64_t row_stride);
 
 #endif

@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-static struct tile tile_of(const struct context *c, int64_t job, void *scratch) {
+static struct direct_tile tile_of(const struct direct_context *c, int64_t job, void *scratch) {
     const struct tiling *t = &c->plan->tiling;
-    struct tile tile;
+    struct direct_tile tile;
     for (int a = AXES - 1; a >= 0; a--) {
         const struct axis *axis = &c->plan->axes[a];
         const int64_t at = job % t->grid[a], all = axis->last - axis->first;
@@ -43,7 +43,7 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
 
 /* Copy the data that a sub-convolution reads into a panel without gaps, [channel,
  * tap][position]. */
-static void fill_panel(const struct context *c, const struct tile *tile,
+static void fill_panel(const struct direct_context *c, const struct direct_tile *tile,
                        const int64_t shape[AXES], const struct input_block *in,
                        const struct sub *sub) {
     const struct tiling *t = &c->plan->tiling;
@@ -58,7 +58,7 @@ static void fill_panel(const struct context *c, const struct tile *tile,
     }
 }
 
-static void run_compact(const struct context *c, const struct tile *tile,
+static void run_compact(const struct direct_context *c, const struct direct_tile *tile,
                         const struct input_block *in, int64_t qz, int64_t qy,
                         const int32_t *panel_offsets) {
     const struct tiling *t = &c->plan->tiling;
@@ -102,22 +102,22 @@ static void run_compact(const struct context *c, const struct tile *tile,
 
 /* Shared by the pieces of a tile: the copied data of some channels. */
 struct copied {
-    const struct context *context;
-    const struct tile *tile;
+    const struct direct_context *context;
+    const struct direct_tile *tile;
     const struct input_block *in;
 };
 
-static int64_t block_groups(const struct tiling *t, const struct tile *tile) {
+static int64_t block_groups(const struct tiling *t, const struct direct_tile *tile) {
     return t->compact ? 1 : divide_up(tile->blocks, t->together);
 }
 
 /* A sub-convolution of the first two axes, at some blocks of rows. */
 static void run_piece(void *argument, int64_t piece, void *scratch) {
     const struct copied *copied = argument;
-    const struct context *c = copied->context;
+    const struct direct_context *c = copied->context;
     const struct tiling *t = &c->plan->tiling;
     const struct input_block *in = copied->in;
-    struct tile tile = *copied->tile;
+    struct direct_tile tile = *copied->tile;
     /* Use the scratch of this thread, except for the data, and for sums to which channels are added
      * later.  `tile.data` is the start of the scratch of the tile's own thread. */
     const int64_t away = (char *)scratch - tile.data;
@@ -133,10 +133,10 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
 }
 
 static void run_tile(void *context, int64_t job, void *scratch) {
-    const struct context *c = context;
+    const struct direct_context *c = context;
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    struct tile tile = tile_of(c, job, scratch);
+    struct direct_tile tile = tile_of(c, job, scratch);
     if (t->depthwise) {
         if (t->vectors > 1) run_channel_vectors(c, &tile);
         else run_depthwise(c, &tile);
@@ -185,7 +185,7 @@ int execute(const struct kernel *k, const struct run *given, const struct plan *
             const void *data, void *out) {
     atomic_int failed = 0;
     const struct run joined = join_axes(k, given), *run = &joined;
-    struct context context = {.k = k, .layer = &k->layer, .kernels = k->kernels,
+    struct direct_context context = {.k = k, .layer = &k->layer, .kernels = k->kernels,
                               .packing = &k->packing, .run = run, .plan = plan, .data = data,
                               .out = out, .failed = &failed, .streamed = is_streamed(k, run)};
     if (plan->tiling.one_position) {

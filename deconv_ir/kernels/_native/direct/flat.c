@@ -5,14 +5,15 @@
 #define SUBS_TOGETHER 8 /* sub-convolutions that read the same data while these are in cache */
 
 /* The data of a tile from a channel on, if they are read without a copy. */
-static const char *data_in_place(const struct context *c, const struct tile *tile,
+static const char *data_in_place(const struct direct_context *c, const struct direct_tile *tile,
                                  int64_t channel) {
     const int64_t index = tile->group * c->layer->channels_in + channel;
     return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
                       tile->first[2]) * c->kernels->size;
 }
 
-void copy_plain(const struct context *c, const struct tile *tile, const struct input_block *in) {
+void copy_plain(const struct direct_context *c, const struct direct_tile *tile,
+                const struct input_block *in) {
     const int64_t size = c->kernels->size, step = c->run->channel_step * size;
     const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->shape[2];
     const int64_t copied = c->in_place ? count % c->kernels->lanes : count;
@@ -23,7 +24,7 @@ void copy_plain(const struct context *c, const struct tile *tile, const struct i
 }
 
 /* Sum whole vectors of positions in the output itself, at `out`, and the rest in scratch. */
-static void sum_straight(const struct context *c, const struct tile *tile,
+static void sum_straight(const struct direct_context *c, const struct direct_tile *tile,
                          const struct input_block *in, const struct sweep *sweep, char *out) {
     const int64_t size = c->kernels->size, rest = sweep->positions % c->kernels->lanes;
     const int64_t whole = sweep->positions - rest;
@@ -58,8 +59,8 @@ static void sum_straight(const struct context *c, const struct tile *tile,
     activate_blocks(c, in, &part);
 }
 
-void run_flat(const struct context *c, const struct tile *tile, const struct input_block *in,
-              int64_t qz, int64_t qy, int64_t b) {
+void run_flat(const struct direct_context *c, const struct direct_tile *tile,
+              const struct input_block *in, int64_t qz, int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = subs_along(&a[2]);

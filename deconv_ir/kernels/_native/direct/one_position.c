@@ -48,7 +48,7 @@ int one_position_reaches_all(const struct plan *plan) {
 }
 
 /* The positions in a plane of results that the taps of a sub-convolution reach, or -1. */
-static void find_places(const struct context *c, const struct sub *sub, int64_t *places) {
+static void find_places(const struct direct_context *c, const struct sub *sub, int64_t *places) {
     const struct axis *a = c->plan->axes;
     for (int64_t z = 0; z < taps_along(&a[0], sub->q[0]); z++)
         for (int64_t y = 0; y < taps_along(&a[1], sub->q[1]); y++)
@@ -72,7 +72,7 @@ scatter(const size_t size, const char *values, int rows, const int64_t *places, 
                    values + (size_t)(tap * rows + row) * size, size);
 }
 
-static void write_taps(const struct context *c, const struct tile *tile, int rows,
+static void write_taps(const struct direct_context *c, const struct direct_tile *tile, int rows,
                        const int64_t *places, int64_t taps, char *out) {
     const enum element element = (enum element)c->layer->element;
     const int64_t plane = c->run->output[0] * c->run->output[1] * c->run->output[2];
@@ -95,8 +95,8 @@ static void write_taps(const struct context *c, const struct tile *tile, int row
 }
 
 /* Sum the taps from the first to the last that reach a result. */
-static void sum_sub(const struct context *c, const struct tile *tile, const struct sub *sub,
-                    const int64_t *places) {
+static void sum_sub(const struct direct_context *c, const struct direct_tile *tile,
+                    const struct sub *sub, const int64_t *places) {
     const int64_t size = c->kernels->size;
     const struct packing *p = c->packing;
     int64_t first = 0, last = sub->taps;
@@ -126,12 +126,12 @@ static void sum_sub(const struct context *c, const struct tile *tile, const stru
 }
 
 void run_one_position(void *context, int64_t job, void *scratch) {
-    const struct context *c = context;
+    const struct direct_context *c = context;
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t channels = c->layer->channels_in;
-    struct tile tile = {.group = job / t->row_groups, .images = 1,
+    struct direct_tile tile = {.group = job / t->row_groups, .images = 1,
                         .first_block = job % t->row_groups * t->blocks, .data = scratch};
     tile.blocks = least(t->blocks, c->packing->blocks - tile.first_block);
     tile.sums = tile.data + t->data_bytes;

@@ -53,8 +53,8 @@ static const struct tap_place *taps_of(const struct axis *a, int64_t q, int64_t 
 }
 
 /* The end of the positions of an axis that read data with the same taps as position `begin`. */
-static int64_t end_of_same(const struct context *c, const struct tile *tile, int axis, int64_t q,
-                           int64_t begin) {
+static int64_t end_of_same(const struct direct_context *c, const struct direct_tile *tile,
+                           int axis, int64_t q, int64_t begin) {
     const struct axis *a = &c->plan->axes[axis];
     int64_t count, end = begin + 1;
     const struct tap_place *taps = taps_of(a, q, &count);
@@ -67,8 +67,8 @@ static int64_t end_of_same(const struct context *c, const struct tile *tile, int
 }
 
 /* The taps with which the first position of `part` reads data. */
-static int64_t find_taps(const struct context *c, const struct tile *tile, const struct sub *sub,
-                         const struct stretches *part, int64_t *found) {
+static int64_t find_taps(const struct direct_context *c, const struct direct_tile *tile,
+                         const struct sub *sub, const struct stretches *part, int64_t *found) {
     const struct axis *a = c->plan->axes;
     const struct tap_place *taps[AXES];
     int64_t count[AXES], at[AXES], index = 0, taken = 0;
@@ -91,7 +91,7 @@ struct ahead {
 };
 
 /* The weights of the next `count` channels, from channel `first` on. */
-static struct ahead ahead_of(const struct context *c, const struct sub *sub, int64_t block,
+static struct ahead ahead_of(const struct direct_context *c, const struct sub *sub, int64_t block,
                              int64_t first, int64_t count) {
     const int64_t tap = sub->packed_taps * c->packing->rows, step = tap * c->layer->channels_in;
     const float *weights = (const float *)c->k->packed + sub->packed + block * step + first * tap;
@@ -111,7 +111,7 @@ static const float *take_ahead(struct ahead *ahead, int64_t count, const float *
 }
 
 /* Sum some positions of all images of a tile, whose data begin at `data`. */
-static void sum_positions(const struct context *c, const struct tile *tile,
+static void sum_positions(const struct direct_context *c, const struct direct_tile *tile,
                           const struct input_block *in, int64_t block, const struct sub *sub,
                           const struct stretches *part, const int64_t *taps, int64_t count,
                           const float *data, float *sums, int64_t pitch, struct ahead *ahead) {
@@ -161,7 +161,7 @@ static void sum_positions(const struct context *c, const struct tile *tile,
 
 /* Sum all positions of a tile over some channels, skipping taps that read only zeros, or with all
  * taps.  Returns the number of taps of all blocks of positions, and sums nothing without `data`. */
-static int64_t sum_part(const struct context *c, const struct tile *tile,
+static int64_t sum_part(const struct direct_context *c, const struct direct_tile *tile,
                         const struct input_block *in, int64_t block, const struct sub *sub,
                         int all, const float *data, float *sums, int64_t pitch,
                         struct ahead *ahead) {
@@ -187,8 +187,8 @@ static int64_t sum_part(const struct context *c, const struct tile *tile,
 }
 
 /* Write the sums of one vector of channels to the output. */
-static void write_vector(const struct context *c, const struct tile *tile, int64_t channel,
-                         int64_t qz, int64_t qy, float *sums) {
+static void write_vector(const struct direct_context *c, const struct direct_tile *tile,
+                         int64_t channel, int64_t qz, int64_t qy, float *sums) {
     const struct axis *a = c->plan->axes;
     const int64_t lanes = c->kernels->lanes, extent = c->run->extent;
     const int64_t width = tile->shape[2] * a[2].out_stride;
@@ -208,7 +208,7 @@ static void write_vector(const struct context *c, const struct tile *tile, int64
     }
 }
 
-void run_output_vectors(const struct context *c, const struct tile *tile,
+void run_output_vectors(const struct direct_context *c, const struct direct_tile *tile,
                         const struct input_block *in, int64_t qz, int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;

@@ -12,7 +12,7 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
                          const struct tiling *tiling);
 /* Sum and write OUT_BLOCKS blocks of rows from `b` on, of some channels of a tile, for the
  * sub-convolutions qz and qy of the first two axes. */
-void run_output_vectors(const struct context *c, const struct tile *tile,
+void run_output_vectors(const struct direct_context *c, const struct direct_tile *tile,
                         const struct input_block *in, int64_t qz, int64_t qy, int64_t b);
 
 #endif

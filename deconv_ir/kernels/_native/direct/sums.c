@@ -34,8 +34,8 @@ static void sum_rows(const struct microkernels *kernels, int rows, int64_t posit
     }
 }
 
-struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, int64_t qy,
-                  int64_t qx) {
+struct sub sub_of(const struct direct_context *c, const struct direct_tile *tile, int64_t qz,
+                  int64_t qy, int64_t qx) {
     const struct axis *a = c->plan->axes;
     const struct packing *p = c->packing;
     const int64_t q[AXES] = {qz, qy, qx};
@@ -63,7 +63,7 @@ struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, 
 
 /* Sum one block of rows of a folded layer, row by row and without the zeros of the filter.  The
  * sums of finite data are bitwise equal. */
-static void sum_guarded(const struct context *c, const struct sub *sub, int64_t channel,
+static void sum_guarded(const struct direct_context *c, const struct sub *sub, int64_t channel,
                         int rows, int64_t positions, int64_t depth, const char *data,
                         const char *weights, char *sums, int64_t row_stride, int begins,
                         const char *bias, const struct epilogue *finish) {
@@ -90,7 +90,7 @@ static void sum_guarded(const struct context *c, const struct sub *sub, int64_t 
 }
 
 /* The start of the sums of a block of rows. */
-static char *sums_of(const struct context *c, const struct sweep *sweep, int64_t sub_index,
+static char *sums_of(const struct direct_context *c, const struct sweep *sweep, int64_t sub_index,
                      int64_t block_index) {
     const struct packing *p = c->packing;
     const int64_t first = packing_channel(p, sweep->first_block);
@@ -102,13 +102,14 @@ static char *sums_of(const struct context *c, const struct sweep *sweep, int64_t
 }
 
 /* An addend of sums in the output is added in registers. */
-static const struct epilogue *epilogue_of(const struct context *c, const struct sweep *sweep) {
+static const struct epilogue *epilogue_of(const struct direct_context *c,
+                                          const struct sweep *sweep) {
     return sweep->together && c->run->addition ? &c->run->addition->epilogue : &c->k->epilogue;
 }
 
 /* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` has
  * its weights if a tile skips taps, or is NULL. */
-static void sum_block(const struct context *c, const struct tile *tile,
+static void sum_block(const struct direct_context *c, const struct direct_tile *tile,
                       const struct input_block *in, const struct sweep *sweep, int64_t sub_index,
                       int64_t block_index, int64_t at, int64_t positions, const char *taken) {
     const struct packing *p = c->packing;
@@ -146,8 +147,8 @@ static void sum_block(const struct context *c, const struct tile *tile,
  * cache.  These data are multiplied by the weights of all sub-convolutions and blocks of rows
  * before the next positions are read.  Weights are read in order and can be prefetched; the data
  * are scattered over many cache lines and cannot. */
-void sum_blocks(const struct context *c, const struct tile *tile, const struct input_block *all,
-                const struct sweep *sweep) {
+void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
+                const struct input_block *all, const struct sweep *sweep) {
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size, lanes = c->kernels->lanes;
     const int64_t columns = c->kernels->columns[p->rows];
@@ -194,7 +195,7 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct i
     }
 }
 
-void activate_blocks(const struct context *c, const struct input_block *in,
+void activate_blocks(const struct direct_context *c, const struct input_block *in,
                      const struct sweep *sweep) {
     const struct epilogue *epilogue = epilogue_of(c, sweep);
     if (!in->ends || epilogue->activation != ACT_FUNCTION) return;

@@ -82,15 +82,15 @@ static struct range take_axis(const struct axis *a, int64_t first, int64_t posit
 }
 
 /* Copy the taps of each channel that a tile uses; `size` bytes each. */
-static void copy_taken(const struct taken *taken, const char *from, int64_t channels, int64_t size,
-                       char *to) {
+static void copy_taken(const struct taken_taps *taken, const char *from, int64_t channels,
+                       int64_t size, char *to) {
     const int64_t bytes = taken->run * size;
     for (int64_t channel = 0; channel < channels; channel++, from += taken->taps * size)
         for (int64_t run = 0; run < taken->runs; run++, to += bytes)
             memcpy(to, from + (taken->first + run * taken->step) * size, (size_t)bytes);
 }
 
-void take_taps(const struct context *c, struct tile *tile) {
+void take_taps(const struct direct_context *c, struct direct_tile *tile) {
     const struct axis *a = c->plan->axes;
     const struct tiling *t = &c->plan->tiling;
     struct range taken[AXES - 1];
@@ -114,7 +114,7 @@ void take_taps(const struct context *c, struct tile *tile) {
             tile->high[i] = at == taken[i].begin ? offset : most(tile->high[i], offset);
         }
     const struct range z = taken[0], y = taken[1];
-    tile->taken = (struct taken){
+    tile->taken = (struct taken_taps){
         .taps = taps[0] * taps[1] * taps[2],
         .first = (z.begin * taps[1] + y.begin) * taps[2],
         .runs = z.end - z.begin,
@@ -127,8 +127,8 @@ void take_taps(const struct context *c, struct tile *tile) {
     memset(tile->offsets + count, 0, AHEAD * sizeof(int32_t));
 }
 
-void take_weights(const struct context *c, const struct tile *tile, const struct input_block *in,
-                  const struct sub *sub, int64_t block, char *to) {
+void take_weights(const struct direct_context *c, const struct direct_tile *tile,
+                  const struct input_block *in, const struct sub *sub, int64_t block, char *to) {
     const int64_t size = c->kernels->size, rows = packing_rows(c->packing, block);
     const int64_t channel = packing_channel(c->packing, block);
     const int64_t at = sub->packed + tile->taken.taps * (c->layer->channels_in * channel +

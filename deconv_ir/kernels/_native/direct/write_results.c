@@ -8,8 +8,8 @@ int rows_are_plain(const struct kernel *k, const struct run *run, const struct p
            element_size((enum element)k->layer.element) == k->kernels->size;
 }
 
-char *out_row(const struct context *c, const struct tile *tile, int64_t image, int64_t channel,
-              int64_t oz, int64_t oy) {
+char *out_row(const struct direct_context *c, const struct direct_tile *tile, int64_t image,
+              int64_t channel, int64_t oz, int64_t oy) {
     const struct axis *a = c->plan->axes;
     const int64_t channels = c->layer->channels_out / c->layer->folded;
     const int64_t index =
@@ -19,9 +19,9 @@ char *out_row(const struct context *c, const struct tile *tile, int64_t image, i
                                         element_size((enum element)c->layer->element);
 }
 
-void write_rows(const struct context *c, const struct tile *tile, int64_t first_channel,
-                int64_t channels, const struct sub *sub, const char *sums, int64_t row_stride,
-                int64_t pitch) {
+void write_rows(const struct direct_context *c, const struct direct_tile *tile,
+                int64_t first_channel, int64_t channels, const struct sub *sub, const char *sums,
+                int64_t row_stride, int64_t pitch) {
     const struct axis *a = c->plan->axes;
     const struct tiling *t = &c->plan->tiling;
     const enum element element = (enum element)c->layer->element;
@@ -60,8 +60,9 @@ void write_rows(const struct context *c, const struct tile *tile, int64_t first_
             }
 }
 
-void write_panel(const struct context *c, const struct tile *tile, const int64_t shape[AXES],
-                 int64_t block, const struct sub *sub, const char *sums, int64_t row_stride) {
+void write_panel(const struct direct_context *c, const struct direct_tile *tile,
+                 const int64_t shape[AXES], int64_t block, const struct sub *sub, const char *sums,
+                 int64_t row_stride) {
     const int rows = packing_rows(c->packing, block);
     const struct axis *a = c->plan->axes;
     const enum element element = (enum element)c->layer->element;

@@ -101,14 +101,14 @@ static void do_direction(void *context, int64_t d, void *scratch) {
 
 /* Blocks of all directions that the same thread computes at each moment, as far as it can: their
  * weights stay in its cache. */
-struct share {
+struct thread_blocks {
     const struct recurrence *r;
     int64_t first, count;
 };
 
 static void do_block(void *context, int64_t piece, void *scratch) {
     (void)scratch;
-    const struct share *s = context;
+    const struct thread_blocks *s = context;
     const int64_t at = s->first + (s->r->moment % 2 ? s->count - 1 - piece : piece);
     move_block(s->r, s->r->moment, at / s->r->blocks, at % s->r->blocks);
 }
@@ -116,7 +116,7 @@ static void do_block(void *context, int64_t piece, void *scratch) {
 static void do_share(void *context, int64_t job, void *scratch) {
     const struct recurrence *r = context;
     const int64_t all = r->directions * r->blocks, first = job * all / r->shares;
-    struct share share = {r, first, (job + 1) * all / r->shares - first};
+    struct thread_blocks share = {r, first, (job + 1) * all / r->shares - first};
     parallel_pieces(do_block, &share, share.count, scratch);
 }
 

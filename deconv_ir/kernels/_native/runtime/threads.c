@@ -32,7 +32,7 @@
 
 /* A thread in a run, and the pieces of its current job, which other threads steal after the last
  * job has begun. */
-struct pieces {
+struct job_pieces {
     job_function function;
     void *context;
     int64_t count;
@@ -44,7 +44,7 @@ struct pieces {
 
 /* The jobs of a thread, which others steal when theirs are done.  A thread gets the same part of
  * the jobs in every layer, so that its caches hold most of the input of the next one. */
-struct share {
+struct thread_jobs {
     atomic_llong next;
     int64_t end;
 } __attribute__((aligned(2 * CACHE_LINE)));
@@ -71,8 +71,8 @@ struct pool {
     atomic_int places;  /* workers that may still join */
     atomic_int running; /* workers that have joined and not left */
     atomic_int busy;    /* threads that run jobs */
-    struct share shares[MOST_THREADS];  /* of `wanted` threads */
-    struct pieces pieces[MOST_THREADS]; /* of the caller and the workers */
+    struct thread_jobs shares[MOST_THREADS];  /* of `wanted` threads */
+    struct job_pieces pieces[MOST_THREADS]; /* of the caller and the workers */
 };
 
 static struct pool pool = {
@@ -104,7 +104,7 @@ static void after_fork(void) {
     pool.running = 0;
     pool.busy = 0;
     for (int i = 0; i < MOST_THREADS; i++) {
-        struct pieces *p = &pool.pieces[i];
+        struct job_pieces *p = &pool.pieces[i];
         p->open = p->helpers = p->working = 0;
     }
     pthread_mutex_init(&pool.gate, NULL);
@@ -238,7 +238,7 @@ static int is_stopped(void) {
     return *stopped;
 }
 
-static void take_pieces(struct pieces *p, void *scratch) {
+static void take_pieces(struct job_pieces *p, void *scratch) {
     int64_t piece;
     while (!is_stopped() && (piece = atomic_fetch_add(&p->next, 1)) < p->count)
         p->function(p->context, piece, scratch);
@@ -252,7 +252,7 @@ void parallel_pieces(job_function function, void *context, int64_t count, void *
             function(context, piece, scratch);
         return;
     }
-    struct pieces *p = &pool.pieces[place];
+    struct job_pieces *p = &pool.pieces[place];
     p->function = function;
     p->context = context;
     p->count = count;
@@ -268,7 +268,7 @@ void parallel_pieces(job_function function, void *context, int64_t count, void *
 static void help_others(void *scratch) {
     for (int64_t i = 0; pool.busy > 0; i++) {
         for (int at = 0; at <= pool.workers; at++) {
-            struct pieces *p = &pool.pieces[at];
+            struct job_pieces *p = &pool.pieces[at];
             if (!p->open) continue;
             atomic_fetch_add(&p->helpers, 1);
             if (p->open && p->next < p->count) {
@@ -283,7 +283,8 @@ static void help_others(void *scratch) {
 }
 
 /* Run the remaining jobs of a share. */
-static void take_share(struct share *share, job_function function, void *context, void *scratch) {
+static void take_share(struct thread_jobs *share, job_function function, void *context,
+                       void *scratch) {
     int64_t job;
     while (!is_stopped() && share->next < share->end &&
            (job = atomic_fetch_add(&share->next, 1)) < share->end) {

@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* Sets up the tile of one place and one group of rows. */
-static void tile_make(const struct context *c, int64_t place, int64_t row_group, float *scratch,
-                      struct tile *out) {
+static void tile_make(const struct wino_context *c, int64_t place, int64_t row_group,
+                      float *scratch, struct wino_tile *out) {
     const struct wino_plan *plan = c->plan;
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
@@ -60,7 +60,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
 /* ------------------------------------------------------------- products -- */
 
 /* Sum some rows over the channels of all parts, for some blocks of positions at one point. */
-static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
+static void sum_rows(const struct wino_context *c, int64_t positions, int64_t rows,
                      int64_t channels, const float *panel, const float *weights, float *sums,
                      int64_t line, const float *bias) {
     const struct wino_tiling *t = &c->plan->tiling;
@@ -83,7 +83,7 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
             }
 }
 
-static void sum_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
+static void sum_chunk(const struct wino_context *c, const struct wino_tile *tile, int64_t chunk,
                       const struct wino_layout *layout) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
@@ -110,8 +110,8 @@ static void sum_chunk(const struct context *c, const struct tile *tile, int64_t 
 
 /* Transform the sums of one row at the points to outputs, along one axis after the other; the last
  * transform adds the bias. */
-static void transform_row(const struct context *c, const struct tile *tile, const float **sums,
-                          float bias, float *out, float **outputs) {
+static void transform_row(const struct wino_context *c, const struct wino_tile *tile,
+                          const float **sums, float bias, float *out, float **outputs) {
     const struct wino_axis *a = c->plan->packing->axes;
     const int64_t line = c->plan->tiling.line;
     const int pz = a[0].points, py = a[1].points, px = a[2].points;
@@ -154,7 +154,7 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
 
 /* Writes the rows of one unit from the tile's `iz`th plane of windows: output j of sub-convolution
  * qy of the second axis.  Divisions are avoided: they take longer than a short row. */
-static void write_plane(const struct context *c, const struct tile *tile,
+static void write_plane(const struct wino_context *c, const struct wino_tile *tile,
                         const float *const *lines, int64_t iz, int64_t qy, int64_t j,
                         char *plane) {
     const struct wino_plan *plan = c->plan;
@@ -196,7 +196,7 @@ static void write_plane(const struct context *c, const struct tile *tile,
 }
 
 /* Writes the rows of one unit from its lines [last sub-convolution][output]. */
-static void write_unit(const struct context *c, const struct tile *tile, int64_t unit,
+static void write_unit(const struct wino_context *c, const struct wino_tile *tile, int64_t unit,
                        float *const *outputs) {
     const struct wino_plan *plan = c->plan;
     const struct wino_packing *p = plan->packing;
@@ -232,7 +232,7 @@ static void write_unit(const struct context *c, const struct tile *tile, int64_t
     }
 }
 
-static void write_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
+static void write_chunk(const struct wino_context *c, const struct wino_tile *tile, int64_t chunk,
                         const struct wino_layout *layout) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_axis *a = p->axes;
@@ -262,12 +262,12 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
 
 /* Fills a part of the channels of one shared panel. */
 static void fill_part(void *context, int64_t job, void *scratch) {
-    const struct context *c = context;
+    const struct wino_context *c = context;
     const int64_t fills = c->plan->tiling.fills, part = job % fills;
     const int64_t channels = c->plan->packing->channels, lanes = c->kernels->lanes;
     const int64_t vectors = divide_up(channels, lanes), first = part * vectors / fills * lanes;
     const int64_t last = least(channels, (part + 1) * vectors / fills * lanes);
-    struct tile tile;
+    struct wino_tile tile;
     tile_make(c, job / fills, 0, scratch, &tile);
     tile.levels = tile.panel + c->plan->tiling.panel_size + part * c->plan->tiling.level_size;
     wino_fill_panel(c, &tile, first, last - first);
@@ -275,8 +275,8 @@ static void fill_part(void *context, int64_t job, void *scratch) {
 
 /* Computes a piece of a job: a chunk of rows, for a tile whose panel is filled. */
 static void run_chunk(void *filled, int64_t piece, void *scratch) {
-    struct tile tile = *(const struct tile *)filled;
-    const struct context *c = tile.c;
+    struct wino_tile tile = *(const struct wino_tile *)filled;
+    const struct wino_context *c = tile.c;
     /* Use the scratch of this thread, except for the panel.  The scratch of the tile's own thread
      * begins at `tile.block`. */
     const int64_t away = (char *)scratch - (char *)tile.block;
@@ -291,9 +291,9 @@ static void run_chunk(void *filled, int64_t piece, void *scratch) {
 }
 
 static void run_tile(void *context, int64_t job, void *scratch) {
-    const struct context *c = context;
+    const struct wino_context *c = context;
     const struct wino_tiling *t = &c->plan->tiling;
-    struct tile tile;
+    struct wino_tile tile;
     /* If possible, a thread has the same rows at all places; the last places may be smaller. */
     tile_make(c, job % t->places, job / t->places, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
@@ -305,7 +305,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
 
 int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                  const void *data, void *out) {
-    struct context context = {
+    struct wino_context context = {
         k,   &k->layer, k->kernels, transforms_for((enum isa)k->layer.isa),
         run, plan,      data,       out,
         NULL, is_streamed(k, run)};

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis) {
+struct stretch wino_stretch(const struct wino_context *c, const struct wino_tile *tile, int axis) {
     const struct wino_plan *plan = c->plan;
     const int64_t step = plan->packing->axes[axis].step;
     const int64_t first = step * tile->first[axis] + plan->low[axis];
@@ -19,8 +19,8 @@ struct stretch wino_stretch(const struct context *c, const struct tile *tile, in
 }
 
 /* Channel `channel` of the tile's group, in one of its images. */
-static const char *data_of(const struct context *c, const struct tile *tile, int64_t image,
-                           int64_t channel) {
+static const char *data_of(const struct wino_context *c, const struct wino_tile *tile,
+                           int64_t image, int64_t channel) {
     const struct run *run = c->run;
     const int64_t index = tile->group * c->layer->channels_in + channel;
     return c->data +
@@ -29,7 +29,7 @@ static const char *data_of(const struct context *c, const struct tile *tile, int
 }
 
 /* The end of the data in memory: vectors may be read up to there, across rows. */
-static const char *data_end(const struct context *c) {
+static const char *data_end(const struct wino_context *c) {
     const struct run *run = c->run;
     int64_t last = most(0, run->image_step) * (run->batch - 1) +
                    most(0, run->channel_step) * (c->layer->groups * c->layer->channels_in - 1);
@@ -43,7 +43,7 @@ static const char *data_end(const struct context *c) {
 /* Copy the data that a tile reads, of a vector of channels of an image, into its block, which is
  * [z][y][x modulo dilation][x / dilation][channel], and raise the levels.
  * Positions without data hold zeros, which are never overwritten. */
-static void load_block(const struct context *c, const struct tile *tile, int64_t image,
+static void load_block(const struct wino_context *c, const struct wino_tile *tile, int64_t image,
                       int64_t first, int64_t count) {
     const struct wino_tiling *t = &c->plan->tiling;
     const struct run *run = c->run;
@@ -88,7 +88,7 @@ struct filling {
 };
 
 /* Transpose whole vectors of positions into the panel. */
-static void flush(const struct context *c, const struct tile *tile, struct filling *f) {
+static void flush(const struct wino_context *c, const struct wino_tile *tile, struct filling *f) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes;
@@ -107,7 +107,8 @@ static void flush(const struct context *c, const struct tile *tile, struct filli
 
 /* Fill up the last block with zeros: its unused positions are summed as well, and denormals would
  * be slow. */
-static void flush_last(const struct context *c, const struct tile *tile, struct filling *f) {
+static void flush_last(const struct wino_context *c, const struct wino_tile *tile,
+                       struct filling *f) {
     const struct wino_packing *p = c->plan->packing;
     const int64_t lanes = c->kernels->lanes;
     while (f->done < tile->blocks * c->plan->tiling.width) {
@@ -122,7 +123,7 @@ static void flush_last(const struct context *c, const struct tile *tile, struct 
 
 /* Transforms one row of windows at all points, for the planes of all points of the first axis:
  * along the second axis, then along the last. */
-static void transform_windows(const struct context *c, const struct tile *tile,
+static void transform_windows(const struct wino_context *c, const struct wino_tile *tile,
                               const float *planes, int64_t origin_z, int64_t at_y,
                               int64_t lattice_x, float *out) {
     const struct wino_plan *plan = c->plan;
@@ -170,7 +171,7 @@ static void transform_windows(const struct context *c, const struct tile *tile,
 }
 
 /* Transforms one image's block at all points, for the windows of every origin. */
-static void transform_block(const struct context *c, const struct tile *tile,
+static void transform_block(const struct wino_context *c, const struct wino_tile *tile,
                             struct filling *f) {
     const struct wino_plan *plan = c->plan;
     const struct wino_tiling *t = &plan->tiling;
@@ -206,7 +207,7 @@ static void transform_block(const struct context *c, const struct tile *tile,
     }
 }
 
-static void fill_points(const struct context *c, const struct tile *tile, int64_t first,
+static void fill_points(const struct wino_context *c, const struct wino_tile *tile, int64_t first,
                        int64_t count) {
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes;
@@ -227,7 +228,7 @@ static void fill_points(const struct context *c, const struct tile *tile, int64_
 
 /* Copies the data of one channel of one image that the windows of one origin read, without gaps;
  * zeros at positions without data remain. */
-static void copy_rows(const struct context *c, const struct tile *tile, const char *from,
+static void copy_rows(const struct wino_context *c, const struct wino_tile *tile, const char *from,
                       const int64_t *origin, float *to) {
     const struct run *run = c->run;
     const enum element element = (enum element)c->layer->element;
@@ -254,7 +255,7 @@ static void copy_rows(const struct context *c, const struct tile *tile, const ch
 }
 
 /* Fills the lines of one channel, for every origin. */
-static void fill_lines(const struct context *c, const struct tile *tile, int64_t channel,
+static void fill_lines(const struct wino_context *c, const struct wino_tile *tile, int64_t channel,
                       float *flat) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_axis *a = p->axes;
@@ -268,7 +269,7 @@ static void fill_lines(const struct context *c, const struct tile *tile, int64_t
     }
 }
 
-static void fill_rows(const struct context *c, const struct tile *tile, int64_t first,
+static void fill_rows(const struct wino_context *c, const struct wino_tile *tile, int64_t first,
                      int64_t count) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
@@ -282,7 +283,7 @@ static void fill_rows(const struct context *c, const struct tile *tile, int64_t 
     }
 }
 
-void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
+void wino_fill_panel(const struct wino_context *c, const struct wino_tile *tile, int64_t first,
                      int64_t count) {
     if (c->plan->packing->points == 1)
         fill_rows(c, tile, first, count);

@@ -4,7 +4,7 @@
 
 #include "winograd/winograd.h"
 
-struct context {
+struct wino_context {
     const struct kernel *k;
     const struct layer *layer;
     const struct microkernels *kernels;
@@ -17,8 +17,8 @@ struct context {
     int streamed;
 };
 
-struct tile {
-    const struct context *c;
+struct wino_tile {
+    const struct wino_context *c;
     int64_t group, first_image, images, first_chunk, chunks;
     int64_t first[AXES], shape[AXES]; /* windows */
     int64_t positions, blocks;      /* blocks of positions of a product */
@@ -34,29 +34,30 @@ struct tile {
 
 /* Fill some channels of the panel, which is
  * [alignment][point][block of positions][part][channel][position]. */
-void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
+void wino_fill_panel(const struct wino_context *c, const struct wino_tile *tile, int64_t first,
                      int64_t count);
 
 /* The stretch of an axis that a tile reads. */
-struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
+struct stretch wino_stretch(const struct wino_context *c, const struct wino_tile *tile, int axis);
 
 /* The image, windows and sublattices of a position of a tile. */
-struct place {
+struct wino_place {
     int64_t image, window[AXES], sublattice[AXES];
 };
 
-struct place wino_place_of(const struct context *c, const struct tile *tile, int64_t position);
+struct wino_place wino_place_of(const struct wino_context *c, const struct wino_tile *tile,
+                                int64_t position);
 
 /* Find the output channels of a job's units of one sub-convolution. */
-void wino_channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
-                      int64_t *first, int64_t *last);
+void wino_channels_of(const struct wino_context *c, const struct wino_tile *tile,
+                      const int64_t *sub, int64_t *first, int64_t *last);
 
 /* Find the windows of a tile whose data are too uneven, huge or not finite, after its results are
  * written; results that depend only on zeros are written again.  `fills` are `count` arrays of
  * levels to be joined. */
-void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
+void wino_find_uneven(const struct wino_context *c, struct wino_tile *tile, const float *fills,
                       int64_t count);
 /* Sum these windows directly, and overwrite their results. */
-void wino_sum_uneven(struct tile *tile, void *scratch);
+void wino_sum_uneven(struct wino_tile *tile, void *scratch);
 
 #endif

@@ -15,7 +15,7 @@
 
 /* Some results of one sub-convolution, for all channels of a job. */
 struct piece {
-    const struct tile *tile;
+    const struct wino_tile *tile;
     int64_t sub[AXES], taps[AXES], depth; /* depth: taps of all channels */
     int64_t packed;                         /* first weight of the sub-convolution */
     int64_t count;                          /* results */
@@ -34,8 +34,8 @@ int64_t wino_direct_size(const struct microkernels *kernels, const struct wino_p
 }
 
 /* The sub-convolution of a piece, and its scratch. */
-static struct piece piece_make(const struct tile *tile, int64_t sub, void *scratch) {
-    const struct context *c = tile->c;
+static struct piece piece_make(const struct wino_tile *tile, int64_t sub, void *scratch) {
+    const struct wino_context *c = tile->c;
     const struct wino_axis *a = c->plan->packing->axes;
     const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width;
@@ -61,7 +61,7 @@ static struct piece piece_make(const struct tile *tile, int64_t sub, void *scrat
 }
 
 /* The data position of a tap of one axis for a result, or -1. */
-static int64_t tap_position(const struct context *c, int axis, int64_t sub, int64_t tap,
+static int64_t tap_position(const struct wino_context *c, int axis, int64_t sub, int64_t tap,
                             int64_t output) {
     const struct subs *subs = &c->k->packing.subs[axis];
     const int64_t packed = c->plan->packing->axes[axis].sub[sub].packed;
@@ -75,8 +75,8 @@ static int64_t tap_position(const struct context *c, int axis, int64_t sub, int6
 
 /* Finds the data and the addresses of the results from `first` on. */
 static void piece_locate(struct piece *p, int64_t first) {
-    const struct context *c = p->tile->c;
-    const struct tile *tile = p->tile;
+    const struct wino_context *c = p->tile->c;
+    const struct wino_tile *tile = p->tile;
     const struct run *run = c->run;
     const struct wino_axis *a = c->plan->packing->axes;
     const int64_t width = c->plan->tiling.width;
@@ -86,7 +86,7 @@ static void piece_locate(struct piece *p, int64_t first) {
     for (int64_t n = 0; n < width; n++) {
         p->image[n] = NULL;
         if (n >= p->count) continue;
-        const struct place place = wino_place_of(c, tile, tile->uneven[(first + n) / outputs]);
+        const struct wino_place place = wino_place_of(c, tile, tile->uneven[(first + n) / outputs]);
         int64_t j = (first + n) % outputs, at[AXES];
         int exists = 1;
         for (int i = AXES - 1; i >= 0; i--) {
@@ -121,7 +121,7 @@ static void piece_locate(struct piece *p, int64_t first) {
 
 /* Copies the data of one tap of one channel. */
 static void piece_copy(const struct piece *p, int64_t channel, const int64_t *data, float *to) {
-    const struct context *c = p->tile->c;
+    const struct wino_context *c = p->tile->c;
     const enum element element = (enum element)c->layer->element;
     const int64_t width = c->plan->tiling.width, size = element_size(element);
     const int64_t ahead = channel * c->run->channel_step;
@@ -138,7 +138,7 @@ static void piece_copy(const struct piece *p, int64_t channel, const int64_t *da
 
 /* Sum a piece for the channels of some blocks of rows, with a fixed number of taps at a time. */
 static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_block) {
-    const struct context *c = p->tile->c;
+    const struct wino_context *c = p->tile->c;
     const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width, step = wino_go(c->kernels);
     const int64_t taps = p->depth / c->layer->channels_in;
@@ -161,15 +161,15 @@ static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_b
     }
 }
 
-static int64_t pieces_of_sub(const struct tile *tile) {
+static int64_t pieces_of_sub(const struct wino_tile *tile) {
     const struct wino_axis *a = tile->c->plan->packing->axes;
     return divide_up(tile->uneven_count * a[0].outputs * a[1].outputs * a[2].outputs,
                      tile->c->plan->tiling.width);
 }
 
 static void sum_piece(void *argument, int64_t index, void *scratch) {
-    const struct tile *tile = argument;
-    const struct context *c = tile->c;
+    const struct wino_tile *tile = argument;
+    const struct wino_context *c = tile->c;
     const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width, pieces = pieces_of_sub(tile);
     const enum element element = (enum element)c->layer->element;
@@ -193,7 +193,7 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
         }
 }
 
-void wino_sum_uneven(struct tile *tile, void *scratch) {
+void wino_sum_uneven(struct wino_tile *tile, void *scratch) {
     const struct wino_axis *a = tile->c->plan->packing->axes;
     /* Non-temporal stores must be complete before the same results are overwritten. */
     if (tile->c->streamed) finish_streams();
