@@ -1,14 +1,16 @@
-"""Functions of the C sources fit on a page."""
+"""Functions of the C sources fit on a page, and a name stands for one struct."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 NATIVE = Path(__file__).parent.parent.parent / "deconv_ir" / "kernels" / "_native"
 MOST_LINES = 80
 
 # A definition begins in the first column, and ends with a brace in the first column.
+STRUCT = re.compile(r"\bstruct (\w+) \{")
 FUNCTION = re.compile(r"^\w[^;={}]*\([^;{}]*\) \{\n(?:.*\n)*?\}$", re.MULTILINE)
 
 
@@ -33,3 +35,11 @@ def test_functions_fit_on_a_page() -> None:
     }
     assert len(found) > 400
     assert {place: lines for place, lines in found.items() if lines > MOST_LINES} == {}
+
+
+def test_a_name_stands_for_one_struct() -> None:
+    found = Counter(
+        name for path in NATIVE.rglob("*.[ch]") for name in STRUCT.findall(path.read_text())
+    )
+    assert len(found) > 80
+    assert [name for name, count in found.items() if count > 1] == []

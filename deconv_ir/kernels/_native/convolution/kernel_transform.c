@@ -92,7 +92,7 @@ void packing_free(struct packing *packing) {
 
 /* The place of a tap in a packed block of rows, in elements: the weight of the first channel, and
  * the distance from channel to channel. */
-struct tap_place {
+struct weight_place {
     int64_t first, step;
 };
 /* Maximum number of taps whose places are found at once. */
@@ -103,7 +103,7 @@ struct weights {
     int64_t rows, channels;
     int64_t row_step, channel_step; /* elements, in the caller's filter */
     int64_t first_tap, taps;
-    struct tap_place places[MOST_PLACES];
+    struct weight_place places[MOST_PLACES];
 };
 
 static void find_places(const struct kernel *k, int64_t block, struct weights *w) {
@@ -127,7 +127,7 @@ static void find_places(const struct kernel *k, int64_t block, struct weights *w
         const int64_t of_channel =
             (p->sub_start[sub + 1] - p->sub_start[sub]) / layer->channels_out;
         const int64_t rows = packing_rows(p, block);
-        w->places[i] = (struct tap_place){
+        w->places[i] = (struct weight_place){
             p->sub_start[sub] + of_channel * packing_channel(p, block) + before * rows,
             count * rows};
     }

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* The gathered data of one tile, in scratch. */
-struct gathered {
+struct gathered_tile {
     float *weights, *bias;
     int32_t *places; /* [row][column] of the data that the tile reads: vectors of a plane */
     struct stretch rows, columns; /* of the data */
@@ -34,7 +34,7 @@ static struct stretch seen_along(const struct direct_context *c, const struct di
     return stretch_make(first * a->in_stride, last * a->in_stride, a->data);
 }
 
-static void find_places(const struct direct_context *c, struct gathered *g) {
+static void find_places(const struct direct_context *c, struct gathered_tile *g) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *row = &c->plan->axes[1], *column = &c->plan->axes[2];
     const int64_t count = g->columns.count;
@@ -55,7 +55,7 @@ static void find_places(const struct direct_context *c, struct gathered *g) {
 }
 
 /* A row of elements that are not side by side. */
-static void gather_apart(const struct direct_context *c, const struct gathered *g,
+static void gather_apart(const struct direct_context *c, const struct gathered_tile *g,
                          const float *from, const int32_t *places, float *to) {
     const int64_t lanes = c->kernels->lanes;
     for (int64_t lane = 0; lane < g->channels; lane++, from += c->run->channel_step)
@@ -65,7 +65,7 @@ static void gather_apart(const struct direct_context *c, const struct gathered *
 
 /* Gather the data of the channels, into zeros or over those of other channels. */
 static void gather(const struct direct_context *c, const struct direct_tile *tile,
-                   const struct gathered *g) {
+                   const struct gathered_tile *g) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t *step = c->run->step, lanes = c->kernels->lanes;
@@ -96,7 +96,7 @@ static void gather(const struct direct_context *c, const struct direct_tile *til
 }
 
 /* The weights of a sub-convolution: [tap][channel]. */
-static void gather_weights(const struct direct_context *c, const struct gathered *g,
+static void gather_weights(const struct direct_context *c, const struct gathered_tile *g,
                            const struct sub *sub) {
     const int64_t lanes = c->kernels->lanes, step = c->packing->group_size;
     const float *packed = (const float *)c->k->packed + sub->packed;
@@ -107,7 +107,7 @@ static void gather_weights(const struct direct_context *c, const struct gathered
 
 /* Sum one sub-convolution of a plane, some rows at a time: a vector of positions or more. */
 static void sum_plane(const struct direct_context *c, const struct direct_tile *tile,
-                      const struct gathered *g, const struct sub *sub, int64_t z) {
+                      const struct gathered_tile *g, const struct sub *sub, int64_t z) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t lanes = c->kernels->lanes, count = tile->shape[2];
@@ -170,7 +170,7 @@ void run_channel_vectors(const struct direct_context *c, struct direct_tile *til
     const struct axis *a = c->plan->axes;
     const int64_t lanes = c->kernels->lanes;
     const int64_t end = least(tile->group + t->groups, c->layer->groups);
-    struct gathered g = {.weights = (float *)tile->panel + lanes, .bias = (float *)tile->panel,
+    struct gathered_tile g = {.weights = (float *)tile->panel + lanes, .bias = (float *)tile->panel,
                          .rows = seen_along(c, tile, 1), .columns = seen_along(c, tile, 2)};
     g.places = (int32_t *)(g.weights + c->plan->depth * lanes);
     find_places(c, &g);

@@ -4,15 +4,15 @@
 #include <string.h>
 
 /* A residue of all axes, and the part of it that a tile reads. */
-struct seen {
+struct read_residue {
     int64_t residue[AXES];
     struct stretch along[AXES];
 };
 
 /* Returns the residue of all axes with this index. */
-static struct seen see(const struct direct_context *c, const struct direct_tile *tile,
+static struct read_residue see(const struct direct_context *c, const struct direct_tile *tile,
                        int64_t index) {
-    struct seen seen;
+    struct read_residue seen;
     for (int a = AXES - 1; a >= 0; a--) {
         const struct axis *axis = &c->plan->axes[a];
         seen.residue[a] = axis->residue + index % axis->residues;
@@ -25,7 +25,7 @@ static struct seen see(const struct direct_context *c, const struct direct_tile 
 /* Copies one image of one channel of one residue; returns whether a guarded layer's data hold an
  * infinity or a NaN. */
 static int copy_volume(const struct direct_context *c, const struct direct_tile *tile,
-                       const char *from, const struct seen *seen, char *to) {
+                       const char *from, const struct read_residue *seen, char *to) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
@@ -92,7 +92,7 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
     const int64_t size = c->kernels->size;
     const int64_t in_size = element_size((enum element)c->layer->element);
     int not_finite = 0;
-    struct seen seen = see(c, tile, 0);
+    struct read_residue seen = see(c, tile, 0);
     for (int64_t channel = 0; channel < channels; channel++) {
         const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
         for (int64_t i = 0; i < c->plan->residues; i++) {

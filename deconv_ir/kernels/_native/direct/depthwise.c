@@ -88,29 +88,29 @@ static int is_simple(const struct direct_context *c) {
 }
 
 /* The location of the rows of a residue of the first two axes in a tile's data. */
-struct part {
+struct row_part {
     struct stretch z, y;
     int64_t from, to; /* its first element that is copied, of the data and of the tile's */
 };
 
 /* The parts of a tile, and the columns of all parts, of one or two residues. */
-struct parts {
+struct row_parts {
     int64_t count;
-    struct part part[MOST_ROW_PARTS];
+    struct row_part part[MOST_ROW_PARTS];
     struct stretch evens, odds;
 };
 
-static struct parts parts_of(const struct direct_context *c, const struct direct_tile *tile) {
+static struct row_parts parts_of(const struct direct_context *c, const struct direct_tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t *step = c->run->step;
-    struct parts parts = {.count = a[0].residues * a[1].residues,
+    struct row_parts parts = {.count = a[0].residues * a[1].residues,
                           .evens = stretch_of(c, tile, 2, 0),
                           .odds = stretch_of(c, tile, 2, a[2].in_stride - 1)};
     for (int64_t i = 0; i < parts.count; i++) {
         const int64_t rz = a[0].residue + i / a[1].residues, ry = a[1].residue + i % a[1].residues;
         const struct stretch z = stretch_of(c, tile, 0, rz), y = stretch_of(c, tile, 1, ry);
-        parts.part[i] = (struct part){
+        parts.part[i] = (struct row_part){
             z, y, (z.begin * a[0].in_stride + rz) * step[0] +
                       (y.begin * a[1].in_stride + ry) * step[1] +
                           parts.evens.begin * a[2].in_stride,
@@ -121,7 +121,7 @@ static struct parts parts_of(const struct direct_context *c, const struct direct
 }
 
 /* Clear the elements before, between and after the rows of a residue; `columns` hold data. */
-static void clear_around(const struct tiling *t, const struct part *part,
+static void clear_around(const struct tiling *t, const struct row_part *part,
                          const struct stretch *columns, int64_t size, char *to) {
     char *done = to, *const end = to + (t->extent[0] * t->plane + t->extent[2]) * size;
     for (int64_t z = 0; z < part->z.count; z++)
@@ -135,7 +135,7 @@ static void clear_around(const struct tiling *t, const struct part *part,
 }
 
 static void clear_parts(const struct direct_context *c, const struct direct_tile *tile,
-                        const struct parts *parts) {
+                        const struct row_parts *parts) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size, columns = c->plan->axes[2].residues;
     for (int64_t i = 0; i < parts->count; i++)
@@ -146,14 +146,14 @@ static void clear_parts(const struct direct_context *c, const struct direct_tile
 
 /* Overwrite the data of another channel, if is_simple(): the zeros around them remain. */
 static void copy_over(const struct direct_context *c, const struct direct_tile *tile,
-                      const struct parts *parts) {
+                      const struct row_parts *parts) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, *step = c->run->step;
     const int64_t pitch = a[1].in_stride * step[1];
     const char *from = c->data + (tile->first_image * c->run->image_step +
                                   tile->group * c->run->channel_step) * size;
-    for (const struct part *part = parts->part; part < parts->part + parts->count; part++) {
+    for (const struct row_part *part = parts->part; part < parts->part + parts->count; part++) {
         const char *row = from + part->from * size;
         char *to = tile->data + part->to * size;
         for (int64_t i = 0; i < part->z.count; i++) {
@@ -175,7 +175,7 @@ void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     const int64_t end = least(tile->group + t->groups, c->layer->groups);
     const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
     const int simple = is_simple(c), is_plain = rows_are_plain(c->k, c->run, c->plan);
-    struct parts parts;
+    struct row_parts parts;
     struct plain_sub plain;
     if (simple) {
         parts = parts_of(c, tile);

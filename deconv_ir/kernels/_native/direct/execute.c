@@ -101,7 +101,7 @@ static void run_compact(const struct direct_context *c, const struct direct_tile
 }
 
 /* Shared by the pieces of a tile: the copied data of some channels. */
-struct copied {
+struct copied_tile {
     const struct direct_context *context;
     const struct direct_tile *tile;
     const struct input_block *in;
@@ -113,7 +113,7 @@ static int64_t block_groups(const struct tiling *t, const struct direct_tile *ti
 
 /* A sub-convolution of the first two axes, at some blocks of rows. */
 static void run_piece(void *argument, int64_t piece, void *scratch) {
-    const struct copied *copied = argument;
+    const struct copied_tile *copied = argument;
     const struct direct_context *c = copied->context;
     const struct tiling *t = &c->plan->tiling;
     const struct input_block *in = copied->in;
@@ -150,7 +150,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
         in.ends = in.first + in.count >= channels;
         if (c->plain) copy_plain(c, &tile, &in);
         else in.guarded = copy_data(c, &tile, in.first, in.count);
-        struct copied copied = {c, &tile, &in};
+        struct copied_tile copied = {c, &tile, &in};
         parallel_pieces(run_piece, &copied, pieces, scratch);
         in.first += in.count;
         in.begins = 0;

@@ -85,21 +85,21 @@ static int64_t find_taps(const struct direct_context *c, const struct direct_til
 }
 
 /* Weights of OUT_BLOCKS blocks of rows that are prefetched while others are multiplied. */
-struct ahead {
+struct prefetched_weights {
     const float *weights;
     int64_t block_step, length, at, blocks; /* elements of a block; remaining blocks */
 };
 
 /* The weights of the next `count` channels, from channel `first` on. */
-static struct ahead ahead_of(const struct direct_context *c, const struct sub *sub, int64_t block,
-                             int64_t first, int64_t count) {
+static struct prefetched_weights ahead_of(const struct direct_context *c, const struct sub *sub,
+                                          int64_t block, int64_t first, int64_t count) {
     const int64_t tap = sub->packed_taps * c->packing->rows, step = tap * c->layer->channels_in;
     const float *weights = (const float *)c->k->packed + sub->packed + block * step + first * tap;
-    return (struct ahead){weights, step, count * tap, 0, count > 0 ? OUT_BLOCKS : 0};
+    return (struct prefetched_weights){weights, step, count * tap, 0, count > 0 ? OUT_BLOCKS : 0};
 }
 
 /* Take up to `count` elements of a block; returns `done` if the weights are exhausted. */
-static const float *take_ahead(struct ahead *ahead, int64_t count, const float *done) {
+static const float *take_ahead(struct prefetched_weights *ahead, int64_t count, const float *done) {
     if (!ahead->blocks) return done;
     const float *from = ahead->weights + ahead->at;
     ahead->at += count;
@@ -114,7 +114,8 @@ static const float *take_ahead(struct ahead *ahead, int64_t count, const float *
 static void sum_positions(const struct direct_context *c, const struct direct_tile *tile,
                           const struct input_block *in, int64_t block, const struct sub *sub,
                           const struct stretches *part, const int64_t *taps, int64_t count,
-                          const float *data, float *sums, int64_t pitch, struct ahead *ahead) {
+                          const float *data, float *sums, int64_t pitch,
+                          struct prefetched_weights *ahead) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
     const int64_t stride = c->plan->axes[2].out_stride * lanes;
@@ -164,7 +165,7 @@ static void sum_positions(const struct direct_context *c, const struct direct_ti
 static int64_t sum_part(const struct direct_context *c, const struct direct_tile *tile,
                         const struct input_block *in, int64_t block, const struct sub *sub,
                         int all, const float *data, float *sums, int64_t pitch,
-                        struct ahead *ahead) {
+                        struct prefetched_weights *ahead) {
     struct stretches s;
     int64_t cost = 0, taps[NEAR_TAPS];
     for (s.begin[0] = 0; s.begin[0] < tile->shape[0]; s.begin[0] = s.end[0]) {
@@ -234,7 +235,7 @@ void run_output_vectors(const struct direct_context *c, const struct direct_tile
             part.count = least(fit, in->count - first);
             part.begins = in->begins && first == 0;
             part.ends = in->ends && first + fit >= in->count;
-            struct ahead ahead = ahead_of(c, &sub, block, part.first + part.count,
+            struct prefetched_weights ahead = ahead_of(c, &sub, block, part.first + part.count,
                                           least(fit, in->count - first - part.count));
             sum_part(c, tile, &part, block, &sub, all,
                      (const float *)(const void *)tile->data + first * t->channel_stride,

@@ -11,7 +11,7 @@
 #include "winograd/winograd.h"
 
 /* Weights transformed for Winograd, shared by plans. */
-struct form {
+struct shared_weights {
     struct wino_packing packing;
     int references;
 };
@@ -21,12 +21,12 @@ struct shared_plan {
     struct run run;
     struct plan plan;
     struct wino_plan winograd;
-    struct form *form; /* the weights for Winograd; NULL: the run uses direct sums */
+    struct shared_weights *form; /* the weights for Winograd; NULL: the run uses direct sums */
     int references;
 };
 
 /* The algorithm that was chosen for images of some extents. */
-struct verdict {
+struct cached_choice {
     struct run image;
     struct wino_choice choice;
     int uses_winograd; /* whether Winograd is used, with `choice` */
@@ -43,9 +43,9 @@ typedef struct {
     int users;      /* calls that use the packed weights without the interpreter lock */
     int pending;    /* whether a Packer has it: its weights are assumed to be fit for Winograd */
     /* Created when a run first needs them; most recently used first. */
-    struct form *forms[KEPT_FORMS];
+    struct shared_weights *forms[KEPT_FORMS];
     int takes_weights; /* whether the weights can be transformed; -1: not known yet */
-    struct verdict *verdict; /* of the last extents */
+    struct cached_choice *verdict; /* of the last extents */
     struct shared_plan *last; /* of the last run: extents mostly stay the same */
 } Kernel;
 
@@ -79,10 +79,10 @@ int kernel_allocate(Kernel *self);
 /* Number of rows of the filter, over all groups. */
 int64_t kernel_rows(const Kernel *self);
 
-void form_release(struct form *form);
+void form_release(struct shared_weights *form);
 void plan_release(struct shared_plan *shared);
 /* Whether the weights of a form, or of one that differs only in its chunks, are packed. */
-int weights_are_kept(const Kernel *self, const struct form *form);
+int weights_are_kept(const Kernel *self, const struct shared_weights *form);
 /* Whether choosing an algorithm may have to read the packed weights. */
 int weights_are_asked(const Kernel *self);
 /* Return the plan of a run: the last one if it was for an equal run.  With `pack`, its weights are

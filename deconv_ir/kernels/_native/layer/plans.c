@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void form_release(struct form *form) {
+void form_release(struct shared_weights *form) {
     if (form && --form->references == 0) {
         wino_packing_free(&form->packing);
         free(form);
@@ -75,7 +75,7 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     image.scratch_bytes = run->thread_bytes;
     image.extent = image.output[AXES - 1]; /* folded layers do not use Winograd */
     if (!self->verdict || memcmp(&self->verdict->image, &image, sizeof image)) {
-        struct verdict *verdict = calloc(1, sizeof *verdict);
+        struct cached_choice *verdict = calloc(1, sizeof *verdict);
         const int failed = verdict ? judge(self, &image, &verdict->choice) : OUT_OF_MEMORY;
         if (failed < 0) {
             free(verdict);
@@ -102,9 +102,9 @@ static int find_form(const Kernel *self, const struct wino_choice *choice) {
 }
 
 /* Lay out the weights of a choice, without computing them.  Returns NULL when out of memory. */
-static struct form *form_make(const Kernel *self, const struct run *run,
+static struct shared_weights *form_make(const Kernel *self, const struct run *run,
                               struct wino_choice choice) {
-    struct form *form = calloc(1, sizeof *form);
+    struct shared_weights *form = calloc(1, sizeof *form);
     if (!form) return NULL;
     form->references = 1;
     if (wino_arrange(&self->k, run, &choice) ||
@@ -115,15 +115,17 @@ static struct form *form_make(const Kernel *self, const struct run *run,
     return form;
 }
 
-static int form_is_packed(const struct form *form) { return form->packing.scales != NULL; }
+static int form_is_packed(const struct shared_weights *form) {
+    return form->packing.scales != NULL;
+}
 
-int weights_are_kept(const Kernel *self, const struct form *form) {
+int weights_are_kept(const Kernel *self, const struct shared_weights *form) {
     const int place = find_form(self, &form->packing.choice);
     return place >= 0 && form_is_packed(self->forms[place]);
 }
 
 /* Compute and keep a form's weights.  Returns OUT_OF_MEMORY or 0. */
-static int form_pack(Kernel *self, int64_t threads, struct form *form) {
+static int form_pack(Kernel *self, int64_t threads, struct shared_weights *form) {
     int place = 0;
     /* The interpreter lock is held: other threads that need these weights wait. */
     if (!form_is_packed(form) && wino_pack(&self->k, threads, &form->packing)) return OUT_OF_MEMORY;

@@ -104,7 +104,7 @@ static void scale_all(float *all, int64_t count, float scale) {
 
 /* Pack rows of a for the micro-kernels; those of a few groups are gathered at once. */
 static void pack_groups(const struct product *p, const float *a, int64_t rows, int64_t depth,
-                        struct pack_places to) {
+                        struct pack_buffers to) {
     const int64_t lanes = p->kernels->lanes, strip = lanes / p->kernels->rows * p->kernels->rows;
     const int gathers = p->a.column == 1 && p->a.row != 1 && strip > 0;
     for (int64_t r = 0; r < rows;) {
@@ -157,7 +157,7 @@ static const float *packed_at(const struct product *p, int64_t panel, int64_t k)
 }
 
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
-                int64_t first_panel, int64_t last_panel, struct pack_places to, float *out) {
+                int64_t first_panel, int64_t last_panel, struct pack_buffers to, float *out) {
     for (int64_t k = 0; k < p->k; k += MOST_DEPTH) {
         const int64_t depth = least(MOST_DEPTH, p->k - k);
         pack_groups(p, a + k * p->a.column, rows, depth, to);
@@ -180,9 +180,9 @@ int64_t count_packed(struct product *p, int64_t rows) {
     return (p->packed_a + p->packed_b + depth * p->kernels->lanes) * (int64_t)sizeof(float);
 }
 
-struct pack_places places_at(const struct product *p, float *scratch) {
+struct pack_buffers places_at(const struct product *p, float *scratch) {
     float *const b = scratch + p->packed_a;
-    return (struct pack_places){scratch, b, b + p->packed_b};
+    return (struct pack_buffers){scratch, b, b + p->packed_b};
 }
 
 /* The first row of a job: each has whole groups. */

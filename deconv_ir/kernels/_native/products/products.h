@@ -40,7 +40,7 @@ struct product {
 };
 
 /* The buffers of a thread: packed `a` and `b`, and a vector per term. */
-struct pack_places {
+struct pack_buffers {
     float *a, *b, *gathered;
 };
 
@@ -64,13 +64,13 @@ const float *matrix_at(const struct product *p, const struct matrices *all, int6
 
 /* Sum some rows, in some panels of columns; `b` is read if p->packed is NULL. */
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
-                int64_t first_panel, int64_t last_panel, struct pack_places to, float *out);
+                int64_t first_panel, int64_t last_panel, struct pack_buffers to, float *out);
 
 /* Count the scratch of a thread for `rows` rows at once.  Returns the bytes of all three. */
 int64_t count_packed(struct product *p, int64_t rows);
 
 /* Divide memory among the buffers that count_packed() has counted. */
-struct pack_places places_at(const struct product *p, float *scratch);
+struct pack_buffers places_at(const struct product *p, float *scratch);
 
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
 PyObject *module_multiply(PyObject *module, PyObject *arguments);

@@ -66,7 +66,7 @@ static void move_block(const struct recurrence *r, int64_t moment, int64_t d, in
     const int64_t at = d * r->batch * pitch, unit = block * RECURRENT_UNITS;
     const float *before = r->hidden + moment % 2 * state + at;
     float *after = r->hidden + (moment + 1) % 2 * state + at;
-    const struct moment m = {
+    const struct time_step m = {
         .depth = r->units,
         .pitch = pitch,
         .batch = r->batch,

@@ -7,7 +7,7 @@
 #define JOB_ELEMENTS 16384
 #define LEAST_SHARED 32768
 
-struct selecting {
+struct selection_run {
     struct selection selection;
     const struct selection_functions *functions;
     const float *data;
@@ -28,7 +28,7 @@ static void sort_places(int32_t *places, int64_t count, int64_t step) {
 }
 
 /* Write the selected elements of one position, which lie `step` apart in `places`. */
-static void write_selected(const struct selecting *s, int64_t from, int64_t to, int32_t *places,
+static void write_selected(const struct selection_run *s, int64_t from, int64_t to, int32_t *places,
                            int64_t step) {
     const struct selection *p = &s->selection;
     if (p->by_index) sort_places(places, p->count, step);
@@ -41,7 +41,7 @@ static void write_selected(const struct selecting *s, int64_t from, int64_t to, 
 }
 
 static void do_job(void *context, int64_t job, void *scratch) {
-    const struct selecting *s = context;
+    const struct selection_run *s = context;
     const struct selection *p = &s->selection;
     const int64_t lanes = p->inner == 1 ? 1 : s->functions->lanes;
     const int64_t first = job * s->groups_of_job;
@@ -59,7 +59,7 @@ static void do_job(void *context, int64_t job, void *scratch) {
     }
 }
 
-static int take(struct selecting *s, const Py_buffer *buffers) {
+static int take(struct selection_run *s, const Py_buffer *buffers) {
     const Py_buffer *data = buffers, *values = buffers + 1, *indices = buffers + 2;
     for (int i = 0; i < 3; i++)
         if (buffers[i].ndim != 3 || buffers[i].len == 0 || buffers[i].shape[0] != data->shape[0] ||
@@ -81,7 +81,8 @@ PyObject *module_select(PyObject *module, PyObject *arguments) {
     PyObject *given[3];
     struct select_fields f;
     if (take_call(arguments, 3, given, &f, sizeof f)) return NULL;
-    struct selecting s = {.selection = {.flip = f.smallest ? -1 : 0, .by_index = f.by_index != 0}};
+    struct selection_run s = {
+        .selection = {.flip = f.smallest ? -1 : 0, .by_index = f.by_index != 0}};
     Py_buffer buffers[3] = {0};
     if (take_arrays(given, 3, 1 << 1 | 1 << 2, buffers) && isa_available(f.isa) &&
         take(&s, buffers)) {

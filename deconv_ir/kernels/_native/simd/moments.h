@@ -22,7 +22,7 @@ struct projection {
 };
 
 /* A block of units of one direction at one moment, for `batch` sequences. */
-struct moment {
+struct time_step {
     int64_t depth;           /* hidden units */
     int64_t pitch;           /* of the states of two sequences: whole blocks */
     int64_t batch;
@@ -37,7 +37,7 @@ struct moment {
 struct recurrent_functions {
     int gates;
     void (*project)(const struct projection *projection, int64_t rows);
-    void (*move)(const struct moment *moment);
+    void (*move)(const struct time_step *moment);
 };
 
 /* LSTM (gates f, i, c, o), and GRU (z, r, h) whose reset is applied after the product. */

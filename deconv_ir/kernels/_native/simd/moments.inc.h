@@ -58,7 +58,7 @@ INLINE void NAME(project_rows)(const int gates, const int rows, const int vector
     }
 }
 
-INLINE void NAME(lstm_rows)(const int rows, const struct moment *m, int64_t first) {
+INLINE void NAME(lstm_rows)(const int rows, const struct time_step *m, int64_t first) {
     VF sum[SEQUENCES * 4 * PARTS];
     const float *before[SEQUENCES];
     for (int n = 0; n < rows; n++) {
@@ -81,7 +81,7 @@ INLINE void NAME(lstm_rows)(const int rows, const struct moment *m, int64_t firs
         }
 }
 
-INLINE void NAME(gru_rows)(const int rows, const struct moment *m, int64_t first) {
+INLINE void NAME(gru_rows)(const int rows, const struct time_step *m, int64_t first) {
     VF sum[SEQUENCES * 3 * PARTS];
     const float *before[SEQUENCES];
     for (int n = 0; n < rows; n++) {
@@ -113,7 +113,7 @@ INLINE void NAME(gru_rows)(const int rows, const struct moment *m, int64_t first
             for (int64_t n = 0; n < rows; n++)                                                \
                 NAME(project_rows)(gates, 1, gates * PARTS, p, n);                            \
     }                                                                                         \
-    static void NAME(kind##_move)(const struct moment *m) {                                   \
+    static void NAME(kind##_move)(const struct time_step *m) {                                   \
         int64_t n = 0;                                                                        \
         for (; n + SEQUENCES <= m->batch; n += SEQUENCES) NAME(kind##_rows)(SEQUENCES, m, n); \
         for (; n < m->batch; n++) NAME(kind##_rows)(1, m, n);                                 \

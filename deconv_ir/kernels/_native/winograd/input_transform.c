@@ -82,13 +82,14 @@ static void load_block(const struct wino_context *c, const struct wino_tile *til
 
 /* The state of filling a panel: transformed vectors of channels, [origin][point][position], are
  * transposed into it as soon as they fill whole vectors of positions. */
-struct filling {
+struct panel_state {
     int64_t first, count; /* channels */
     int64_t done, ready;  /* positions in the panel, and positions that wait for a whole vector */
 };
 
 /* Transpose whole vectors of positions into the panel. */
-static void flush(const struct wino_context *c, const struct wino_tile *tile, struct filling *f) {
+static void flush(const struct wino_context *c, const struct wino_tile *tile,
+                  struct panel_state *f) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes;
@@ -108,7 +109,7 @@ static void flush(const struct wino_context *c, const struct wino_tile *tile, st
 /* Fill up the last block with zeros: its unused positions are summed as well, and denormals would
  * be slow. */
 static void flush_last(const struct wino_context *c, const struct wino_tile *tile,
-                       struct filling *f) {
+                       struct panel_state *f) {
     const struct wino_packing *p = c->plan->packing;
     const int64_t lanes = c->kernels->lanes;
     while (f->done < tile->blocks * c->plan->tiling.width) {
@@ -172,7 +173,7 @@ static void transform_windows(const struct wino_context *c, const struct wino_ti
 
 /* Transforms one image's block at all points, for the windows of every origin. */
 static void transform_block(const struct wino_context *c, const struct wino_tile *tile,
-                            struct filling *f) {
+                            struct panel_state *f) {
     const struct wino_plan *plan = c->plan;
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
@@ -215,7 +216,7 @@ static void fill_points(const struct wino_context *c, const struct wino_tile *ti
     memset(tile->block, 0, (size_t)t->block_size * sizeof(float));
     memset(tile->loaded, 0, (size_t)t->loaded_step * sizeof(float));
     for (int64_t done = 0; done < count; done += lanes) {
-        struct filling f = {first + done, least(lanes, count - done), 0, 0};
+        struct panel_state f = {first + done, least(lanes, count - done), 0, 0};
         for (int64_t image = 0; image < tile->images; image++) {
             load_block(c, tile, image, f.first, f.count);
             transform_block(c, tile, &f);

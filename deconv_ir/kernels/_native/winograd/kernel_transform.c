@@ -253,7 +253,7 @@ void wino_packing_free(struct wino_packing *p) {
     memset(p, 0, sizeof *p);
 }
 
-struct pack {
+struct pack_job {
     const struct kernel *k;
     struct wino_packing *p;
 };
@@ -393,7 +393,7 @@ static void make_weights(const struct kernel *k, const struct wino_packing *p, i
 
 static void pack_chunk(void *context, int64_t job, void *scratch) {
     (void)scratch;
-    const struct pack *c = context;
+    const struct pack_job *c = context;
     const struct wino_packing *p = c->p;
     const int64_t group = job / p->chunks, chunk = job % p->chunks;
     make_weights(c->k, p, group, chunk,
@@ -426,6 +426,6 @@ int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
                      sizeof(float));
     if (!p->weights || !p->bias || wino_scales_make(k, p)) return -1;
     if (p->points == 1) place_bias(k, p);
-    struct pack context = {k, p};
+    struct pack_job context = {k, p};
     return parallel_run(pack_chunk, &context, k->layer.groups * p->chunks, threads, 0);
 }
