@@ -41,11 +41,11 @@ void wino_fill_panel(const struct wino_context *c, const struct wino_tile *tile,
 struct stretch wino_stretch(const struct wino_context *c, const struct wino_tile *tile, int axis);
 
 /* The image, windows and sublattices of a position of a tile. */
-struct wino_place {
+struct window_place {
     int64_t image, window[AXES], sublattice[AXES];
 };
 
-struct wino_place wino_place_of(const struct wino_context *c, const struct wino_tile *tile,
+struct window_place wino_place_of(const struct wino_context *c, const struct wino_tile *tile,
                                 int64_t position);
 
 /* Find the output channels of a job's units of one sub-convolution. */

@@ -26,10 +26,10 @@ static inline int is_uneven(int32_t largest, int32_t level) {
              level_of(largest) <= MOST_UNEVEN * level_of(level));
 }
 
-struct wino_place wino_place_of(const struct wino_context *c, const struct wino_tile *tile,
+struct window_place wino_place_of(const struct wino_context *c, const struct wino_tile *tile,
                                 int64_t position) {
     const struct wino_axis *a = c->plan->packing->axes;
-    struct wino_place place;
+    struct window_place place;
     place.window[2] = position % tile->shape[2];
     position /= tile->shape[2];
     place.window[1] = position % tile->shape[1];
@@ -47,7 +47,7 @@ struct wino_place wino_place_of(const struct wino_context *c, const struct wino_
 
 /* The index of a place among the positions of a tile. */
 static int64_t position_of(const struct wino_context *c, const struct wino_tile *tile,
-                           const struct wino_place *place) {
+                           const struct window_place *place) {
     const struct wino_axis *a = c->plan->packing->axes;
     int64_t position = place->image * a[0].dilation + place->sublattice[0];
     position = position * tile->shape[0] + place->window[0];
@@ -65,7 +65,7 @@ static int64_t position_of(const struct wino_context *c, const struct wino_tile 
 #define LISTED INT32_MAX
 
 /* A search for uneven windows, and for results that depend only on zeros. */
-struct uneven_search {
+struct window_search {
     const struct wino_context *c;
     struct wino_tile *tile;
     const int32_t *levels; /* [image][z][y][x] */
@@ -81,12 +81,12 @@ struct uneven_search {
     float *values; /* [channel]: results that depend only on zeros; NULL: not known yet */
 };
 
-static int64_t level_at(const struct uneven_search *s, int64_t image, const int64_t *at) {
+static int64_t level_at(const struct window_search *s, int64_t image, const int64_t *at) {
     const int64_t *extent = s->c->plan->tiling.extent;
     return ((image * extent[0] + at[0]) * extent[1] + at[1]) * extent[2] + at[2];
 }
 
-static void find_seen(struct uneven_search *s) {
+static void find_seen(struct window_search *s) {
     for (int i = 0; i < AXES; i++) {
         const struct wino_axis *a = &s->c->plan->packing->axes[i];
         for (int64_t origin = 0; origin < a->origins; origin++)
@@ -101,7 +101,7 @@ static void find_seen(struct uneven_search *s) {
 }
 
 /* The largest level of the data that windows of a place read; `low` levels are at most `below`. */
-static int32_t largest_level(const struct uneven_search *s, const struct wino_place *place,
+static int32_t largest_level(const struct window_search *s, const struct window_place *place,
                              int32_t below, int64_t *low) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     int64_t at[AXES];
@@ -129,17 +129,17 @@ static int32_t low_level(int32_t largest) {
                                               : INT32_MAX;
 }
 
-static void list_window(struct uneven_search *s, int64_t position) {
+static void list_window(struct window_search *s, int64_t position) {
     s->windows[position] = LISTED;
     s->tile->uneven[s->tile->uneven_count++] = (int32_t)position;
 }
 
 /* Find the largest level of each window, and list the windows whose largest level is an outlier:
  * half of the other nonzero levels are low. */
-static void look_at_windows(struct uneven_search *s) {
+static void look_at_windows(struct window_search *s) {
     const int64_t all = s->seen_count[0] * s->seen_count[1] * s->seen_count[2];
     for (int64_t position = 0; position < s->tile->positions; position++) {
-        const struct wino_place place = wino_place_of(s->c, s->tile, position);
+        const struct window_place place = wino_place_of(s->c, s->tile, position);
         int64_t zeros, low;
         const int32_t largest = largest_level(s, &place, 0, &zeros);
         s->windows[position] = largest;
@@ -163,7 +163,7 @@ void wino_channels_of(const struct wino_context *c, const struct wino_tile *tile
 
 /* A result that depends only on zeros is its bias, activated: Winograd's result has the rounding
  * errors of its neighbours. */
-static void write_bias(struct uneven_search *s, const struct wino_place *place,
+static void write_bias(struct window_search *s, const struct window_place *place,
                        const int64_t *output) {
     const struct wino_context *c = s->c;
     const struct wino_axis *axes = c->plan->packing->axes;
@@ -197,9 +197,9 @@ static void write_bias(struct uneven_search *s, const struct wino_place *place,
 }
 
 /* Check a result of the sub-convolution, at position `at` in the tile. */
-static void look_at(struct uneven_search *s, int64_t image, const int64_t *at, int32_t level) {
+static void look_at(struct window_search *s, int64_t image, const int64_t *at, int32_t level) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
-    struct wino_place place = {.image = image};
+    struct window_place place = {.image = image};
     int64_t output[AXES];
     for (int i = 0; i < AXES; i++) {
         const int64_t within = at[i] % axes[i].step;
@@ -215,7 +215,7 @@ static void look_at(struct uneven_search *s, int64_t image, const int64_t *at, i
 }
 
 /* Mark the levels that are low. */
-static void find_low(struct uneven_search *s) {
+static void find_low(struct window_search *s) {
     const int64_t *extent = s->c->plan->tiling.extent;
     const int64_t rows = s->tile->images * extent[0] * extent[1];
     uint64_t *low = s->low;
@@ -234,7 +234,7 @@ static void find_low(struct uneven_search *s) {
 
 /* Check the results of a row of one sub-convolution whose taps read only low levels: the level of a
  * result is the largest of these. */
-static void look_along(struct uneven_search *s, int64_t image, int64_t z, int64_t y) {
+static void look_along(struct window_search *s, int64_t image, int64_t z, int64_t y) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     const int64_t *extent = s->c->plan->tiling.extent;
     const int64_t count = s->tile->shape[2] * axes[2].step;
@@ -278,7 +278,7 @@ int64_t wino_search_size(const struct wino_tiling *t) {
                     CACHE_LINE / (int64_t)sizeof(float));
 }
 
-static void look_everywhere(struct uneven_search *s) {
+static void look_everywhere(struct window_search *s) {
     const struct wino_axis *a = s->c->plan->packing->axes;
     const int64_t subs = a[0].stride * a[1].stride * a[2].stride;
     for (int64_t sub = 0; sub < subs; sub++) {
@@ -321,7 +321,7 @@ void wino_find_uneven(const struct wino_context *c, struct wino_tile *tile, cons
                 }
             }
     if (largest == 0 || !is_uneven(largest, smallest)) return;
-    struct uneven_search s = {.c = c, .tile = tile, .levels = levels};
+    struct window_search s = {.c = c, .tile = tile, .levels = levels};
     s.windows = tile->uneven + t->positions;
     s.below = low_level(largest);
     s.low = (uint64_t *)(void *)(s.windows + t->positions);
