@@ -7,6 +7,7 @@ its type and versions.
 
 from __future__ import annotations
 
+import abc
 import enum
 import functools
 import math
@@ -537,12 +538,12 @@ def declare(
     return register
 
 
-class TakesOut(Operation):
+class TakesOut(Operation, abc.ABC):
     """An operation with one output whose `compute` takes an array like NumPy's `out`."""
 
+    @abc.abstractmethod
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
         """Compute the output, into `out` if it is given and the kernel can write to it."""
-        raise NotImplementedError
 
     def plan(self, inputs: Infos, outputs: Infos, context: Context) -> LayerPlan:
         return _BindingPlan(self, self.bind(inputs, outputs, context))

@@ -35,9 +35,9 @@ class _Pooled(Operation, abc.ABC):
     spatial_scale: float = attribute(number(minimum=0))
 
     @property
+    @abc.abstractmethod
     def bins(self) -> tuple[int, int]:
         """Numbers of rows and columns of bins."""
-        raise NotImplementedError
 
     @property
     def formula_of_bins(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 from typing import Any
@@ -33,7 +34,7 @@ class BagReduction(enum.Enum):
     MEAN = "mean"
 
 
-class _Embedding(Operation):
+class _Embedding(Operation, abc.ABC):
     """Rows of a table, summed in bags."""
 
     reduction: BagReduction = BagReduction.SUM
@@ -60,9 +61,9 @@ class _Embedding(Operation):
         found = None if table.shape is None else (bags, *table.shape[1:])
         return (TensorInfo(found, element_type),)
 
+    @abc.abstractmethod
     def bags(self, named: dict[str, TensorInfo]) -> Dim:
         """Check the inputs that define bags, and return their number."""
-        raise NotImplementedError
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         shapes = inputs[0].shape, inputs[1].shape

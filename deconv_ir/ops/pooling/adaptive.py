@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ class AdaptiveTile(Operation):
         return found
 
 
-class _AdaptivePool(Operation):
+class _AdaptivePool(Operation, abc.ABC):
     """A pooling whose window i of Y is the data from floor(i*X/Y) to ceil((i+1)*X/Y)."""
 
     formula = "data {shape[data]}, output_shape {value[output_shape]}"
@@ -90,9 +91,9 @@ class _AdaptivePool(Operation):
         operation = AdaptiveTile(layer=self, windows=tuple(windows))
         return LayerTile((tuple(spans), None), operation, (), seen)
 
+    @abc.abstractmethod
     def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
         """Pool the windows of each axis."""
-        raise NotImplementedError
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         extents = zip(inputs[0].shape[2:], self.target(inputs), strict=True)
