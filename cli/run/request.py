@@ -90,9 +90,20 @@ def _override(metavar: str, text: str) -> Any:
 
 
 def _list_operations() -> None:
-    from .tables import print_operations
+    from deconv_ir.formats.onednn_json.kinds import kinds_table
+    from deconv_ir.ops.table import operations_table
 
-    print_operations()
+    from ..shared.tables import print_table
+
+    table = [
+        [row.type, ", ".join(row.versions), row.element_types, ", ".join(row.attributes)]
+        for row in operations_table()
+    ]
+    headers = ["operation", "versions", "element types", "attributes"]
+    print_table(table, headers, ("left", "left", "left", "left"))
+    click.echo()
+    table = [[row.kind, row.inputs, ", ".join(row.attributes)] for row in kinds_table()]
+    print_table(table, ["oneDNN Graph", "types of inputs", "attributes"], ("left", "left", "left"))
 
 
 class RunRequest(Preprocessing, after="shapes"):

@@ -1,4 +1,4 @@
-"""Tables: a profile, a plan, the available operations."""
+"""Tables: a profile, a plan."""
 
 from __future__ import annotations
 
@@ -218,19 +218,3 @@ def _print_plan_json(rows: Sequence[PlanRow], plan: Plan, limit: int | None) -> 
         },
     }
     print_json(document)
-
-
-def print_operations() -> None:
-    """Print the operations that can be run and the kinds of oneDNN Graph, on standard output."""
-    from deconv_ir.formats.onednn_json.kinds import kinds_table
-    from deconv_ir.ops.table import operations_table
-
-    table = [
-        [row.type, ", ".join(row.versions), row.element_types, ", ".join(row.attributes)]
-        for row in operations_table()
-    ]
-    headers = ["operation", "versions", "element types", "attributes"]
-    print_table(table, headers, ("left", "left", "left", "left"))
-    click.echo()
-    table = [[row.kind, row.inputs, ", ".join(row.attributes)] for row in kinds_table()]
-    print_table(table, ["oneDNN Graph", "types of inputs", "attributes"], ("left", "left", "left"))
