@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.compare.agreement import Other, judge_inputs
 from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
+from deconv_ir.compare.cut import results_of
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.folding import find_folded, tensor_pairs
 from deconv_ir.compare.judge import Execution, Judge
@@ -16,10 +17,11 @@ from deconv_ir.compare.judging import Judging
 from deconv_ir.compare.levels import judge_levels
 from deconv_ir.compare.matching import match
 from deconv_ir.compare.network import Comparable, Network, open_network
-from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSide, Side
+from deconv_ir.compare.openvino_side import OpenVINOSide
+from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, Side
 from deconv_ir.compare.structure import Aspect, Difference, compare_structure
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors, require_tolerances
-from deconv_ir.compare.verdict import ModelVerdict
+from deconv_ir.compare.verdict import ModelVerdict, SettingVerdict
 from deconv_ir.errors import DeconvError, InputError, SettingError
 from deconv_ir.execute.effort import require_modest_run
 from deconv_ir.execute.places import tensor_bytes
@@ -227,7 +229,9 @@ def diff(
         sides = ("A", "B")
         if isinstance(against, str | Mapping):
             sides = ("deconv_ir", against if isinstance(against, str) else other)
-        judged = ModelVerdict(sides, tuple(behaviour.judging.layers))
+        judged = ModelVerdict(
+            sides, tuple(behaviour.judging.layers), behaviour.repeated, behaviour.notes
+        )
     return ModelDifference(
         _name(a),
         other,
@@ -278,6 +282,10 @@ class _Behaviour:
         self.settings: Mapping[str, str] | None = None
         self.judges = False
         self.judging: Judging | None = None
+        self.repeated: tuple[SettingVerdict, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.results: dict[Source, Array] = {}
+        """The outputs of the second side, while all other tensors were outputs, too."""
         self.first: ArraysSide | None = None
         """The tensors of the first side, unless it runs."""
         self.culprit: Culprit | None = None
@@ -319,6 +327,7 @@ class _Behaviour:
         evaluator = Evaluator(a, self.inputs, wanted if self.first is None else ())
         if self.judges:
             self.judging = self._judging(wanted, side)
+        results = frozenset(results_of(self.b.graph)) if self.b is not None else frozenset()
         agreeing: set[Source] = set()
         for done, index in enumerate(wanted):
             layer = a.layer(index)
@@ -355,6 +364,12 @@ class _Behaviour:
                     )._replace(hint=self._accuracy_hint(index, output, y, found) or "")
                 row.append(found)
                 yield found
+            if against == "openvino":
+                self.results |= {
+                    (index, k): x
+                    for k, (x, found) in enumerate(zip(left, row, strict=False))
+                    if x is not None and found and found.within and (side.own(index), k) in results
+                }
             if self.judging is not None:
                 if layer.type == "Parameter" and row[0] is not None and right[0] is not None:
                     self.judging.add_input(index, row[0], (left[0], right[0]))
@@ -365,6 +380,29 @@ class _Behaviour:
                     self.judging.replace(index, output, y)
             if progress is not None:
                 progress(done + 1, len(wanted))
+        if isinstance(side, OpenVINOSide):
+            fused = list(self._fused(side))
+            yield from fused
+            if self.judging is not None:
+                from deconv_ir.compare.rerun import Reruns
+
+                again = Reruns(side, self.judging, outputs_agree=not fused)
+                self.repeated, self.notes = again.run(wanted)
+
+    def _fused(self, side: OpenVINOSide) -> Iterator[TensorDifference]:
+        """Compare the outputs without added outputs, where the runtime fuses layers."""
+        sources = [(side.own(index), output) for index, output in self.results]
+        plain = side.compute(sources) if sources else {}
+        for (index, output), source in zip(self.results, sources, strict=True):
+            layer, array = self.a.layer(index), self.results[index, output]
+            name = self.a.tensor_name((index, output))
+            tolerances = self.rtol, self.atol
+            found = compare_tensors(
+                name, layer.label, layer.line, array, plain[source], *tolerances
+            )
+            if not found.within:
+                note = "without added outputs, so that the runtime fuses layers"
+                yield found._replace(note=", ".join(filter(None, (found.note, note))))
 
     def _judging(self, wanted: Sequence[int], side: Side) -> Judging:
         """Prepare the verdict on both sides."""

@@ -92,6 +92,8 @@ class TensorState(NamedTuple):
 
     array: Array
     error: Array | None = None
+    known: bool = True
+    """Whether a bound of the error is known."""
 
 
 class Judge:
@@ -150,6 +152,8 @@ class Judge:
         }
         self.given: Mapping[Source, Array] = {}
         """Tensors from the same run of the side as those that are judged."""
+        self.unknown = False
+        """Whether a tensor at the inputs of the last layer has no known bound of its error."""
 
     def set_input(self, index: int, array: Array) -> None:
         """Take another array for an input of the model."""
@@ -182,7 +186,7 @@ class Judge:
             if array is None or not self.provided((index, output)):
                 if not known:
                     allowed, known = self._bounds(case), True
-                states.append(TensorState(exact, _error(allowed, output, exact)))
+                states.append(_computed_state(exact, allowed, output))
                 found.append(None)
                 continue
             verdict = self._verdict(index, output, case, array)
@@ -242,7 +246,7 @@ class Judge:
             difference = case.operation.compare_semantics(infos, case.context)
         except DeconvError:
             return None
-        if difference is None:
+        if difference is None or difference.is_fault:
             return None
         used = case.context.semantics
         runtime = case.operation.runtime
@@ -272,13 +276,16 @@ class Judge:
         declared = declared or F32
         execution = self.execution(index)
         executed = execution.executed or declared
-        if not declared.is_float or declared.bits > 32 or not executed.is_float:
+        narrows = declared.is_float and declared.bits <= 32
+        if not narrows or not executed.is_float:
             executed = declared
-        return Precision(declared, executed, execution.windows, execution.levels)
+        return Precision(declared, executed, execution.windows, narrows and execution.levels)
 
     def _bounds(self, case: Case) -> Bounds | None:
         import numpy as np
 
+        if self.unknown:
+            return None
         with np.errstate(all="ignore"):
             return bounds(case)
 
@@ -305,7 +312,7 @@ class Judge:
             constant = at in self.network.constant_layers
             allowed = None if constant else self._bounds(case)
             self.states[at] = [
-                TensorState(exact, None if constant else _error(allowed, output, exact))
+                TensorState(exact) if constant else _computed_state(exact, allowed, output)
                 for output, exact in enumerate(case.outputs)
             ]
             stack.pop()
@@ -316,6 +323,7 @@ class Judge:
         layer, narrow = self.graph.layers[index], self.network.layer(index)
         inputs: list[Array] = []
         errors: list[Array | None] = []
+        known: list[bool] = []
         for source in self.sources[index]:
             if source is None:
                 continue
@@ -327,6 +335,7 @@ class Judge:
                     array = array.astype(stored.numpy())
             inputs.append(array)
             errors.append(state.error)
+            known.append(state.known)
         operation = layer.operation
         with locating(self.graph, layer):
             shapes = operation.infer(list(map(_described, inputs)), self.context)
@@ -335,6 +344,7 @@ class Judge:
                 outputs = tuple(map(_wide, operation.execute(list(inputs), self.context)))
         declared = self.infos[index][0].element_type if self.infos[index] else None
         precision = self._precision(index, 0, declared, None)
+        self.unknown = not all(known)
         return Case(operation, inputs, errors, outputs, precision, self.context, narrow.operation)
 
     def _use(self, source: Source) -> TensorState:
@@ -366,17 +376,14 @@ def _wide(array: Any) -> Array:
     return found
 
 
-def _error(allowed: Bounds | None, output: int, exact: Array) -> Array | None:
-    """Return the bound of a computed tensor; infinite where none is known."""
+def _computed_state(exact: Array, allowed: Bounds | None, output: int) -> TensorState:
+    """Return a tensor that the side does not have, with the bound of its error."""
     import numpy as np
 
-    if exact.dtype.kind != "f":
-        return None
-    bound = np.inf if allowed is None else allowed[output]
-    if isinstance(bound, float) and not bound:
-        return None
-    wide: Array = np.broadcast_to(np.asarray(bound, np.float64), exact.shape)
-    return wide if wide.any() else None
+    if exact.dtype.kind != "f" or allowed is None:
+        return TensorState(exact, known=allowed is not None)
+    bound: Array = np.broadcast_to(np.asarray(allowed[output], np.float64), exact.shape)
+    return TensorState(exact, bound if bound.any() else None)
 
 
 def _quick(array: Array, exact: Array, share: float) -> SideVerdict | None:
@@ -399,7 +406,7 @@ def _quick(array: Array, exact: Array, share: float) -> SideVerdict | None:
                 left = left.astype(np.float64)
             error = np.abs(left - right)
             size = np.abs(right)
-            bad = ~(error <= share * size)
+            bad = ~((error <= share * size) & np.isfinite(error))
             if bad.any():
                 same = (left == right) | (np.isnan(left) & np.isnan(right))
                 if not same[bad].all():
@@ -436,7 +443,7 @@ def _measure(
         if not numbers:
             error[~same & (error == 0)] = 1.0  # integers that f64 does not tell apart
         allowed = np.broadcast_to(np.asarray(bound, np.float64), error.shape).copy()
-        allowed[np.isnan(allowed)] = 0
+        allowed[np.isnan(allowed) | ~np.isfinite(y)] = 0
         if exact.dtype.kind == "f" and not strict:
             allowed += precision.smallest
             beyond = np.isinf(x) & np.isfinite(y) & (np.abs(y) + allowed >= precision.largest)

@@ -45,6 +45,8 @@ class Judging:
         self.known: dict[Source, float] = {}
         """Tensor of the first model -> the difference of the sides, of its scale."""
         self.layers: list[LayerVerdict] = []
+        self.wrong: tuple[int, int, tuple[Array, ...]] | None = None
+        """The first output that is wrong on the second side, and the inputs of its layer there."""
 
     def add_input(
         self, index: int, found: TensorDifference, arrays: tuple[Array | None, Array | None]
@@ -78,9 +80,13 @@ class Judging:
             if change and left.exact is not None and right.exact is not None:
                 inherited = _relative(left.exact, right.exact)
             amplification = inherited / change if change and math.isfinite(inherited) else 0.0
+            if right.verdict.right is False and self.wrong is None:
+                self.wrong = (own_of_b, output, right.inputs)
+            discrete = left.exact is not None and left.exact.dtype.kind != "f"
             self._append(
-                (index, output), difference, left.verdict, right.verdict, inherited, amplification
-            )
+                (index, output), difference, left.verdict, right.verdict, inherited,
+                0.0 if discrete else amplification, discrete,
+            )  # fmt: skip
 
     def replace(self, index: int, output: int, array: Array) -> None:
         """Take the tensor of the second side for the layers of the first that follow."""
@@ -95,6 +101,7 @@ class Judging:
         b: SideVerdict,
         inherited: float,
         amplification: float,
+        discrete: bool = False,
     ) -> None:
         layer = self.network.layer(source[0])
         near = {layer.label}
@@ -118,8 +125,17 @@ class Judging:
                 inherited,
                 amplification,
                 differences,
+                discrete,
             )
         )
+
+    def note_fused(self, source: Source, verdict: SideVerdict) -> None:
+        """Replace the verdict on a tensor of the second side, by the first model's source."""
+        layer = self.network.layer(source[0])
+        name = self.network.tensor_name(source)
+        for place, found in enumerate(self.layers):
+            if (found.name, found.layer) == (name, layer.label):
+                self.layers[place] = found._replace(b=verdict)
 
     def _change_of_inputs(self, index: int, a: Judged, b: Judged) -> float:
         """Return the largest difference of an input of the layer on both sides."""

@@ -39,6 +39,8 @@ class LayerVerdict(NamedTuple):
         agree.
     differences : tuple of Difference
         Differences of the layer between the two models.
+    discrete : bool
+        Whether the tensor has integers or booleans, which rounding does not change gradually.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class LayerVerdict(NamedTuple):
     inherited: float = 0.0
     amplification: float = 0.0
     differences: tuple[Difference, ...] = ()
+    discrete: bool = False
 
     @property
     def wrong(self) -> bool:
@@ -214,7 +217,8 @@ def _finding(side: SideVerdict) -> str:
     if side.value is None:
         return side.note
     times = f", {_times(side.times)} times the allowance" if side.times < math.inf else ""
-    return f"{_value(side)}, exact {_exact(side)}{times}"
+    note = f", {side.note}" if side.note else ""
+    return f"{_value(side)}, exact {_exact(side)}{times}{note}"
 
 
 def _times(times: float) -> str:
@@ -243,7 +247,8 @@ def show_pair(value: float, other: float | None) -> tuple[str, str]:
 
 def _nobody(layers: Sequence[LayerVerdict]) -> str:
     """Describe how differences grow."""
-    differing = [layer for layer in layers if layer.difference > 0]
+    differing = [layer for layer in layers if layer.difference > 0 and not layer.discrete]
+    differing = differing or [layer for layer in layers if layer.difference > 0]
     if not differing:
         return "Both are right: every tensor is equal."
     last = max(differing, key=lambda layer: layer.difference)

@@ -20,6 +20,9 @@ class SemanticsDifference(NamedTuple):
         The predicates of the message: ``gives pads_begin 1`` and ``pads_begin 0``.
     spec, runtime : tuple of int, Interval or str
         The values by the specification and by the runtime.
+    is_fault : bool
+        Whether the runtime contradicts what the specification says; otherwise that
+        leaves the case open, or other documents state it differently.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class SemanticsDifference(NamedTuple):
     by_runtime: str
     spec: tuple[Dim | str, ...]
     runtime: tuple[Dim | str, ...]
+    is_fault: bool = False
 
     def message(self, runtime: Semantics, used: Semantics) -> str:
         """Describe the difference to a runtime, and the semantics in use, in one sentence."""

@@ -111,7 +111,7 @@ class Deconvolution(AnyConvolution):
             return None
         from deconv_ir.ir.expression import SemanticsDifference
 
-        return SemanticsDifference(f"gives pads_begin {texts[0]}", texts[1], *pads)
+        return SemanticsDifference(f"gives pads_begin {texts[0]}", texts[1], pads[0], pads[1])
 
     def explain_axis(
         self, inputs: Infos, context: Context, data: DataView, filter_: FilterView, index: int

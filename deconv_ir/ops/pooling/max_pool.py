@@ -70,6 +70,7 @@ class _MaxPool(Pooling):
             "the lowest finite number",
             ("-inf",),
             ("lowest finite number",),
+            is_fault=True,
         )
 
     def fill_empty(self, result: Array, windows: Sequence[AxisWindows], context: Context) -> None:
@@ -77,7 +78,9 @@ class _MaxPool(Pooling):
         if result.dtype.kind == "f" and self.follows_runtime(context):
             for axis, along in enumerate(windows, 2):
                 for gap in along.empty:
-                    result[(slice(None),) * axis + (gap,)] = np.finfo(result.dtype).min
+                    # OpenVINO computes f64 in f32.
+                    dtype = np.float32 if result.dtype == np.float64 else result.dtype
+                    result[(slice(None),) * axis + (gap,)] = np.finfo(dtype).min
 
 
 @operation(
