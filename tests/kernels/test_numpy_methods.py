@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernels.cases import Layer
 from support import batches
 
 from deconv_ir import kernels
+from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels import naive, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.numpy.subconvolution import spans, sub_convolutions
-from deconv_ir.kernels.numpy.tiled import choose_tiles
 from deconv_ir.kernels.problem import Problem
 
 METHODS = ["im2col", "gemm_col2im"]
@@ -61,30 +62,27 @@ def test_positions_that_see_data(forward):
                 assert not 0 <= at < x
 
 
-def bytes_of(groups, outs, size):
-    return 100 + 8 * groups * (outs + 3) * int(np.prod(size))
-
-
-@pytest.mark.parametrize("bound", [1, 1000, 50_000, 1 << 20, 1 << 30])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "whole", [(1, 1, (1,)), (3, 5, (7, 9)), (64, 1, (20, 20)), (1, 600, (4, 4))], ids=str
+    ("groups", "outs", "extents"),
+    [
+        *((1, 1, (1,)), (3, 5, (7, 9)), (64, 1, (20, 20)), (1, 600, (4, 4))),
+        *((1, 4, (0, 3)), (2, 0, (4,))),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("work", [1, 1 << 20])
-def test_tiles_cover_everything_once_and_keep_to_the_bound(bound, whole, work):
-    groups, outs, size = whole
-    tiles = choose_tiles(groups, outs, [(-2, n - 2) for n in size], bytes_of, work, bound)
-    covered = np.zeros((groups, outs, *size), int)
-    for tile in tiles:
-        box = (slice(b + 2, e + 2) for b, e in zip(tile.begin, tile.end, strict=True))
-        covered[(tile.groups, tile.outs, *box)] += 1
-        smallest = tile.extents == (1, 1, (1,) * len(size))
-        assert bytes_of(*tile.extents) <= bound or smallest
-    assert np.all(covered == 1)
-
-
-def test_no_tiles_of_nothing():
-    assert choose_tiles(2, 3, [(0, 4), (5, 5)], bytes_of, 1, 1000) == []
-    assert choose_tiles(2, 0, [(0, 4)], bytes_of, 1, 1000) == []
+def test_tiles_give_every_result_once_within_the_scratchpad(method, groups, outs, extents):
+    """Scratchpads that hold the image, and that are too small for any tile."""
+    ones = (1,) * len(extents)
+    layer = Layer(groups, 3, outs, extents, (3, 2)[: len(ones)], (2, 3)[: len(ones)], ones, ones,
+                  tuple(2 * n for n in extents))  # fmt: skip
+    case = layer.case("transposed", np.dtype(np.float32), 2)
+    kernel = case.kernel(algorithm=method)
+    for scratch_bytes in (1, 50_000, 1 << 20, 1 << 30):
+        budget = ScratchpadBudget(scratch_bytes)
+        plan = kernel.plan(case.data.shape, case.pads_begin, case.output, budget)
+        assert plan.scratchpad_bytes <= max(scratch_bytes, 1 << 20)
+        case.check(plan.run([case.data])[0])
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
