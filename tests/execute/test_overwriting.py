@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ from plan_rows import normal, rows_of
 from support import IR
 
 import deconv_ir
-from deconv_ir.execute import request
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.kernels import empty
+from deconv_ir.ops import base
+from deconv_ir.ops.plugins import register
 
 CHAINS: dict[str, tuple[str, dict[str, str], object]] = {
     "Add": ("Add", {}, np.add),
@@ -133,21 +137,89 @@ def test_outputs_are_arrays_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_allclose(next(iter(model.run([x]).values())), expected, rtol=1e-6)
 
 
-def test_an_array_that_something_holds_is_not_overwritten() -> None:
-    array = np.zeros(3)
-    values: list[object] = [np.zeros(3), array, np.zeros((2, 3)).reshape(6), array[:2], None]
-    assert request.is_alone(values, 0)
-    assert not request.is_alone(values, 1)
-    assert request.is_alone(values, 2)
-    assert not request.is_alone(values, 3)
-    frozen = np.zeros(3)
-    frozen.flags.writeable = False
-    values[4] = frozen
-    del frozen
-    assert not request.is_alone(values, 4)
-    values[0] = empty((1 << 18,), np.dtype(np.uint8))[:8].view(np.float32)
-    assert request.is_alone(values, 0)
-    other = values[0][:1]  # type: ignore[index]
-    assert not request.is_alone(values, 0)
-    del other
-    assert request.is_alone(values, 0)
+class _Kept(Operation):
+    """Return an array that the operation keeps, or refers to, as an array of its own."""
+
+    kept: ClassVar[list[np.ndarray]] = []
+    given: ClassVar[Callable[[np.ndarray], np.ndarray]]
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        return (inputs[0],)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (type(self).given(inputs[0]),)
+
+
+def keep(array: np.ndarray) -> np.ndarray:
+    _Kept.kept.append(array)
+    return array
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+GIVEN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "the array": lambda x: keep(np.cosh(x)),
+    "a part of it": lambda x: keep(np.cosh(np.concatenate([x, x])))[:4],
+    "all of it in another shape": lambda x: keep(np.cosh(x).reshape(16)).reshape(4, 4),
+    "a part of pooled memory": lambda x: keep(pooled(np.cosh(x)))[:4],
+    "memory that is not NumPy's": lambda x: np.frombuffer(keep(np.cosh(x)), np.float32).reshape(
+        4, 4
+    ),
+    "an array that must not be written": lambda x: frozen(np.cosh(x)),
+    "one element": lambda x: np.broadcast_to(np.cosh(x[:1, :1]), (4, 4)),
+}
+
+
+def pooled(array: np.ndarray) -> np.ndarray:
+    out = empty((1 << 16, 4), np.dtype(np.float32))
+    out[:4] = array
+    return out
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_an_array_that_something_holds_is_not_overwritten(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan, which knows nothing of it, proposes to overwrite the array."""
+    monkeypatch.setitem(base.REGISTRY, "Kept", {})
+    register("Kept", "tests", inputs=("data",))(_Kept)
+    monkeypatch.setattr(_Kept, "given", staticmethod(GIVEN[name]), raising=False)
+    monkeypatch.setattr(_Kept, "kept", [])
+    ir = IR()
+    x = ir.parameter("x", "4,4")
+    kept = ir.layer("Kept", [x], name="kept", version="tests")
+    ir.result(ir.layer("Sinh", [kept], name="op", names="y"))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    given = normal(4, 4)
+    assert rows_of(model, [given])["op"].overwrites == "kept"
+    for _ in range(2):
+        found = model.run([given])["y"]
+        wide = np.cosh(given.astype(np.float64))
+        wide = np.full((4, 4), wide[0, 0]) if name == "one element" else wide
+        np.testing.assert_allclose(found, np.sinh(wide), rtol=1e-5)
+        for array in _Kept.kept:
+            np.testing.assert_allclose(array.ravel()[:16], np.cosh(given).ravel(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", [np.cosh, lambda x: pooled(np.cosh(x))[:4]], ids=["own", "pooled"])
+def test_an_array_that_nothing_holds_is_overwritten(
+    make: Callable[[np.ndarray], np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(base.REGISTRY, "Kept", {})
+    register("Kept", "tests", inputs=("data",))(_Kept)
+    made: list[int] = []
+
+    def note(array: np.ndarray) -> np.ndarray:
+        result = make(array)
+        made.append(result.ctypes.data)
+        return result
+
+    monkeypatch.setattr(_Kept, "given", staticmethod(note), raising=False)
+    ir = IR()
+    kept = ir.layer("Kept", [ir.parameter("x", "4,4")], version="tests")
+    ir.result(ir.layer("Sinh", [kept], names="y"))
+    found = deconv_ir.load(ir.save(tmp_path), warn=False).run([normal(4, 4)])["y"]
+    assert found.ctypes.data == made[-1]

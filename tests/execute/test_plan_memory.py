@@ -10,7 +10,6 @@ from plan_rows import normal, rows_of
 from support import IR, Out, traced_peak
 
 import deconv_ir
-from deconv_ir.execute import request
 from deconv_ir.kernels.algorithm import Algorithm as Kernel
 from deconv_ir.kernels.algorithm import preferred_algorithm
 
@@ -122,37 +121,3 @@ def test_a_part_without_an_axis_takes_no_memory(tmp_path: Path) -> None:
     expected = np.sinh(x[0]) @ np.sinh(x[1]).T
     (found,) = model.run([x]).values()
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def large() -> IR:
-    """The result is so large that kernels allocate it from their pool, then it is overwritten."""
-    ir = IR()
-    y = ir.parameter("x", "1,1,1600,1600")
-    for _ in range(3):
-        y = ir.layer("ConvolutionBackpropData", [y, ir.const(normal(1, 1, 1, 1))])
-    ir.result(ir.layer("SoftSign", [y], version="opset9"))
-    return ir
-
-
-@pytest.mark.parametrize("build", [lambda: u_net(64), large], ids=["U-Net", "large"])
-def test_what_the_plan_proposes_is_done(
-    build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The check of reference counts never refuses a correct proposal of the plan."""
-    model = deconv_ir.load(build().save(tmp_path))
-    (port,) = model.inputs.values()
-    x = normal(*port.shape)
-    refused: list[int] = []
-    alone = request.is_alone
-
-    def watch(*arguments: object) -> bool:
-        found = alone(*arguments)  # type: ignore[arg-type]
-        if not found:
-            refused.append(1)
-        return found
-
-    monkeypatch.setattr(request, "is_alone", watch)
-    for _ in range(2):
-        model.run([x])
-    assert refused == []
-    assert any(row.overwrites for row in rows_of(model, [x]).values())
