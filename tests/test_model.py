@@ -203,6 +203,27 @@ def test_outputs_of_one_name_are_kept_apart(tmp_path: Path) -> None:
     assert list(results) == ["t", "y", "t.1"]
 
 
+def test_a_result_may_have_the_name_of_its_layer(tmp_path: Path) -> None:
+    """The name means the layer, as if the Result had another one."""
+    ir = IR()
+    y = ir.layer("ReLU", [ir.parameter("x", "3")], name="y", names="t")
+    ir.result(y, "y")
+    model = deconv_ir.load(ir.save(tmp_path))
+    assert list(model.run([-np.ones(3, np.float32)], outputs=["y"])["y"]) == [0, 0, 0]
+
+
+def test_equal_layers_have_a_finding_each(tmp_path: Path) -> None:
+    """Two layers with the same operation, inputs and wrong declared dims."""
+    ir = IR()
+    x = ir.parameter("x", "2,3")
+    for name in ("a", "b"):
+        ir.result(ir.layer("ReLU", [x], outputs=["2,4"], name=name))
+    found = deconv_ir.load(ir.save(tmp_path), warn=False).findings
+    assert len(found) == 2
+    assert "'a'" in str(found[0])
+    assert "'b'" in str(found[1])
+
+
 def test_unsupported_operation_is_told_when_something_needs_it(tmp_path: Path) -> None:
     ir = deconvolution_ir()
     side = ir.layer("Frobnicate", [(0, 0)], name="f", version="opset9")

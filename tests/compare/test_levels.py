@@ -85,13 +85,16 @@ def test_a_fault_after_such_a_tensor_is_found(
     assert found.culprit.tensor.name == wrong[0]
 
 
-def graph_file(path: Path, dtype: str, dynamic: bool, most: float, zero: int = 0) -> Path:
-    """x -> at most `most` -> quantised -> back in f32."""
+def graph_file(
+    path: Path, dtype: str, dynamic: bool, most: float, zero: int = 0, sign: int = 1
+) -> Path:
+    """x -> between 0 and sign * `most`, or `most` if sign is 0 -> quantised -> back in f32."""
     x, low, high, y = (tensor(n, [1, 4], t) for n, t in enumerate(("f32", "f32", dtype, "f32")))
     scale, facts = tensor(4, [1]), {"qtype": "per_tensor", "axis": 1}
     fixed = {} if dynamic else {"scales": [1.0], "zps": [zero]}
     kind, inputs = ("DynamicQuantize", [low, scale]) if dynamic else ("Quantize", [low])
-    clamp = op(0, "Clamp", [x], [low], min=0.0, max=most)
+    ends = sorted((0.0 if sign else most, (sign or 1) * most))
+    clamp = op(0, "Clamp", [x], [low], min=ends[0], max=ends[1])
     back = op(2, "Dequantize", [high], [y], **facts, scales=[1.0], zps=[0])
     return save(path, clamp, op(1, kind, inputs, [high], **facts, **fixed), back)
 
@@ -121,8 +124,27 @@ def test_quantize_of_onednn_graph(
     ):
         b = graph_file(tmp_path / "b.json", dtype, dynamic, most)
         assert out(deconv_ir.diff(a, b, data, levels=levels)) == wrong
+        if dtype != "u8":
+            pair = [
+                graph_file(tmp_path / name, dtype, dynamic, end, sign=-1)
+                for name, end in (("c.json", boundary), ("d.json", most))
+            ]
+            below = data | {"0": -data["0"]}
+            assert out(deconv_ir.diff(*pair, below, levels=levels)) == wrong
     b = graph_file(tmp_path / "b.json", dtype, dynamic, boundary)
     assert out(deconv_ir.diff(a, b, data)) == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least"), [("f8_e4m3", 2.0**-9), ("f8_e5m2", 2.0**-16), ("s8", 1)]
+)
+def test_levels_on_both_sides_of_zero(dtype: str, least: float, tmp_path: Path) -> None:
+    """The smallest numbers below and above zero are two levels apart."""
+    a, b = (
+        graph_file(tmp_path / f"{end}.json", dtype, False, end, sign=0) for end in (-least, least)
+    )
+    for levels, wrong in ((1, ["1", "2", "3"]), (2, ["1"])):
+        assert out(deconv_ir.diff(a, b, {"0": 0 * DATA}, levels=levels)) == wrong
 
 
 def test_levels_of_a_command(tmp_path: Path) -> None:

@@ -129,14 +129,17 @@ def test_scalar_constants(tmp_path: Path) -> None:
     assert "1 of 1 elements differ, the largest difference is 1" in found.message
 
 
-def test_folded_batch_normalisation(original: Path, tmp_path: Path) -> None:
-    """Scale and shift by Ioffe and Szegedy 2015, section 3.1, in the weights."""
+@pytest.mark.parametrize(("scaled", "moved"), [(1.0, 0.0), (1.2, 0.0), (1.0, 0.7)])
+def test_folded_batch_normalisation(
+    original: Path, tmp_path: Path, scaled: float, moved: float
+) -> None:
+    """Scale and shift by Ioffe and Szegedy 2015, section 3.1, in the weights, right or wrong."""
     edit = Edit(original)
     gamma, beta, mean, variance = (edit.array(f"mid/bn/{n}").astype(np.float64) for n in "gbmv")
     factor = gamma / np.sqrt(variance + 0.001)
     weights = edit.array("mid/w")
-    weights[:] = weights * factor[:, None, None, None]
-    shift = (beta - mean * factor).reshape(1, 8, 1, 1).astype(np.float32)
+    weights[:] = weights * factor[:, None, None, None] * scaled
+    shift = (beta - mean * factor + moved).reshape(1, 8, 1, 1).astype(np.float32)
     norm = edit.layer("mid/bn")
     norm.set("type", "Add")
     norm.remove(norm.find("data"))
@@ -148,6 +151,10 @@ def test_folded_batch_normalisation(original: Path, tmp_path: Path) -> None:
         edit.root.find("layers").remove(edit.layer(f"mid/bn/{name}"))
     edit.replace("mid/bn/g", shift, "f32")
     found = deconv_ir.diff(original, edit.save(tmp_path / "b.xml"), X)
+    print(found.differences)
+    if (scaled, moved) != (1.0, 0.0):
+        assert deconv_ir.Aspect.FOLDED not in [d.aspect for d in found.differences]
+        return
     (difference,) = found.differences
     assert difference.aspect is deconv_ir.Aspect.FOLDED
     assert difference.layer.startswith("'mid' ")

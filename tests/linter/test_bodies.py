@@ -94,9 +94,20 @@ def lint(text: str, folder: Path) -> list[deconv_ir.Finding]:
     return check_bytes(text.encode(), "m.xml", choose(), weights).findings
 
 
-def test_clean(tmp_path: Path) -> None:
+@pytest.mark.parametrize("axis", ["1", "-2"])
+def test_clean(axis: str, tmp_path: Path) -> None:
     """The file has no finding: the body's constant uses all bytes of the .bin."""
-    assert lint(MODEL, tmp_path) == []
+    assert lint(MODEL.replace(SLICED, SLICED.replace('axis="1"', f'axis="{axis}"')), tmp_path) == []
+
+
+def test_an_output_port_that_only_an_input_names(tmp_path: Path) -> None:
+    """The ids of a layer's inputs and outputs are told apart by the tag of the port map."""
+    entry = f'<output external_port_id="3" internal_layer_id="5" {SLICED}/>'
+    assert entry in MODEL
+    found = lint(
+        MODEL.replace(entry, '<input external_port_id="3" internal_layer_id="1"/>'), tmp_path
+    )
+    assert any("output port 3" in f.message and "no port map" in f.message for f in found)
 
 
 @pytest.mark.parametrize(

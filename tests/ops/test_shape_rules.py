@@ -68,6 +68,12 @@ SHAPES = [
         {"kernel": "2", "strides": "2", "rounding_type": "ceil", "exclude-pad": "true"},
         "[1,2,4]",
     ),
+    (
+        "SpaceToDepth",
+        ("f32[1,2,5..9,6]",),
+        {"block_size": "2", "mode": "blocks_first"},
+        "[1,8,3..4,3]",
+    ),
     ("MatMul", ("f32[?,2,3]", "f32[4,3,5]"), {}, "[4,2,5]"),
     ("MatMul", ("f32[2..4,3]", "f32[3]"), {}, "[2..4]"),
     (

@@ -172,6 +172,7 @@ FOLDED = [
      {"axis": "0", "mode": "max", "sort": "value", "index_element_type": "i64"}, (9, 5)),
     ("Ceiling", (reals(1.5, 2.0),), {}, (2.0, 2.0)),
     ("MatMul", (reals(2.0, 3.0), reals(4.0, 0.5)), {}, (9.5,)),
+    ("Concat", (reals(2.0, 3.0), reals(4.5)), {"axis": "0"}, (2.0, 3.0, 4.5)),
     # Elements that are only moved may be unknown.
     ("ScatterUpdate-3", (listed(1, DIM, UNBOUNDED), listed(0), listed(7), SCALAR), {},
      (7, DIM, UNBOUNDED)),

@@ -544,6 +544,34 @@ def test_what_a_graph_cannot_express_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "graph.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("shape", "kind", "constants", "attributes", "words"),
+    [
+        ("?,4,6,6", "Interpolate", [np.int64([5, 9]), np.float32([1, 1]), np.int64([2, 3])],
+         {}, "of other axes than the spatial ones"),
+        ("1,4,6,6", "Interpolate", [np.int64([8, 9]), np.float32([1, 1]), np.int64([1, 3])],
+         {}, "of other axes than the spatial ones"),
+        ("1,4,?,6", "ConvolutionBackpropData", [np.ones((4, 2, 3, 3), np.float32)],
+         {"strides": "2,2"}, "shapes that are not static"),
+    ],
+)  # fmt: skip
+def test_shapes_that_a_graph_cannot_express(
+    shape: str, kind: str, constants: Any, attributes: Any, words: str, tmp_path: Path
+) -> None:
+    if kind == "Interpolate":
+        attributes = {
+            "mode": "linear_onnx",
+            "shape_calculation_mode": "sizes",
+            "coordinate_transformation_mode": "half_pixel",
+        }
+    ir = IR()
+    inputs = [ir.parameter("x", shape), *map(ir.const, constants)]
+    version = "opset4" if kind == "Interpolate" else "opset1"
+    ir.result(ir.layer(kind, inputs, attributes, version=version))
+    with pytest.raises(UnsupportedError, match=words):
+        convert(ir.save(tmp_path), tmp_path / "graph.json", ONEDNN_JSON)
+
+
 def test_each_direction_needs_the_other_format(tmp_path: Path) -> None:
     """A file is not converted to its own format."""
     with pytest.raises(InputError, match="an IR already"):

@@ -286,6 +286,8 @@ POOLED = [
     ("AvgPool", {"exclude_pad": False, "rounding_type": "ceil"}, [2, 6, 4], [4, 6, 8]),
     ("AvgPool", {"exclude_pad": False, "rounding_type": "floor"}, [2, 6, 4], [2, 6, 4]),
     ("AvgPool", {"exclude_pad": True, "rounding_type": "ceil"}, [4, 6, 8], [4, 6, 8]),
+    ("AvgPool", {"rounding_type": "ceil", "exclude_pad": False, "pads_begin": [0], "pads_end": [0]},
+     [6], [6]),
     ("MaxPool", {"rounding_type": "ceil"}, [4, 8, 8], [4, 8, 8]),
     # Pads of 2 on both sides: the first and the last window see padding alone.
     ("MaxPool", {"pads_begin": [2], "pads_end": [2]}, [-np.inf, 4, 8, 8, -np.inf],
