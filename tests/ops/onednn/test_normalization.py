@@ -178,3 +178,11 @@ def test_data_without_channels_are_an_error(kind: str) -> None:
     inputs = [tensor(i, [3]) for i in range(5 if kind.startswith("Batch") else 1)]
     with pytest.raises(deconv_ir.ShapeError, match="src must have rank 2 or greater"):
         deconv_ir.load(as_bytes(op(0, kind, inputs, [tensor(9, [3])], **attributes)))
+
+
+@pytest.mark.parametrize("given", [{"sizes": [5, 6, 7]}, {"scales": [2.0]}, {}])
+def test_an_interpolation_needs_one_size_for_each_axis(given: dict[str, object]) -> None:
+    attributes = {"mode": "nearest", "data_format": "NCX"} | given
+    graph = op(0, "Interpolate", [tensor(0, [1, 1, 3, 4])], [tensor(1, [1, 1, 5, 6])], **attributes)
+    with pytest.raises(deconv_ir.ShapeError, match=r"sizes|scales"):
+        deconv_ir.load(as_bytes(graph))
