@@ -129,10 +129,11 @@ def compare_tensors(
         # In units of the scale, so that squares do not overflow.
         unit = scale or 1.0
         left, right = left[both] / unit, right[both] / unit
+        # Without the BLAS, whose threads would wait for those of a runtime.
         squares += float(np.square(left - right).sum())
-        dot += float(left @ right)
-        norm_a += float(left @ left)
-        norm_b += float(right @ right)
+        dot += float((left * right).sum())
+        norm_a += float(np.square(left).sum())
+        norm_b += float(np.square(right).sum())
     length = math.sqrt(norm_a) * math.sqrt(norm_b)
     at = None if first is None else tuple(int(i) for i in np.unravel_index(first, a.shape))
     return TensorDifference(

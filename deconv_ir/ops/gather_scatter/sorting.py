@@ -65,14 +65,14 @@ class TopK1(Operation):
     def allowance(self, case: Case) -> Bounds | None:
         from deconv_ir.ops.allowance import hull
 
-        order_free = self.sort is Order.NONE
-        return [np.inf if order_free else hull(case, 0), 0.0]
+        return [hull(case, 0), 0.0]
 
     def valid(self, case: Case, output: int, array: Array) -> Array | None:
         """Accept any of equal elements; without an order, any order."""
         data, exact = case.inputs[0], case.outputs[0]
         axis = normalize_axis(self.axis, data.ndim)
-        if self.sort is Order.NONE and output == 0:
+        if self.sort is not Order.VALUE and output == 0:
+            # The chosen elements, in the order of their indices or in any.
             same = _equal(np.sort(array, axis), np.sort(exact, axis))
             whole: Array = np.broadcast_to(same.all(axis, keepdims=True), exact.shape)
             return whole
