@@ -19,7 +19,7 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.allowance import ULPS, Bounds, Case, Precision, bounds, moves_only
 from deconv_ir.ops.precision import in_f64, keeps_types
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16
 
 
 class SideVerdict(NamedTuple):
@@ -214,17 +214,18 @@ class Judge:
         case = case._replace(precision=precision)
         strict = exact.dtype.kind != "f" or moves_only(case.operation)
         share = 0.0 if strict and not precision.operand else ULPS * precision.result
-        quick = _quick(array, exact, share)
-        if quick is not None:
-            return quick._replace(executed=executed)
+        screened = _screen(array, exact, share)
+        if screened.places is None:
+            found = _measure(array, exact, 0.0, precision, screened)
+            return found._replace(executed=executed)
         valid = case.operation.valid(case, output, array)
         allowed = self._bounds(case)
         if allowed is None and valid is None:
-            measured = _measure(array, exact, math.inf, precision)
+            measured = _measure(array, exact, math.inf, precision, screened)
             note = "no allowance is known for this operation"
             return measured._replace(right=None, times=0.0, executed=executed, note=note)
         bound = math.nan if allowed is None else allowed[output]
-        found = _measure(array, exact, bound, precision, strict=strict, valid=valid)
+        found = _measure(array, exact, bound, precision, screened, strict=strict, valid=valid)
         if found.right is False:
             other = self._other_semantics(index, output, case, array, precision, strict)
             if other is not None:
@@ -263,7 +264,8 @@ class Judge:
         allowed = self._bounds(case)
         if allowed is None:
             return None
-        found = _measure(array, exact, allowed[output], precision, strict=strict)
+        screened = _screen(array, exact, 0.0)
+        found = _measure(array, exact, allowed[output], precision, screened, strict=strict)
         if not found.right:
             return None
         return found._replace(semantics=semantics.value, note=difference.message(runtime, used))
@@ -386,8 +388,21 @@ def _computed_state(exact: Array, allowed: Bounds | None, output: int) -> Tensor
     return TensorState(exact, bound if bound.any() else None)
 
 
-def _quick(array: Array, exact: Array, share: float) -> SideVerdict | None:
-    """Return the verdict on a tensor that is exact, up to a share of each element; None: it is not.
+class _Screened(NamedTuple):
+    """A tensor after a first look, block by block: the elements that are not exact."""
+
+    largest: float
+    """The largest deviation."""
+    scale: float
+    """The largest finite magnitude of the exact result."""
+    times: float
+    """The largest deviation of the other elements, in units of the smallest allowance."""
+    places: Array | None
+    """The elements, in the flattened tensor, beyond a share of themselves; None: there are none."""
+
+
+def _screen(array: Array, exact: Array, share: float) -> _Screened:
+    """Find the elements that deviate by more than a share of themselves.
 
     This share is less than every allowance, and is computed at once.
     """
@@ -395,29 +410,38 @@ def _quick(array: Array, exact: Array, share: float) -> SideVerdict | None:
 
     x, y = array.reshape(-1), exact.reshape(-1)
     times = largest = scale = 0.0
+    found = []
+    integers = exact.dtype.kind != "f" and array.dtype.kind != "f"
     with np.errstate(all="ignore"):
         for start in range(0, x.size, _BLOCK):
             left, right = x[start : start + _BLOCK], y[start : start + _BLOCK]
-            if exact.dtype.kind != "f":
-                if not np.array_equal(left, right):
-                    return None
+            different = left != right if integers else None
+            if different is not None and not different.any():
+                scale = max(scale, float(np.abs(right.astype(np.float64)).max(initial=0)))
                 continue
-            if left.dtype != np.float64:
-                left = left.astype(np.float64)
+            left = left.astype(np.float64, copy=False)
+            right = right.astype(np.float64, copy=False)
             error = np.abs(left - right)
             size = np.abs(right)
-            bad = ~((error <= share * size) & np.isfinite(error))
-            if bad.any():
-                same = (left == right) | (np.isnan(left) & np.isnan(right))
-                if not same[bad].all():
-                    return None
+            if different is not None:
+                error[different & (error == 0)] = 1.0  # integers that f64 does not tell apart
+            bad = ~(error <= share * size)
+            if not math.isfinite(float(size.max(initial=0))):  # an infinity, or NaN
+                bad = ~((error <= share * size) & np.isfinite(error))
+                same = (left == right) | ((left != left) & (right != right))
+                bad &= ~same
                 error[same] = 0
                 size[~np.isfinite(size)] = 0
-            block = float(error.max(initial=0))
-            largest, scale = max(largest, block), max(scale, float(size.max(initial=0)))
-            if block:
-                times = max(times, float(np.nanmax(error / size)) / share)
-    return SideVerdict(True, min(times, 1.0), largest / scale if scale else 0.0)
+            scale = max(scale, float(size.max(initial=0)))
+            if bad.any():
+                found.append(start + np.flatnonzero(bad))
+                error[np.isnan(error)] = np.inf
+            largest = max(largest, float(error.max(initial=0)))
+            if share and times < 1:
+                ratio = error / size
+                ratio[bad] = 0
+                times = max(times, min(1.0, float(np.nanmax(ratio, initial=0)) / share))
+    return _Screened(largest, scale, times, np.concatenate(found) if found else None)
 
 
 def _measure(
@@ -425,24 +449,31 @@ def _measure(
     exact: Array,
     bound: Array | float,
     precision: Precision,
+    screened: _Screened,
     *,
     strict: bool = False,
     valid: Array | None = None,
 ) -> SideVerdict:
-    """Divide the deviation of each element by its allowance."""
+    """Divide the deviation of each element that is not exact by its allowance."""
     import numpy as np
 
-    if not exact.size:
-        return SideVerdict(True)
-    numbers = exact.dtype.kind == "f" or array.dtype.kind == "f"
-    left, right = _wide(array), _wide(exact)
+    places = screened.places
+    local = screened.largest / screened.scale if screened.scale else math.inf
+    if not screened.largest:
+        local = 0.0
+    if places is None:
+        return SideVerdict(True, screened.times, local)
+    left, right = _wide(array).reshape(-1)[places], _wide(exact).reshape(-1)[places]
     with np.errstate(all="ignore"):
-        same = (left == right) | ((left != left) & (right != right))
         x, y = left.astype(np.float64), right.astype(np.float64)
-        error = np.where(same, 0.0, np.abs(x - y))
-        if not numbers:
-            error[~same & (error == 0)] = 1.0  # integers that f64 does not tell apart
-        allowed = np.broadcast_to(np.asarray(bound, np.float64), error.shape).copy()
+        error = np.abs(x - y)
+        error[error == 0] = 1.0
+        allowed = np.asarray(bound, np.float64)
+        allowed = (
+            np.full(x.shape, float(allowed))
+            if allowed.ndim == 0
+            else (np.broadcast_to(allowed, exact.shape).reshape(-1)[places])
+        )
         allowed[np.isnan(allowed) | ~np.isfinite(y)] = 0
         if exact.dtype.kind == "f" and not strict:
             allowed += precision.smallest
@@ -451,21 +482,18 @@ def _measure(
         error[np.isnan(error)] = np.inf
         error[np.isinf(allowed)] = 0
         if valid is not None:
-            error[valid] = 0
+            error[valid.reshape(-1)[places]] = 0
         ratio = np.where(error == 0, 0.0, error / allowed)
-    finite = np.abs(y[np.isfinite(y)])
-    scale = float(finite.max(initial=0.0))
-    largest = float(error.max())
     worst = int(ratio.argmax())
-    at = tuple(int(i) for i in np.unravel_index(worst, exact.shape))
-    times = float(ratio.reshape(-1)[worst])
+    times = float(ratio[worst])
+    at = tuple(int(i) for i in np.unravel_index(places[worst], exact.shape))
     return SideVerdict(
         times <= 1,
         times,
-        largest / scale if scale else (0.0 if largest == 0 else math.inf),
+        local,
         at,
-        left[at].item(),
-        right[at].item(),
-        float(allowed[at]),
+        left[worst].item(),
+        right[worst].item(),
+        float(allowed[worst]),
         int((ratio > 1).sum()),
     )

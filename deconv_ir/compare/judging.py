@@ -13,7 +13,7 @@ from deconv_ir.compare.verdict import LayerVerdict
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Source
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16
 _INPUT = SideVerdict(None, note="it is an input, and another array was given")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16
 
 
 class TensorDifference(NamedTuple):
