@@ -84,3 +84,15 @@ def test_every_package_has_its_row_in_the_architecture() -> None:
     text = (DOCS / "architecture.md").read_text()
     packages = {path.parent.name for path in (ROOT / "deconv_ir").glob("*/__init__.py")}
     assert packages <= set(re.findall(r"^\| `deconv_ir/(\w+)/`", text, re.M))
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text[text.index("## Where is") : text.index("## Adding an operation")]
+    paths = re.findall(r"`([\w/]+(?:\.inc)?\.(?:py|c|h|js))`", table)
+    assert len(paths) > 25
+    roots = {
+        path: ROOT if path.startswith(("cli/", "tools/", "tests/")) else ROOT / "deconv_ir"
+        for path in paths
+    }
+    assert [path for path in paths if not (roots[path] / path).is_file()] == []
