@@ -48,7 +48,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @needs_compiled
-def test_the_two_differ_here(here: Path) -> None:
+def test_direct_sums_differ_from_winograd_for_this_model(here: Path) -> None:
     """The following tests rely on this difference."""
     assert sums_of("direct").tobytes() != sums_of("compiled").tobytes()
 

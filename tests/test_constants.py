@@ -169,7 +169,7 @@ def test_values_that_a_packed_type_lacks(name: str, value: float, tmp_path: Path
         model.replace_constants({"c": array})
 
 
-def test_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_option_set_replaces_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     network().save(tmp_path)
     np.save("five.npy", np.float64([5]))

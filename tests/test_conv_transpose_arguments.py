@@ -148,7 +148,7 @@ def test_memory_that_is_not_there_after_all(monkeypatch: pytest.MonkeyPatch) -> 
         good()
 
 
-def test_what_is_accepted() -> None:
+def test_integers_and_sequences_of_any_kind_are_accepted() -> None:
     expected = good(strides=2)
     two: Any
     array = np.array

@@ -124,7 +124,7 @@ def test_unknown_dims_of_infer_shapes(tmp_path: Path) -> None:
     [5, (1.5, 2, 3), "1,2,3", b"", (-2, 2, 3), (1, "2", 3), (1 << 63, 2, 3), ((1,), 2, 3),
      (deconv_ir.Interval(3, 2), 2, 3), (deconv_ir.Interval(-3, 2), 2, 3), object()],
 )  # fmt: skip
-def test_shapes_that_are_none(wrong: Any, tmp_path: Path) -> None:
+def test_invalid_shapes_are_refused(wrong: Any, tmp_path: Path) -> None:
     model = model_of(tmp_path, ("x", "?,2,3", "f32"))
     for call in (model.infer_shapes, lambda s: model.bind(shapes=s).plan, model.require_memory):
         with pytest.raises(deconv_ir.InputError, match="input 'x': invalid shape"):

@@ -151,7 +151,7 @@ def test_dumps_of_inputs_and_constants(original: Path, values: dict[str, Any]) -
     )
 
 
-def test_nothing_in_common(original: Path) -> None:
+def test_sides_without_a_common_tensor_are_refused(original: Path) -> None:
     with pytest.raises(deconv_ir.InputError, match="no tensor in common"):
         deconv_ir.diff(original, None, X, against={"z": X})
 

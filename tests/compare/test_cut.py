@@ -102,7 +102,9 @@ def test_weights_are_replaced_by_noise(tmp_path: Path, element_type: str) -> Non
         ("upp", "y", "did you mean 'up'"),
     ],
 )
-def test_nothing_between(original: Path, tmp_path: Path, start: str, end: str, words: str) -> None:
+def test_a_cut_without_layers_between_its_ends_is_refused(
+    original: Path, tmp_path: Path, start: str, end: str, words: str
+) -> None:
     with pytest.raises(deconv_ir.IRError, match=words):
         deconv_ir.cut(original, tmp_path / "part.xml", start=start, end=end)
     assert not list(tmp_path.glob("part*"))

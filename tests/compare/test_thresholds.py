@@ -41,7 +41,7 @@ NAN, INF = math.nan, math.inf
         ("max_abs", [1.0], [1.0, 2.0], NAN),
     ],
 )
-def test_measures(metric: str, a: list[float], b: list[float], expected: float) -> None:
+def test_error_measures(metric: str, a: list[float], b: list[float], expected: float) -> None:
     found = measure(Metric(metric), np.array(a, np.float32), np.array(b, np.float32))
     assert found == pytest.approx(expected, nan_ok=True)
 

@@ -65,7 +65,7 @@ def test_dynamic_imports_stay_in_their_package() -> None:
         ('__import__("deconv_ir.loading")', False),
     ],
 )
-def test_what_leaves_a_package(source: str, allowed: bool) -> None:
+def test_dynamic_imports_of_other_packages_are_recognised(source: str, allowed: bool) -> None:
     assert [*map(stays_in_package, dynamic_imports(source))] == [allowed]
 
 

@@ -27,7 +27,7 @@ def test_sizes_are_read(text: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1", "1.5.2", "2 XiB", "1e9", "\u0661", "9" * 50])
-def test_what_is_no_size(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid size"):
         parse_bytes(text)
 

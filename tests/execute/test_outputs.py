@@ -49,7 +49,9 @@ def test_all_layers_without_an_implementation_are_named_at_once(tmp_path: Path) 
     assert "run(outputs=...)" in message
 
 
-def test_nothing_is_computed_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_output_is_refused_before_any_layer_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = deconv_ir.load(partly_supported().save(tmp_path))
     tanh = type(model.graph.of_type("Tanh")[0].operation)
 
@@ -149,7 +151,7 @@ def test_a_shape_error_tells_the_way_from_the_input(tmp_path: Path) -> None:
     assert model.run([np.ones((1, 1, 4, 4), np.float32)])["cat"].shape == (1, 2, 4, 4)
 
 
-def test_a_long_way_is_told_shortly(tmp_path: Path) -> None:
+def test_a_long_path_of_shapes_is_abbreviated(tmp_path: Path) -> None:
     ir = IR()
     x = y = ir.parameter("x", "1,1,?")
     for i in range(20):

@@ -111,7 +111,7 @@ EMPTY = [
 
 
 @pytest.mark.parametrize(("kind", "inputs", "attributes", "shape"), EMPTY)
-def test_nothing_of_nothing(
+def test_operations_on_empty_arrays_run(
     kind: str,
     inputs: list[Given],
     attributes: dict[str, str],

@@ -80,7 +80,7 @@ class Packed:
 
 
 @pytest.mark.parametrize("winograd", [0, 1, 2])
-def test_what_c_is_given(winograd: int) -> None:
+def test_c_accepts_the_unchanged_call(winograd: int) -> None:
     packed = Packed(winograd)
     assert packed.run() is True
     assert packed.call["out"].any()

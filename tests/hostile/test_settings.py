@@ -36,7 +36,7 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("option", ["--config", "--baseline"])
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_files_that_are_none(name: str, option: str, folder: Path) -> None:
+def test_invalid_files_of_settings_are_refused(name: str, option: str, folder: Path) -> None:
     code, _, error = run("lint", "model.xml", option, name, cwd=folder)
     assert code == 2
     assert BAD_FILES[name] in one_error_line(error)

@@ -70,13 +70,13 @@ def test_closed_streams(
     [("run", "model.xml", "--input", "-"), ("lint", "-"), ("spec", "check", "-")],
     ids=" ".join,
 )
-def test_nothing_to_read_from(command: tuple[str, ...], folder: Path) -> None:
+def test_a_closed_standard_input_is_an_error(command: tuple[str, ...], folder: Path) -> None:
     code, _, error = run(*command, cwd=folder, preexec_fn=closed(0))
     assert code == 2
     assert one_error_line(error) == "error: standard input is closed"
 
 
-def test_nothing_to_write_to(folder: Path) -> None:
+def test_a_closed_standard_output_is_an_error(folder: Path) -> None:
     code, _, error = run(*RUN, "--output", "-", cwd=folder, preexec_fn=closed(1))
     assert code == 2
     assert one_error_line(error) == "error: standard output is closed"

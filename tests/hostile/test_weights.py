@@ -34,7 +34,7 @@ def constant_ir(elements: int = 3, overrides: dict[str, str] | None = None) -> I
         *("1" * 400, "", "0x0", "1e3", "nan", "\u0661", "4 4", "4,4", "+4"),
     ],
 )
-def test_places_that_are_none(attribute: str, value: str, tmp_path: Path) -> None:
+def test_invalid_offsets_and_sizes_are_refused(attribute: str, value: str, tmp_path: Path) -> None:
     path = constant_ir(overrides={attribute: value}).save(tmp_path)
     with pytest.raises(deconv_ir.DeconvError) as caught:
         deconv_ir.load(path)
@@ -88,7 +88,7 @@ def test_a_file_that_grows_does_not_matter(tmp_path: Path) -> None:
     assert model.run([np.zeros(1, np.float32)])["y"].tolist() == [0, 1, 2]
 
 
-def test_the_file_is_closed_with_the_model(tmp_path: Path) -> None:
+def test_weights_files_are_closed(tmp_path: Path) -> None:
     path = constant_ir().save(tmp_path)
     gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))

@@ -61,7 +61,7 @@ def test_is_equal_by_type_and_fields() -> None:
     assert len({one, other, Point(x=2), Twin(x=1)}) == 3
 
 
-def test_is_frozen() -> None:
+def test_fields_cannot_be_set_or_deleted() -> None:
     point: Any = Point(x=1)
     with pytest.raises(AttributeError, match="frozen: cannot set 'x'"):
         point.x = 2

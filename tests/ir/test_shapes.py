@@ -71,7 +71,7 @@ def test_shape(text: str, shown: str) -> None:
         ("2..4", "5..9", None),
     ],
 )
-def test_what_two_shapes_have_in_common(a: str, b: str, common: str | None) -> None:
+def test_intersection_of_shapes(a: str, b: str, common: str | None) -> None:
     first, second = parse_shape(a), parse_shape(b)
     assert compatible(first, second) is (common is not None)
     if common is None:

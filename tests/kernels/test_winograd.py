@@ -73,7 +73,7 @@ def ones(shape, strides, dilations=None, groups=1, algorithm="winograd", kind=pa
         ((4, 4), (2, 2), (17, 1), None),  # taps far apart
     ],
 )
-def test_which_layers(kernel, strides, dilations, taps):
+def test_layers_for_which_winograd_is_planned(kernel, strides, dilations, taps):
     prepared = ones((3, 2, *kernel), strides, dilations)
     data = np.ones((1, 3, 20, 20), np.float32)
     found = winograd_sizes(prepared, data, (1, 1), (30, 30))
@@ -81,7 +81,7 @@ def test_which_layers(kernel, strides, dilations, taps):
 
 
 @pytest.mark.parametrize("element", ["float64", "int32"])
-def test_other_types_go_the_direct_way(element):
+def test_types_other_than_f32_are_summed_directly(element):
     weights = np.ones((3, 2, 4, 4), element)
     kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")
     assert winograd_sizes(kernel, np.ones((1, 3, 8, 8), element), (1, 1), (16, 16)) is None
@@ -366,7 +366,7 @@ def test_a_product_of_panels_spreads_nothing(value):
 
 
 @pytest.mark.parametrize("value", [1e13, -3e30])
-def test_huge_weights_go_the_direct_way(value):
+def test_huge_weights_are_summed_directly(value):
     weights = np.ones((6, 5, 4, 4), np.float32)
     weights[3, 2, 1, 0] = value
     kernel = pack_deconvolution(weights, strides=(2, 2), dilations=(1, 1), algorithm="winograd")

@@ -95,7 +95,7 @@ def lint(text: str, folder: Path) -> list[deconv_ir.Finding]:
 
 
 @pytest.mark.parametrize("axis", ["1", "-2"])
-def test_clean(axis: str, tmp_path: Path) -> None:
+def test_a_model_with_a_body_is_clean(axis: str, tmp_path: Path) -> None:
     """The file has no finding: the body's constant uses all bytes of the .bin."""
     assert lint(MODEL.replace(SLICED, SLICED.replace('axis="1"', f'axis="{axis}"')), tmp_path) == []
 

@@ -35,7 +35,7 @@ def _findings(case: Case, path: Path) -> list[Finding]:
 
 
 @pytest.mark.parametrize("case", FAILING, ids=str)
-def test_fails(case: Case, tmp_path: Path) -> None:
+def test_failing_cases_are_found_in_their_lines(case: Case, tmp_path: Path) -> None:
     path = case.write(tmp_path)
     findings = _findings(case, path)
     assert set(case.rules) <= {f.rule for f in findings}

@@ -59,7 +59,7 @@ def test_types(dtype: str, value: float | str, tmp_path: Path) -> None:
         (("Result",), NAN, False, True),
     ],
 )
-def test_uses(
+def test_a_value_that_is_not_finite_is_judged_by_its_use(
     kinds: tuple[str, ...], value: float, default: bool, deep: bool, tmp_path: Path
 ) -> None:
     ir = IR()

@@ -39,7 +39,7 @@ class TestWhatIsNotShown:
     @pytest.mark.parametrize(
         "cache", [(), ("--cache-dir", "cache")], ids=["anew", "from the cache"]
     )
-    def test_is_counted(self, lint: Lint, cache: tuple[str, ...]) -> None:
+    def test_hidden_findings_are_counted(self, lint: Lint, cache: tuple[str, ...]) -> None:
         for _ in range(2):
             done = lint(self.NOTED, *cache)
             shown = "No problem found in 1 file. Not shown: 4 notes; --severity info shows them.\n"

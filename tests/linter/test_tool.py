@@ -309,7 +309,7 @@ def test_output_to_a_device(folder: Path) -> None:
 
 
 class TestSettings:
-    def test_shown(self, folder: Path) -> None:
+    def test_show_settings_prints_the_settings_in_effect(self, folder: Path) -> None:
         (folder / "deconv-lint.toml").write_text('ignore = ["IR2"]\nseverities = {IR4 = "info"}')
         done = run(folder, ".", "--show-settings", "--ignore", "IR505", "--semantics", "openvino")
         shown = tomllib.loads(done.stdout)

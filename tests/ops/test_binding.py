@@ -56,7 +56,9 @@ def filled(*shape: int) -> np.ndarray:
     ],
     ids=lambda v: v if isinstance(v, str) else None,
 )  # fmt: skip
-def test_edges(kind: str, attributes: dict[str, str], inputs: tuple[object, ...]) -> None:
+def test_bound_operations_on_empty_and_extreme_inputs(
+    kind: str, attributes: dict[str, str], inputs: tuple[object, ...]
+) -> None:
     arrays = [
         np.asarray(x, None if isinstance(x, np.generic | np.ndarray) else np.int64) for x in inputs
     ]

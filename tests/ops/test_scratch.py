@@ -147,7 +147,7 @@ def run(operation: Operation, arrays: list[np.ndarray], context: Context) -> tup
         *((case, "f16") for case in CASES if case not in LIKE_OTHERS),
     ],
 )
-def test_what_is_taken_is_what_is_told(case: str, element_type: str) -> None:
+def test_scratch_is_as_declared(case: str, element_type: str) -> None:
     kind, shapes, lists, attributes = CASES[case]
     operation = make(kind, **attributes)
     arrays = arrays_of(kind, shapes, lists, element_type)

@@ -32,7 +32,9 @@ def _through_f32(folder: Path, kind: str, count: int, raw: bytes) -> Path:
 @pytest.mark.parametrize(
     ("kind", "bits"), [("u1", 1), ("u2", 2), ("u4", 4), ("i4", 4), ("nf4", 4), ("f4e2m1", 4)]
 )
-def test_packed(kind: str, bits: int, count: int, tmp_path: Path) -> None:
+def test_packed_types_are_unpacked_as_in_openvino(
+    kind: str, bits: int, count: int, tmp_path: Path
+) -> None:
     raw = _bytes(count, (count * bits + 7) // 8)
     path = _through_f32(tmp_path, kind, count, raw)
     (actual,) = deconv_ir.load(path).run({}).values()

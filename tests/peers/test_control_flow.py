@@ -224,7 +224,9 @@ BUILDERS: dict[str, Callable[[str, bool], Built]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", BUILDERS)
-def test_built(name: str, dynamic: bool, kind: str, tmp_path: Path) -> None:
+def test_loops_and_branches_run_as_in_openvino(
+    name: str, dynamic: bool, kind: str, tmp_path: Path
+) -> None:
     model, runs = BUILDERS[name](kind, dynamic)
     check(model, runs, tmp_path, kind)
 

@@ -57,7 +57,7 @@ def agree(path: Path, model: Any, runs: Sequence[Arrays], tolerance: float) -> N
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_converted(name: str, form: str, tmp_path: Path) -> None:
+def test_converted_networks_run_as_in_openvino(name: str, form: str, tmp_path: Path) -> None:
     """In the dynamic form the second run has larger inputs."""
     network = NETWORKS[name]
     path = tmp_path / "model.xml"

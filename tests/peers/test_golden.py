@@ -73,7 +73,7 @@ TORCH = {"f32", "f64", "f16", "bf16", "i64"}
 """Element types for which torch has a deconvolution on the CPU."""
 
 
-def test_there_are_many() -> None:
+def test_golden_cases_are_found() -> None:
     assert len(GOLDEN) > 100
     assert len(OPENVINO) > 60
 

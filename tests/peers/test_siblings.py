@@ -167,7 +167,7 @@ def findings(text: str, path: Path, *codes: str) -> list[int | None]:
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_unbroken(name: str, dynamic: bool, tmp_path: Path) -> None:
+def test_intact_networks_have_no_odd_sibling(name: str, dynamic: bool, tmp_path: Path) -> None:
     build, shape = NETWORKS[name]
     torch.manual_seed(0)
     model = ov.convert_model(build().eval(), example_input=torch.randn(shape))

@@ -235,7 +235,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG)
-def test_wrong(text: str, expected: list[tuple[str, str, int]]) -> None:
+def test_wrong_examples_have_findings(text: str, expected: list[tuple[str, str, int]]) -> None:
     judgement = judge(text)
     assert judgement.verdict is Verdict.WRONG
     assert len(judgement.findings) == len(expected)
@@ -277,7 +277,7 @@ UNDECIDED = [
 
 
 @pytest.mark.parametrize(("text", "reason"), UNDECIDED)
-def test_undecided(text: str, reason: str) -> None:
+def test_undecided_examples_say_why(text: str, reason: str) -> None:
     judgement = judge(text)
     assert judgement.verdict is Verdict.UNTOLD
     assert reason in judgement.reason

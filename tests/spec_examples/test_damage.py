@@ -83,7 +83,7 @@ def test_output_dim_that_is_not_a_number(form: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("dim", ["H", "N1", "2*H", "H/2", "?", "-1", "1..2", "2H", "2x3"])
-def test_symbols_are_left_alone(dim: str) -> None:
+def test_symbolic_dims_have_no_finding(dim: str) -> None:
     judgement = judge(changed("<dim>1</dim>", f"<dim>{dim}</dim>", 2))
     assert not any(f.code == "SE107" for f in judgement.findings)
 

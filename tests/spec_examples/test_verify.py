@@ -102,7 +102,7 @@ def copy_outputs(golden: Path, to: Path) -> Path:
     return to
 
 
-def test_someones_outputs(golden: Path, tmp_path: Path) -> None:
+def test_outputs_of_another_program_are_verified(golden: Path, tmp_path: Path) -> None:
     actual = copy_outputs(golden, tmp_path / "actual")
     assert verify(golden, actual) == Verification(4, ())
 
@@ -112,7 +112,7 @@ def swap(array: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("change", [np.asfortranarray, swap], ids=["Fortran order", "big-endian"])
-def test_someones_order_does_not_matter(
+def test_memory_layout_of_outputs_does_not_matter(
     golden: Path, tmp_path: Path, change: Callable[[Any], Any]
 ) -> None:
     actual = copy_outputs(golden, tmp_path / "actual")
@@ -138,7 +138,7 @@ def off(array: np.ndarray) -> np.ndarray:
         (lambda a: a.view("V4"), None),
     ],
 )
-def test_someones_wrong_output(
+def test_a_wrong_output_of_another_program_is_reported(
     golden: Path, tmp_path: Path, change: Callable[[Any], Any], message: str | None
 ) -> None:
     actual = copy_outputs(golden, tmp_path / "actual")
@@ -153,7 +153,7 @@ def test_someones_wrong_output(
     assert finding.message.startswith(message)
 
 
-def test_someones_missing_outputs(golden: Path, tmp_path: Path) -> None:
+def test_missing_outputs_of_another_program_are_reported(golden: Path, tmp_path: Path) -> None:
     verification = verify(golden, tmp_path)
     assert verification.compared == 0
     assert [f.rule for f in verification.findings] == ["actual-file"] * 4
@@ -208,7 +208,7 @@ MANIFESTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), MANIFESTS)
-def test_manifests_that_are_none(
+def test_invalid_manifests_are_refused(
     golden: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     edit(golden, change)
@@ -231,7 +231,7 @@ def test_a_manifest_names_no_file_elsewhere(golden: Path, tmp_path: Path) -> Non
     assert verify(golden).findings == ()
 
 
-def test_seeds_that_are_none(golden: Path) -> None:
+def test_missing_and_wrong_seeds_are_reported(golden: Path) -> None:
     edit(golden, lambda m: m["examples"][0]["inputs"][0].update(seed="7"))
     (finding,) = verify(golden).findings
     assert finding.message == "the manifest has no seed for it"

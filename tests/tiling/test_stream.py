@@ -167,7 +167,7 @@ def test_tiles_as_they_are_written() -> None:
             fit_tile((5, 5), wrong_tile)
 
 
-def test_a_journal(tmp_path: Path) -> None:
+def test_a_journal_keeps_what_was_added(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", {"a": (1, 2)})
     assert journal.read() is None
     with pytest.raises(InputError, match="given up"):

@@ -113,7 +113,7 @@ def test_two_passes_give_the_result_to_rounding(kind: str, offset: int) -> None:
     assert np.abs(found - expected).max() <= (1e-6 if offset == 0 else 1e-4) * scale
 
 
-def test_what_one_statistic_does_not_help() -> None:
+def test_a_softmax_over_tiles_is_refused() -> None:
     ir = IR()
     ir.result(ir.layer("SoftMax", [ir.parameter("x", "1,1,8,8")], {"axis": "2"}, name="softmax"))
     model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)

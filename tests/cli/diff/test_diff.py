@@ -31,7 +31,7 @@ def broken(original: Path, tmp_path: Path) -> Path:
     return edit.save(tmp_path / "broken.xml")
 
 
-def test_equal(original: Path) -> None:
+def test_equal_models_have_equal_structure(original: Path) -> None:
     done = invoke_script("diff", original, original)
     assert done.exit_code == 0
     assert "The structure is equal." in done.output
@@ -44,7 +44,7 @@ def test_structure(original: Path, broken: Path) -> None:
     assert "'up' (ConvolutionBackpropData, id 16): pads_begin: 1,1 in A, 0,0 in B" in done.output
 
 
-def test_behaviour(original: Path, broken: Path) -> None:
+def test_the_first_tensor_that_differs_is_named(original: Path, broken: Path) -> None:
     done = invoke_script("diff", original, broken, "--random-inputs", 0)
     assert done.exit_code == 1
     assert "7 of 14 tensors are out of tolerance." in done.output

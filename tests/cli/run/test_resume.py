@@ -66,13 +66,13 @@ def resumed(*more: str, redone: int, because: str = "") -> Result:
     return done
 
 
-def test_what_matches_is_kept() -> None:
+def test_results_that_match_are_kept() -> None:
     before = [os.stat(f"out/f{i}.npy").st_mtime_ns for i in range(3)]  # noqa: PTH116
     resumed(redone=0)
     assert [os.stat(f"out/f{i}.npy").st_mtime_ns for i in range(3)] == before  # noqa: PTH116
 
 
-def test_what_is_missing_is_computed_without_a_word() -> None:
+def test_missing_results_are_computed_silently() -> None:
     Path("out/f1.npy").unlink()
     resumed(redone=1)
     assert values() == [1, 3, 5]

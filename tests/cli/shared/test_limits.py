@@ -109,7 +109,7 @@ def test_the_cache_heeds_limits(folder: Path) -> None:
         *("document_bytes=1", "xml_bytes=much", "xml_bytes=nan", "Rank=3", "rank=\u0663"),
     ],
 )
-def test_limits_that_are_none(text: str, folder: Path) -> None:
+def test_invalid_limits_are_refused(text: str, folder: Path) -> None:
     code, _, error = run(*RUN, "--limit", text, cwd=folder)
     assert code == 2
     assert "invalid value for '--limit'" in error

@@ -42,7 +42,7 @@ def test_the_sum_of_all_pictures_is_bounded(x: np.ndarray) -> None:
         assert len(found) + missing == 4
 
 
-def test_what_another_input_changes(x: np.ndarray) -> None:
+def test_pictures_show_the_difference_to_another_input(x: np.ndarray) -> None:
     model = deconv_ir.load(BLOCK)
     other = x.copy()
     other[0, 0, 8, 8] += 1

@@ -115,12 +115,12 @@ def test_seeds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [[[1, -1]], [[0, 0]], [[np.nan, 1]], [[np.inf, 1]], [[]]])
-def test_probabilities_that_are_none(bad: list[list[float]]) -> None:
+def test_invalid_probabilities_are_refused(bad: list[list[float]]) -> None:
     with pytest.raises(DeconvError, match="be non-negative and finite, with a sum above 0"):
         draw(make(), bad, 2)
 
 
-def test_what_is_refused() -> None:
+def test_samples_beyond_the_classes_are_refused() -> None:
     with pytest.raises(DeconvError, match="be from 0 to 2, the classes, found 3"):
         draw(make(False), [[1, 1]], 3)
     with pytest.raises(DeconvError, match="be at most 1, the classes of a row"):

@@ -61,7 +61,7 @@ def test_numbers_without_seeds_differ_from_run_to_run(seed: int, tmp_path: Path)
     assert np.array_equal(*runs) == bool(seed)
 
 
-def test_what_is_refused() -> None:
+def test_empty_ranges_and_unknown_alignments_are_refused() -> None:
     inputs = [np.array([2]), np.array(4, np.int32), np.array(4, np.int32)]
     with pytest.raises(DeconvError, match="maxval - minval must be from 1"):
         RandomUniform(output_type=I32, global_seed=1).execute(inputs, Context())

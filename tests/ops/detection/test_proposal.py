@@ -303,7 +303,7 @@ def test_features_of_a_pyramid(aligned: bool) -> None:
             np.testing.assert_allclose(values[i, j], 1000 * y + x, rtol=1e-5)
 
 
-def test_best_regions(run) -> None:
+def test_top_k_rois_selects_the_best_regions(run) -> None:
     """ExperimentalDetectronTopKROIs-6; zeros where there are fewer regions."""
     rois = np.arange(12, dtype=np.float32).reshape(3, 4)
     probs = np.array([0.2, 0.9, 0.9], np.float32)

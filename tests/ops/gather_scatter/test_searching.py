@@ -61,6 +61,6 @@ def test_unique(axis: int | None, ordered: bool) -> None:
     assert counts.tolist() == [items.count(item) for item in expected]
 
 
-def test_unique_of_nothing() -> None:
+def test_unique_of_an_empty_array() -> None:
     values, first, inverse, counts = Unique().execute([np.zeros((0,), np.int32)], Context())
     assert [a.size for a in (values, first, inverse, counts)] == [0] * 4

@@ -72,6 +72,6 @@ def test_an_addend_of_rows_is_left_to_its_layer(addend: tuple[int, ...]) -> None
 
 
 @pytest.mark.parametrize("matrix", [MATRIX.astype(np.float64), MATRIX[:3, :4], MATRIX[None]])
-def test_what_is_not_packed(matrix: np.ndarray) -> None:
+def test_matrices_that_are_not_packed(matrix: np.ndarray) -> None:
     assert MatMul().prepare([None, matrix], Context()) is None
     assert MatMul().prepare([MATRIX, matrix], Context()) is None

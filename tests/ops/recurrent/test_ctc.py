@@ -24,7 +24,7 @@ DATA = np.random.default_rng(0).standard_normal((3, 12, 3)).astype(np.float32)
 
 
 @pytest.mark.parametrize("merge", [True, False])
-def test_by_mask(merge: bool) -> None:
+def test_ctc_decoder_with_a_mask(merge: bool) -> None:
     mask = np.array([[t < n for n in LENGTHS] for t in range(12)], np.float32)
     operation = CTCGreedyDecoder(ctc_merge_repeated=merge)
     (found,) = operation.execute([DATA.swapaxes(0, 1), mask], Context())
@@ -36,7 +36,7 @@ def test_by_mask(merge: bool) -> None:
 
 @pytest.mark.parametrize("blank", [None, 0])
 @pytest.mark.parametrize("merge", [True, False])
-def test_by_length(merge: bool, blank: int | None) -> None:
+def test_ctc_decoder_with_lengths(merge: bool, blank: int | None) -> None:
     operation = CTCGreedyDecoderSeqLen(merge_repeated=merge)
     more = [] if blank is None else [np.array([blank])]
     found, counts = operation.execute([DATA, np.array(LENGTHS), *more], Context())
@@ -93,7 +93,7 @@ def test_loss(collapse: bool, unique: bool, merge: bool, blank: int | None) -> N
         np.testing.assert_allclose(value, expected, rtol=1e-5)
 
 
-def test_loss_of_nothing() -> None:
+def test_ctc_loss_without_time_steps() -> None:
     """Without time steps, an empty target has probability 1, and any other 0."""
     logits, none = np.zeros((1, 2, 3), np.float32), np.array([0])
     (found,) = CTCLoss().execute([logits, none, np.array([[1, 1]]), none], Context())

@@ -82,7 +82,7 @@ def test_an_lstm_over_time_is_its_cell(
     [{}, {"weights_format": "iofc"}, {"input_forget": "true"}],
     ids=["plain", "weights_format", "input_forget"],
 )
-def test_what_the_first_version_has_beside(
+def test_attributes_of_lstm_sequence_1(
     run: Any, direction: str, lengths: list[int], how: dict[str, str]
 ) -> None:
     inputs = inputs_of(4, len(DIRECTIONS[direction]))

@@ -43,7 +43,7 @@ MOVES = [
 @pytest.mark.parametrize("element_type", ["string", "u1"])
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize(("kind", "lists", "attributes", "expected"), MOVES)
-def test_moves(
+def test_operations_that_move_elements_move_strings(
     kind: str, lists, attributes, expected, constant: bool, element_type: str, tmp_path: Path
 ) -> None:
     """Every move gives what NumPy gives, of a constant (folded) and of an input."""
