@@ -8,6 +8,8 @@ from itertools import islice
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from deconv_ir.arrays.foreign import as_array
 from deconv_ir.errors import InputError, ResourceError, one_line
 from deconv_ir.execute.memory import out_of_memory, require_memory
@@ -99,8 +101,6 @@ def conv_transpose(
     >>> conv_transpose(np.array([[[1., 2., 3.]]]), np.array([[[1., 10.]]]), strides=2)
     array([[[ 1., 10.,  2., 20.,  3., 30.]]])
     """
-    import numpy as np
-
     from deconv_ir.ops.convolution.packed import PackedConvolution
 
     data, weights = _array("x", x), _array("filter", filter)

@@ -16,6 +16,7 @@ from deconv_ir.errors import DeconvError, one_line
 from deconv_ir.formats import npy
 from deconv_ir.formats.dumps import SUFFIX, name_files
 from deconv_ir.ir.shapes import format_shape
+from deconv_ir.tiling.remote import compute_file
 
 from ..shared.common import (
     EXIT_DIFFERS,
@@ -297,8 +298,6 @@ class _Runner:
 
     def _run_on_cluster(self, items: Sequence[Item], skipped: set[int]) -> list[Outcome]:
         """Run items on a cluster, whose workers read and write the files."""
-        from deconv_ir.tiling.remote import compute_file
-
         self.request.require_none_of(
             ("batch", "expect", "profile", "repeat", "seconds", "no_output"),
             "does not go to a cluster",

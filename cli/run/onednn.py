@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deconv_ir.errors import InputError
+
 from ..shared.common import (
     EXIT_OK,
     STREAM,
@@ -74,7 +76,6 @@ def physical(model: Model, results: Mapping[str, Array]) -> dict[str, Array]:
     DeconvError
         Strides do not describe a valid layout, or their span does not fit into memory.
     """
-    from deconv_ir.errors import InputError
     from deconv_ir.execute.memory import require_memory
     from deconv_ir.formats.onednn_json.layout import span, strides_of, to_physical
     from deconv_ir.ir.tensor_names import find_tensors

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import numpy as np
 
 from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.execute.memory import format_bytes
@@ -123,8 +124,6 @@ def _describe(array: Array) -> str:
 
 def statistics(array: Array) -> dict[str, float]:
     """Compute minimum, maximum and mean, and the number of NaN, if any."""
-    import numpy as np
-
     if array.size == 0 or array.dtype.kind in "bO":
         return {}
     flat = array.reshape(-1)

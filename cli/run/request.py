@@ -13,6 +13,7 @@ from ..shared.options import (
     FILE,
     IMAGE_SUFFIXES,
     OF_AN_IR,
+    PREPROCESSING,
     SEVERAL,
     Command,
     IntegerRange,
@@ -385,8 +386,6 @@ class RunRequest(Preprocessing, after="shapes"):
         if self.save_xml is not None and self.save_onednn is not None:
             raise Mistake("--save-xml and --save-onednn cannot be combined")
         if self.save_onednn is not None:
-            from ..shared.options import PREPROCESSING
-
             hint = "cannot be combined with --save-onednn (--save-xml writes the changed IR first)"
             self.require_none_of(("shapes", "constants", *PREPROCESSING), hint)
         if self.two_pass and self.tile is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.machine_limits import MachineLimits, measure_limits
@@ -71,8 +72,6 @@ def _key(time: LayerTime) -> _Key:
 
 def median(values: Iterable[float]) -> float:
     """Return the median of one or more numbers."""
-    import numpy as np
-
     return float(np.median(list(values)))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deconv_ir.execute.memory import format_bytes
 from deconv_ir.formats.volumes import (
     SUFFIXES,
     Journal,
@@ -194,8 +195,6 @@ def _budget(request: RunRequest, client: Any) -> int:
     if request.memory_limit is None:
         return default_budget() if client is None else tile_budget(client)
     import psutil
-
-    from deconv_ir.execute.memory import format_bytes
 
     taken = int(psutil.Process().memory_info().rss)
     if taken >= request.memory_limit:

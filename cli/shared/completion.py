@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deconv_ir.errors import DeconvError
+
 from .common import STREAM
 
 if TYPE_CHECKING:
@@ -75,7 +77,6 @@ def _layers(context: click.Context) -> tuple[Layer, ...]:
     path = context.params.get("model")
     if not isinstance(path, str) or path == STREAM:
         return ()
-    from deconv_ir.errors import DeconvError
     from deconv_ir.formats.reading import read_model
     from deconv_ir.limits import DEFAULT_LIMITS
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats import npy, npz
 from deconv_ir.ir.shapes import compatible, format_shape
+from deconv_ir.suggestions import nearest
 
 from .common import STREAM, Mistake, model_name, standard_input
 from .options import IMAGE_SUFFIXES, SEVERAL
@@ -162,8 +163,6 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
 
 
 def _unknown(option: str, name: str, names: Sequence[str]) -> Mistake:
-    from deconv_ir.suggestions import nearest
-
     known = ", ".join(map(repr, names)) or "none"
     hint = nearest(name, names)
     return Mistake(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deconv_ir.errors import WeightsError
+
 from .common import FROM_STDIN, STREAM, read_standard_input
 
 if TYPE_CHECKING:
@@ -42,7 +44,6 @@ def read_linted_file(
     linter, and the semantics.
     """
     from deconv_ir.drawing.page.linted_file import LintedFile
-    from deconv_ir.errors import WeightsError
     from deconv_ir.formats.openvino_xml.weights import Weights
     from deconv_ir.ir.infer import infer
     from deconv_ir.ir.operation import Context

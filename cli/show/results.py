@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from deconv_ir.compare.diff import ModelDifference
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network, open_network
@@ -188,8 +190,6 @@ def _keep(
 
 def _draw(arrays: Sequence[tuple[str, Array]], most_bytes: int) -> list[Any]:
     """Draw the arrays of a tensor, and the difference of two."""
-    import numpy as np
-
     found = []
     for title, array in arrays:
         found += pictures_of(array, most_bytes // 3, title)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deconv_ir.errors import IRError, utf_8
+
 from ..shared.common import STREAM, Mistake, counted
 from ..shared.pages import progress, read_linted_file, read_model, write
 from .request import FORMATS, ShowRequest
@@ -21,7 +23,6 @@ def show(request: ShowRequest) -> None:
     model, output = request.model, request.output
     form = request.form or _form_of(output)
     target = output or f"{'model' if model == STREAM else Path(model).stem}.{form}"
-    from deconv_ir.errors import utf_8
     from deconv_ir.formats import other_kind
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
@@ -76,8 +77,6 @@ def _report(linted: LintedFile, target: str, bytes_written: int) -> None:
 
 def _unreadable(linted: LintedFile) -> Mistake | DeconvError:
     """Return the error of a file without a graph: a page of it would be empty."""
-    from deconv_ir.errors import IRError
-
     first = min(linted.findings, key=lambda finding: finding.line or 0, default=None)
     if first is None:
         return Mistake(f"{linted.file}: no graph to draw")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deconv_ir.errors import InputError
 from deconv_ir.findings import Finding
 from deconv_ir.hints import Advice, Hint
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Port
 from deconv_ir.ir.operation import ConstantSource, Context
@@ -292,8 +292,6 @@ def _by_position(inputs: ModelInputs, what: str, given: Any) -> Iterator[tuple[i
 
 def _parse(inputs: ModelInputs, what: str, value: Any) -> Any:
     """Return the layout, the element type or the numbers of one input."""
-    from deconv_ir.ir.dtypes import parse_element_type
-
     try:
         if what in ("mean", "scale"):
             numbers = tuple(map(float, value)) if hasattr(value, "__len__") else (float(value),)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deconv_ir.errors import DeconvError, InputError, IRError
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.hints import Hint
-from deconv_ir.ir.graph import Graph, Layer
+from deconv_ir.ir.graph import Graph, Layer, needed_layers
 from deconv_ir.ir.operation import ConstantSource
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.constants.constant import Const
@@ -179,6 +179,4 @@ def _not_a_constant(graph: Graph, place: _Place, name: str) -> DeconvError:
 
 
 def _before(graph: Graph, index: int) -> tuple[int, ...]:
-    from deconv_ir.ir.graph import needed_layers
-
     return needed_layers(graph, [(index, 0)])

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deconv_ir.errors import UnsupportedError
 from deconv_ir.findings import TextSpan
 
 if TYPE_CHECKING:
@@ -97,8 +98,6 @@ class Format(abc.ABC):
         UnsupportedError
             An operation has no counterpart.
         """
-        from deconv_ir.errors import UnsupportedError
-
         raise UnsupportedError(f"{self.title} files have no counterpart in opsets", file=graph.file)
 
 

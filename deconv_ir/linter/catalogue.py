@@ -19,6 +19,7 @@ from deconv_ir.linter.rules import (  # noqa: F401 - they declare the rules
     shapes,
     weights,
 )
+from deconv_ir.suggestions import nearest
 
 FALLBACK = "IR415"
 """The rule for errors of operations that no other rule claims."""
@@ -110,8 +111,6 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
 
 def nearest_rule(word: str) -> Advice:
     """Return a hint for a word that matches no rule."""
-    from deconv_ir.suggestions import nearest
-
     if f"IR{word}" in RULES:
         return Hint.DID_YOU_MEAN(f"IR{word}")
     # Codes are all similar, so a wrong code gives no suggestion.

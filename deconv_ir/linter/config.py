@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import read_input, read_regular
+from deconv_ir.suggestions import nearest
 
 FILE_NAME = "deconv-lint.toml"
 PROJECT = "pyproject.toml"
@@ -161,8 +162,6 @@ def read_config(file: str) -> Config:
     for key, value in tables.items():
         setting = BY_NAME.get(key)
         if setting is None:
-            from deconv_ir.suggestions import nearest
-
             raise DeconvError(
                 f"deconv-lint has no setting {key!r}", file=file, hint=nearest(key, BY_NAME)
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.shapes import element_count, static
-from deconv_ir.ops.constants.constant import Const
+from deconv_ir.ops.constants.constant import Const, unpack
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -105,8 +105,6 @@ def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tupl
     The numbers of elements are multiples of `group` and of 24, which fill whole bytes; types
     without arrays have no elements.
     """
-    from deconv_ir.ops.constants.constant import unpack
-
     assert const.element_type is not None
     element_type = const.element_type
     count = element_count(static(const.shape))

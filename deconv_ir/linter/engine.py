@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +12,7 @@ from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, GraphLocation, Severity
 from deconv_ir.formats import read_document, read_file
 from deconv_ir.formats.format import ParsedFile
-from deconv_ir.formats.openvino_xml.weights import weights_beside
+from deconv_ir.formats.openvino_xml.weights import weights_beside, weights_problem
 from deconv_ir.formats.registry import FORMATS
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
@@ -261,7 +262,6 @@ def _open_weights(
     """Open the .bin; report an error if constants need it and it cannot be read."""
     filled = next((i for i, layer in enumerate(graph.layers) if _is_filled(layer)), None)
     if path is not None and (filled is not None or os.path.exists(path)):
-        from deconv_ir.formats.openvino_xml.weights import weights_problem
         from deconv_ir.linter.weights import WeightsView
 
         try:
@@ -377,8 +377,6 @@ def _label(location: GraphLocation, context: LintContext) -> str | None:
 
 def _layer_at(context: LintContext, offset: int) -> str | None:
     """Return the label of the layer that contains an offset."""
-    from bisect import bisect_right
-
     at = bisect_right(context.document.layers, offset) - 1
     if at < 0 or context.graph.bare:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, inside, sole, whole_box
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array, from_numpy
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import static
@@ -20,8 +20,6 @@ class KnownArrays(Operation):
     value: FixedArrays = field()
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        from deconv_ir.ir.dtypes import from_numpy
-
         (array,) = self.value
         return (TensorInfo(array.shape, from_numpy(array.dtype)),)
 

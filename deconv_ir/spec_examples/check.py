@@ -16,6 +16,7 @@ from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops import find_operation
+from deconv_ir.ops._index import MODULES
 from deconv_ir.ops.base import attributes_of, parse_attributes
 from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.dims import is_malformed, meant_number, printed_dim
@@ -370,7 +371,6 @@ class _Check:
 
 def _meant_type(kind: str) -> str | None:
     """Return the operation whose type is one edit away, or differs in case; None if not found."""
-    from deconv_ir.ops._index import MODULES
     from deconv_ir.ops.opsets import OPERATIONS
 
     known = OPERATIONS | MODULES.keys()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from deconv_ir.errors import InputError
 from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box, as_slices, box_shape
@@ -31,8 +33,6 @@ def map_dask(
     two_pass: bool,
 ) -> Any:
     """Return the output as a Dask array with a chunk for each tile; see `Model.map_dask`."""
-    import numpy as np
-
     dask, array = import_dask(), import_dask("dask.array")
     given = {name: array.asanyarray(one) for name, one in arrays.items()}
     shapes = {name: tuple(map(int, one.shape)) for name, one in given.items()}

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats import npy
 from deconv_ir.formats.images import read_input
@@ -15,6 +17,7 @@ from deconv_ir.formats.volumes import Journal, Volume, open_volume
 from deconv_ir.hints import Hint
 from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.kernels import set_threads
 from deconv_ir.tiling.stream import FileReader, Stream, default_budget
 from deconv_ir.tiling.tiled_run import Read, TiledModel, TiledRun
 from deconv_ir.tiling.two_pass import (
@@ -214,7 +217,6 @@ def precomputed(
 
 def _reader(run: TiledRun, arrays: Mapping[str, Array]) -> Read:
     """Return a reader of a tile's boxes, which are in memory."""
-    import numpy as np
 
     def read(name: str, box: Box) -> Array:
         return np.ascontiguousarray(arrays[name]).astype(run.dtype_of(name), copy=False)
@@ -328,7 +330,5 @@ def compute_file(
 
 
 def _set_threads(threads: int | None) -> None:
-    from deconv_ir.kernels import set_threads
-
     if threads is not None:
         set_threads(threads)

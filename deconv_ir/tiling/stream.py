@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deconv_ir.arrays.fitting import narrows
+from deconv_ir.arrays.fitting import narrows, to_storable
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.execute.memory import available_bytes, format_bytes
 from deconv_ir.formats.volumes import Volume
@@ -142,8 +142,6 @@ class Stream:
 
     def result(self, box: Box) -> Array:
         """Compute one tile, in its stored form."""
-        from deconv_ir.arrays.fitting import to_storable
-
         return to_storable(self.run.run(self.run.tile(box), self.read))
 
     def compute(self, box: Box) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from deconv_ir.findings import GraphLocation, Location, TextSpan
@@ -84,8 +85,6 @@ class XMLLocator(base.Locator):
 
     def owner(self, offset: int) -> TextSpan | None:
         """Return the span of the layer or edge that contains an offset; None outside of them."""
-        from bisect import bisect_right
-
         for starts in (self.layers, self.edges):
             at = bisect_right(starts, offset) - 1
             if at >= 0:

@@ -19,6 +19,7 @@ from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from deconv_ir.ir.graph import Info, Port
 from deconv_ir.ir.shapes import Shape, parse_dim
 from deconv_ir.limits import Limits
+from deconv_ir.suggestions import nearest
 
 MAX_FAULTS = 1000
 """Maximum number of remarks, and of mistakes, for one layer or the text between layers."""
@@ -104,7 +105,6 @@ def check_attributes(
     unknown = [n for n in written if n not in known and ":" not in n and n != "xmlns"][:MAX_FAULTS]
     if not unknown:
         return
-    from deconv_ir.suggestions import nearest
 
     spans = element.attribute_spans()
     for name in unknown:
@@ -127,7 +127,6 @@ def check_child(parent: str, element: Element, faults: list[DeconvError]) -> Non
     known = CHILDREN[parent]
     if element.tag in known or len(faults) >= MAX_FAULTS:
         return
-    from deconv_ir.suggestions import nearest
 
     add_fault(
         faults,
@@ -310,8 +309,6 @@ class PieceReader:
         try:
             return parse_element_type(text)
         except ValueError:
-            from deconv_ir.suggestions import nearest
-
             _, start, end = port.attribute_spans()["precision"]
             names = [known.ir_name for known in ELEMENT_TYPES]
             add_fault(

@@ -8,6 +8,7 @@ from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.rule import ERROR, WARNING, check_once, rule
+from deconv_ir.suggestions import nearest
 
 
 @rule("IR107", "unknown-attribute", WARNING, takes="unknown-attribute")
@@ -28,7 +29,6 @@ def unknown_attributes(context: LintContext) -> Iterator[Finding]:
         for name, value in layer.attributes:
             if name not in known:
                 from deconv_ir.linter.leftovers import is_leftover
-                from deconv_ir.suggestions import nearest
 
                 if context.document.has_opsets and is_leftover(layer.type, name, value):
                     continue

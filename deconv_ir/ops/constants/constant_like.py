@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deconv_ir.ir.boxes import Boxes, LayerTile, whole_box
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, static
@@ -40,8 +40,6 @@ class ConvertLike(Operation):
         return LayerTile((box, whole_box(static(inputs[1].shape))), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        from deconv_ir.ir.dtypes import from_numpy
-
         to = from_numpy(inputs[1].dtype)
         assert to is not None, "arrays of a model have element types"
         return (convert(inputs[0], to),)

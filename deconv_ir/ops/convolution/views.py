@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import intersect_dims
@@ -72,8 +72,6 @@ def quotient(a: Dim, divisor: int) -> Dim | None:
 
 def describe_requested(array: Array) -> TensorInfo:
     """Return the info of an actual array; a list of integers has its value."""
-    from deconv_ir.ir.dtypes import from_numpy
-
     element_type = from_numpy(array.dtype)
     whole = element_type is not None and element_type.kind in ("int", "uint")
     value = tuple(map(int, array.ravel())) if whole and array.ndim < 2 else None

@@ -15,6 +15,7 @@ from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
+from deconv_ir.ops.numeric import narrow
 from deconv_ir.ops.onednn.quantization import Dequantize, GroupedWeights, QuantizationType
 
 _OUTPUT_LETTERS = {
@@ -64,8 +65,6 @@ class OnIntegers(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sum in f64, without Winograd, then scale."""
         import numpy as np
-
-        from deconv_ir.ops.numeric import narrow
 
         data, weights, *rest = inputs
         levels = []

@@ -16,7 +16,9 @@ from deconv_ir.ops.base import attribute, boolean, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
 from deconv_ir.ops.convolution.views import check_output_shape, stated_shape
+from deconv_ir.ops.numeric import narrow, widen, working_dtype
 from deconv_ir.ops.onednn.program import kind
+from deconv_ir.ops.values import actual
 from deconv_ir.ops.windows import static_geometry, window_axes
 
 if TYPE_CHECKING:
@@ -92,9 +94,6 @@ class _PoolGradient(Operation, abc.ABC):
         """Compute with the channels in front, in f32."""
         import numpy as np
 
-        from deconv_ir.ops.numeric import narrow, widen
-        from deconv_ir.ops.values import actual
-
         shape = static(self.infer(list(map(actual, inputs)), context)[0].shape)
         last = self.data_format is DataFormat.NXC
         arrays = [
@@ -115,7 +114,6 @@ class _PoolGradient(Operation, abc.ABC):
         """Count the sums, temporary arrays of `sum`, and copies in a wider type."""
         source = element_count(static(outputs[0].shape))
         grad = element_count(static(inputs[self.inputs.index("diff_dst")].shape))
-        from deconv_ir.ops.numeric import working_dtype
 
         element_type = outputs[0].element_type
         assert element_type is not None, "a layer with arrays has a type"

@@ -11,6 +11,7 @@ from deconv_ir.ops.base import attribute, choice, integers, numbers
 from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.convolution.views import check_output_shape
+from deconv_ir.ops.numeric import narrow, widen
 from deconv_ir.ops.onednn.normalization import (
     CoordinateMode,
     Interpolation,
@@ -19,6 +20,8 @@ from deconv_ir.ops.onednn.normalization import (
     settings,
 )
 from deconv_ir.ops.onednn.program import kind
+from deconv_ir.ops.resample.resample import taps_along
+from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -89,10 +92,6 @@ class InterpolateBackward(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sum the taps of each axis, in f32; only the shape of src is used."""
         import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-        from deconv_ir.ops.resample.resample import taps_along
-        from deconv_ir.ops.values import actual
 
         (info,) = self.infer(list(map(actual, inputs)), context)
         shape, found = static(info.shape), widen(inputs[1])

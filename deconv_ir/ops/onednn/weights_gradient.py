@@ -19,7 +19,9 @@ from deconv_ir.ops.convolution.onednn import (
     WeightsFormat,
 )
 from deconv_ir.ops.convolution.views import DataView, check_output_shape, stated_shape
+from deconv_ir.ops.numeric import narrow, widen
 from deconv_ir.ops.onednn.program import kind
+from deconv_ir.ops.values import actual
 from deconv_ir.ops.windows import Windowed, static_geometry, window_axes
 
 
@@ -140,9 +142,6 @@ class WeightsGradient(Windowed, abc.ABC):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sum over batch and positions, one tap after the other."""
         import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-        from deconv_ir.ops.values import actual
 
         wanted = static(self.infer(list(map(actual, inputs)), context)[0].shape)
         axes, geometry = self.geometry(inputs[0].shape, inputs[1].shape, wanted)
