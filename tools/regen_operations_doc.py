@@ -91,7 +91,9 @@ def missing_operations() -> str:
     from deconv_ir.ops.opsets import OPERATIONS
 
     missing = OPERATIONS - {operation.type for operation in all_operations()}
-    return ", ".join(sorted(missing)) or "None of opset1 to opset16"
+    return (
+        f"{', '.join(sorted(missing))} of opset17; none of opset1 to opset16" if missing else "None"
+    )
 
 
 def main() -> None:

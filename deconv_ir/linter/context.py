@@ -300,10 +300,11 @@ class LintContext(GraphView):
         return not self.graph.bare and self.document.format == OPENVINO_XML.name
 
     @cached_property
-    def versions_without_opset(self) -> bool:
-        """Whether a layer of a model for OpenVINO does not name an opset."""
+    def has_doubtful_versions(self) -> bool:
+        """Whether a layer of a model for OpenVINO names no opset, or the last, incomplete one."""
         return self.is_openvino_model and any(
-            not (layer.version or "").startswith("opset") for layer in self.graph.layers
+            not version.startswith("opset") or version == "opset17"
+            for version in {layer.version or "" for layer in self.graph.layers}
         )
 
     @cached_property

@@ -75,8 +75,15 @@ _REAL: Final = r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*"
 
 def refused_form(index: int, layer: Layer) -> Iterator[Finding]:
     """Check the version: an extension may have any, an operation of an opset may not."""
-    from deconv_ir.ops.opsets import OF_OPSET_6, OPERATIONS
+    from deconv_ir.ops.opsets import OF_OPSET_6, OF_OPSET_17, OPERATIONS
 
+    if layer.version == "opset17" and layer.type in OPERATIONS - OF_OPSET_17:
+        yield Finding(
+            f"OpenVINO's reader refuses {layer.type} of opset17: 2026.4 has few of its operations",
+            GraphLocation(layer=index, attribute="version", own=True),
+            expected="opset16 or before",
+            actual=layer.version,
+        )
     if layer.version == "extension" and layer.type in OF_EXTENSIONS:
         return
     if layer.version in ("extension", "experimental") and layer.type in OF_OPSET_6:

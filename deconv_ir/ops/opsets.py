@@ -20,12 +20,12 @@ CTCGreedyDecoderSeqLen CTCLoss Ceiling Clamp Col2Im Concat Const Convert Convert
 ConvertPromoteTypes Convolution ConvolutionBackpropData Cos Cosh CumSum DFT
 DeformableConvolution DeformablePSROIPooling DepthToSpace DetectionOutput Divide Einsum Elu
 EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum
-EmbeddingSegmentsSum Equal Erf Exp ExperimentalDetectronDetectionOutput
+EmbeddingSegmentsSum Equal Erf ErfInv Exp ExperimentalDetectronDetectionOutput
 ExperimentalDetectronGenerateProposalsSingleImage ExperimentalDetectronPriorGridGenerator
 ExperimentalDetectronROIFeatureExtractor ExperimentalDetectronTopKROIs ExtractImagePatches Eye
 FakeConvert FakeQuantize Floor FloorMod GRN GRUCell GRUSequence Gather GatherElements GatherND
 GatherTree Gelu GenerateProposals Greater GreaterEqual GridSample GroupConvolution
-GroupConvolutionBackpropData GroupNormalization HSigmoid HSwish HardSigmoid I420toBGR
+GroupConvolutionBackpropData GroupNormalization GroupedMatMul HSigmoid HSwish HardSigmoid I420toBGR
 I420toRGB IDFT IRDFT ISTFT Identity If Interpolate Inverse IsFinite IsInf IsNaN LRN LSTMCell
 LSTMSequence Less LessEqual Log LogSoftmax LogicalAnd LogicalNot LogicalOr LogicalXor Loop MVN
 MatMul MatrixNms MaxPool Maximum Minimum Mish Mod MulticlassNms Multinomial Multiply
@@ -58,6 +58,10 @@ ExperimentalDetectronTopKROIs GRUCell RNNCell Proposal
 """
 OF_OPSET_6: Final = frozenset(_OF_OPSET_6.split())
 """Types that OpenVINO's reader takes from opset6 if the version is extension or experimental."""
+
+
+OF_OPSET_17: Final = frozenset({"Convert", "ErfInv", "GroupedMatMul", "Parameter", "ShapeOf"})
+"""Types that opset17 of OpenVINO 2026.4 has, whose opset is not complete."""
 
 
 def nearest_operation(kind: str, version: str | None) -> Advice | None:

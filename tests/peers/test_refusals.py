@@ -96,7 +96,7 @@ def changes(text: str) -> Iterator[Change]:
         if kind in ("Const", "Parameter", "Result"):
             continue
         begin, end = layer.span("version")
-        for other in ("", "extension", "experimental", f"opset{LAST_OPSET + 1}"):
+        for other in ("", "extension", "experimental", *(f"opset{LAST_OPSET + n}" for n in (0, 1))):
             yield Change(kind, version, "version", other, name, text[:begin] + other + text[end:])
 
 

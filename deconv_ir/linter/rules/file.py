@@ -48,13 +48,13 @@ def unknown_attributes(context: LintContext) -> Iterator[Finding]:
     )
 
 
-@rule("IR114", "refused-by-openvino", ERROR, takes="openvino-form", when="versions_without_opset")
+@rule("IR114", "refused-by-openvino", ERROR, takes="openvino-form", when="has_doubtful_versions")
 def refused_layers(context: LintContext) -> Iterator[Finding]:
     """OpenVINO's reader refuses the form of a layer or a port.
 
     It wants a name and an opset for each layer, an id for each port, a precision for each
-    output, and -1 for a dim that is not known.  This reader needs none of them, so such a
-    file runs here.
+    output, and -1 for a dim that is not known.  Of opset17 its release 2026.4 has few
+    operations.  This reader needs none of them, so such a file runs here.
 
         <layer id="5" version=""/>
     """
