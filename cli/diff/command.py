@@ -18,6 +18,7 @@ Examples:
   deconv-diff a.xml b.xml --input x.npy
   deconv-diff a.xml --random-inputs 0 --against openvino --plot error.png
   deconv-diff a.xml --input x.npy --against dumps/
+  deconv-diff a.xml --input x.npy --against dumps/ --against others/
   deconv-diff a.xml b.onnx --random-inputs 0 --against onnxruntime
   deconv-diff a.xml a.xml --random-inputs 0 --other-semantics openvino
   deconv-diff a.xml --random-inputs 0 --bisect --command 'tool {model} {inputs} {outputs}'

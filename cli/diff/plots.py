@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.compare.sides import import_runtime
 from deconv_ir.drawing.text import cut
@@ -14,9 +14,10 @@ from deconv_ir.formats.files import replace_file
 from ..shared.common import Mistake
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from deconv_ir import ModelDifference, TensorDifference
+    from deconv_ir import ModelDifference, ModelVerdict, TensorDifference
 
 _NAMED = 12
 _LABEL = 30
@@ -28,6 +29,27 @@ def label_of(tensor: TensorDifference) -> str:
     if name.isdecimal():
         name = tensor.layer.rpartition(" (")[0].strip("'") or name
     return cut(name, _LABEL)
+
+
+def _plot_verdict(axes: Any, verdict: ModelVerdict, tensors: Sequence[TensorDifference]) -> None:
+    """Draw the error that each side makes in each layer, and mark the layers that are wrong."""
+    places = {(t.name, t.layer): k for k, t in enumerate(tensors)}
+    at = [places.get((layer.name, layer.layer)) for layer in verdict.layers]
+    for side, name in enumerate(verdict.sides):
+        found = [
+            (k, (layer.a, layer.b)[side])
+            for k, layer in zip(at, verdict.layers, strict=True)
+            if k is not None
+        ]
+        local = [judged.local or math.nan for _, judged in found]
+        axes.plot(
+            [k for k, _ in found], local, ".", label=f"made by {cut(name, _LABEL)}", ms=4, alpha=0.6
+        )
+        wrong = [k for k, judged in found if judged.right is False]
+        if wrong:
+            height = [0.04 + 0.05 * side] * len(wrong)
+            label = f"{cut(name, _LABEL)} is wrong"
+            axes.plot(wrong, height, "x", transform=axes.get_xaxis_transform(), label=label)
 
 
 def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
@@ -57,6 +79,8 @@ def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
     rms = [t.rms / t.scale if t.rms and t.scale else math.nan for t in tensors]
     axes.plot(places, largest, ".-", label="largest error", lw=1, ms=3)
     axes.plot(places, rms, ".-", label="RMS error", lw=1, ms=3)
+    if found.verdict is not None:
+        _plot_verdict(axes, found.verdict, tensors)
     axes.set_xlim(-0.5, max(len(tensors), 1) - 0.5)
     if any(value > 0 for value in largest):
         axes.set_yscale("log")

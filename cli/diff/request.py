@@ -34,11 +34,12 @@ class DiffRequest(Preprocessing, after="shapes"):
         "reshape the model, and the declared one allows sizes that are much for a small network. "
         "Repeatable."
     )
-    against: str | None = option(
+    against: tuple[str, ...] = option(
         "RUNTIME|DIR",
         "openvino or onnxruntime: the runtime of the second model (or, without one, of the "
         "first). A folder of .npy files by tensor name, such as deconv-run writes: the tensors of "
-        "another tool.",
+        "another tool. Two folders are compared with each other.",
+        multiple=True,
     )
     bisect: bool = flag(
         "For a tool that gives final outputs only: cut the model, and halve it until the first "
@@ -110,6 +111,11 @@ class DiffRequest(Preprocessing, after="shapes"):
         show_default=True,
     )
     verbose: bool = flag("List every difference and every tensor.", "-v", "--verbose")
+
+    @property
+    def runtime(self) -> str | None:
+        """The runtime of the second model, or the folder with its tensors; None: this library."""
+        return self.against[-1] if self.against else None
 
     @property
     def runs(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ def _arrays(
     from ..shared.shapes import input_shapes
 
     shapes = input_shapes(model, request.shapes)
-    if request.random_inputs is not None and request.against != "onnxruntime":
+    if request.random_inputs is not None and request.runtime != "onnxruntime":
         shapes |= _sizes_of_second(model, shapes, second)
     return gather_inputs(
         model, request.inputs, request.random_inputs, shapes, modest=request.modest
@@ -80,11 +80,11 @@ def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
 
     shapes = {name: port.shape for name, port in first.inputs.items()}
     options = request.preprocesses
-    if request.against == "onnxruntime" and options:
+    if request.runtime == "onnxruntime" and options:
         raise Mistake(f"{options[0]} changes IRs, and cannot be combined with an ONNX model")
     if request.second is None or not (request.shapes or options):
         return request.second
-    if request.against == "onnxruntime":
+    if request.runtime == "onnxruntime":
         return request.second
     from deconv_ir import load
 
@@ -112,21 +112,21 @@ def find_differences(request: DiffRequest) -> ModelDifference:
     """Compare two models, or one in two runtimes, and their tensors if they run."""
     from deconv_ir import diff
 
-    against: str | Dumps | None = request.against
+    against: str | Dumps | tuple[Dumps, Dumps] | None = request.runtime
     if request.tool is not None:
         raise Mistake("--command requires --bisect")
     if request.second is None and against is None:
         raise Mistake("name a second model, or --against openvino, onnxruntime or a folder")
 
-    needing = {"--against": against, "--plot": request.plot}
+    needing = {"--against": request.runtime, "--plot": request.plot}
     needing["--verdict"] = "" if request.verdict == "always" else None
     for option_name, value in (needing | dict.fromkeys(request.preprocesses, "")).items():
         if value is not None and not request.runs:
             raise Mistake(f"{option_name} {NEEDS_ARRAYS}")
-    if isinstance(against, str) and against not in RUNTIMES:
+    if isinstance(against, str) and (against not in RUNTIMES or len(request.against) > 1):
         if request.second is not None:
             raise Mistake("--against a folder takes no second model")
-        against = Dumps(against)
+        against = _dumps(request.against)
     ignore = [] if request.ignore == "none" else request.ignore.split(",")
     first = _load(request) if request.runs else request.first
     second = request.second if isinstance(first, str) else _load_second(first, request)
@@ -152,9 +152,17 @@ def find_differences(request: DiffRequest) -> ModelDifference:
     return found
 
 
+def _dumps(folders: Sequence[str]) -> Dumps | tuple[Dumps, Dumps]:
+    """Open one folder, or two that are compared with each other."""
+    if len(folders) > 2:
+        raise Mistake("--against takes at most two folders")
+    first, *others = map(Dumps, folders)
+    return (first, others[0]) if others else first
+
+
 def _settings(request: DiffRequest) -> dict[str, str]:
     """Return the settings of OpenVINO by name."""
-    if request.settings and request.against != "openvino":
+    if request.settings and request.runtime != "openvino":
         raise Mistake("--setting goes with --against openvino")
     found = {}
     for text in request.settings:
@@ -171,14 +179,14 @@ def find_first(request: DiffRequest) -> ModelDifference:
 
     if request.second is not None:
         raise Mistake("--bisect runs one model with two tools, and takes no second model")
-    if (request.tool is None) == (request.against is None):
+    if (request.tool is None) == (request.runtime is None):
         raise Mistake("--bisect requires --command COMMAND or --against openvino")
     if request.levels:
         raise Mistake("--levels does not go with --bisect")
     if request.verdict == "always":
         raise Mistake("--verdict always does not go with --bisect")
-    if request.against not in (None, "openvino"):
-        raise Mistake(f"--bisect cannot run {request.against!r} (use --command)")
+    if request.against not in ((), ("openvino",)):
+        raise Mistake(f"--bisect cannot run {request.runtime!r} (use --command)")
     model = _load(request)
     if not request.runs:
         raise Mistake(f"--bisect {NEEDS_ARRAYS}")

@@ -221,6 +221,9 @@ def sums(
 ) -> Bounds:
     """Allow ``(64 + sqrt(terms)) eps`` of the sum of magnitudes, and the rounding of operands.
 
+    Where terms have one sign, as in means after ReLU, rounding errors may have one sign, too:
+    ``terms / 4`` eps of the result are added.
+
     The operation is a sum of products of elements, whose magnitudes are its result for magnitudes.
 
     Parameters
@@ -241,6 +244,7 @@ def sums(
     precision = case.precision
     share = (SUM_ULPS + math.sqrt(terms)) * precision.sums
     allowed = share * (spread(total) if spread is not None and precision.windows else total)
+    allowed = allowed + terms / 4 * precision.sums * np.abs(case.outputs[0])
     allowed = allowed + len(summed) * precision.operand * total
     for index in summed:
         error = case.errors[index]

@@ -317,6 +317,17 @@ def test_tools_that_do_not_work(original: Path, command: str, words: str) -> Non
         (("--bisect", "--random-inputs", "0"), "requires --command"),
         (("--bisect", "--command", "{model} {inputs} {outputs}"), "use --input FILE"),
         (("--against", "nowhere", "--random-inputs", "0"), "nor a folder of .npy files"),
+        (("--against", "a", "--against", "b", "--random-inputs", "0"), "nor a folder"),
+        (
+            ("--against", *("x", "--against") * 2, "x", "--random-inputs", "0"),
+            "at most two folders",
+        ),
+        (("B", "--verdict", "always"), "use --input FILE, or --random-inputs SEED"),
+        (("B", "--setting", "A=B", "--random-inputs", "0"), "goes with --against openvino"),
+        (
+            ("--setting", "A", "--against", "openvino", "--random-inputs", "0"),
+            "expected NAME=VALUE",
+        ),
         (("B", "--random-inputs", "0", "--plot", "e.txt"), "must end with .png or .svg"),
     ],
 )
@@ -324,6 +335,46 @@ def test_options_that_do_not_fit(original: Path, arguments: tuple[str, ...], wor
     done = invoke_script("diff", original, *(str(original) if a == "B" else a for a in arguments))
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_dumps_of_both_sides_get_a_verdict(original: Path, tmp_path: Path) -> None:
+    """No runtime and no run of this library: the exact values follow from the model."""
+    x = np.random.default_rng(0).standard_normal((1, 4, 12, 12)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    names = ["enc", "enc/bias", "enc/relu", "mid"]
+    values = deconv_ir.load(original).run(x, outputs=names)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for name, array in values.items():
+            wrong = folder == "one" and name in ("enc/relu", "mid")
+            np.save(tmp_path / folder / f"{name.replace('/', '_')}.npy", array * (1 + 0.01 * wrong))
+    folders = ("--against", tmp_path / "one", "--against", tmp_path / "two")
+    options = ("diff", original, "--input", tmp_path / "x.npy", *folders)
+    done = invoke_script(*options)
+    assert done.exit_code == 1
+    first, *lines = done.output.splitlines()
+    assert first.startswith("A is wrong in layer 'enc/relu' (ReLU, line ")
+    assert first.endswith("B is right.")
+    (row,) = (line for line in lines if line.startswith("enc/relu") and "WRONG" in line)
+    assert row.split()[-2:] == ["0.0099", "0"]  # the difference, of which nothing is inherited
+    assert row.index("WRONG") < row.index("right")
+    document = json.loads(invoke_script(*options, "--format", "json").output)
+    assert document["verdict"]["sentence"] == first
+    assert document["verdict"]["wrong"] == ["A"]
+    layers = {layer["name"]: layer for layer in document["verdict"]["layers"]}
+    assert layers["enc/relu"]["a"]["right"] is False
+    assert layers["mid"]["a"]["right"] is True
+    assert layers["mid"]["inherited"] > 0.005
+    done = invoke_script(*options, "--verdict", "never")
+    assert done.output.startswith("A  ")
+    done = invoke_script(*options, "--rtol", "1", "--verdict", "always")
+    assert done.exit_code == 0
+    assert done.output.startswith("A is wrong in ")
+    plot = tmp_path / "error.svg"
+    invoke_script(*options, "--plot", plot)
+    text = plot.read_text()
+    assert "A is wrong" in text
+    assert "made by B" in text
 
 
 def test_plot(original: Path, broken: Path, tmp_path: Path) -> None:
