@@ -24,7 +24,7 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.convolution.base import AnyConvolution
-from deconv_ir.ops.onednn.program import Composite
+from deconv_ir.ops.onednn.decomposition import Composite
 from deconv_ir.ops.pooling.pooling import Pooling
 
 MAX_TAPS = 512
@@ -56,11 +56,11 @@ def _geometry(operation: Operation, inputs: Infos, context: Context) -> _Found |
     if len(inputs) < 1 or not is_static(inputs[0].shape):
         return None
     if isinstance(operation, Composite):
-        program, _ = operation.build(inputs, context)
-        for step in program.steps:
+        steps, _ = operation.build(inputs, context)
+        for step in steps.steps:
             if isinstance(step.operation, Pooling | AnyConvolution):
-                infos = [program.infos[i] for i in step.inputs]
-                return _geometry(step.operation, infos, program.context)
+                infos = [steps.infos[i] for i in step.inputs]
+                return _geometry(step.operation, infos, steps.context)
         return None
     shape = static(inputs[0].shape)
     if isinstance(operation, Pooling):

@@ -18,7 +18,7 @@ from deconv_ir.ops.base import format_attributes
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.convolution.onednn import DataFormat, OneDNNDeconvolution
 from deconv_ir.ops.elementwise.unary import RoundMode
-from deconv_ir.ops.onednn.program import Composite, Decomposition, Literal, Ref
+from deconv_ir.ops.onednn.decomposition import Composite, Decomposition, Literal, Ref
 from deconv_ir.ops.onednn.quantization import (
     Dequantize,
     DynamicDequantize,
@@ -54,9 +54,9 @@ def lower(graph: Graph) -> Lowered:
         layer = graph.layers[index]
         feeds = [source for source in sources[index] if source is not None]
         infos = [inference.outputs[source[0]][source[1]] for source in feeds]
-        program = Decomposition(infos, context)
+        steps = Decomposition(infos, context)
         try:
-            outputs = _own(program, _lower_layer(layer, program))
+            outputs = _own(steps, _lower_layer(layer, steps))
         except UnsupportedError as error:
             missing.add(error, layer)
             outputs = []
@@ -64,7 +64,7 @@ def lower(graph: Graph) -> Lowered:
             error.locate(file=graph.file, line=layer.line, layer=layer.label)
             raise
         if not missing.found:
-            writer.add(index, layer, program, outputs, feeds)
+            writer.add(index, layer, steps, outputs, feeds)
     missing.refuse(graph)
     return Lowered(
         Graph(
@@ -78,13 +78,13 @@ def lower(graph: Graph) -> Lowered:
     )
 
 
-def _own(program: Decomposition, outputs: Sequence[Ref]) -> list[Ref]:
+def _own(steps: Decomposition, outputs: Sequence[Ref]) -> list[Ref]:
     """Give each output a separate layer, which can have the output's name."""
     found: list[Ref] = []
     for ref in outputs:
-        element_type = program.infos[ref].element_type
-        if (ref < program.count or ref in found) and element_type is not None:
-            ref = program.add("Convert", ref, destination_type=element_type)
+        element_type = steps.infos[ref].element_type
+        if (ref < steps.count or ref in found) and element_type is not None:
+            ref = steps.add("Convert", ref, destination_type=element_type)
         found.append(ref)
     return found
 
@@ -94,48 +94,48 @@ def has_counterpart(cls: type[Operation]) -> bool:
     return cls.implemented and (bool(cls.versions) or issubclass(cls, (Composite, *_RULES)))
 
 
-def _lower_layer(layer: Layer, program: Decomposition) -> Sequence[Ref]:
+def _lower_layer(layer: Layer, steps: Decomposition) -> Sequence[Ref]:
     operation = layer.operation
     if not has_counterpart(type(operation)):
         raise UnsupportedError(f"{layer.type} has no counterpart")
     for port in layer.outputs:
-        if port.element_type is None and program.count == 0:
+        if port.element_type is None and steps.count == 0:
             raise UnsupportedError("an input of type undef has no counterpart")
     if isinstance(operation, Composite):
-        return operation.program(program)
+        return operation.decompose(steps)
     for kind, rule in _RULES.items():
         if isinstance(operation, kind):
-            return (rule(operation, program),)
-    return (program.apply(operation, *range(program.count)),)
+            return (rule(operation, steps),)
+    return (steps.apply(operation, *range(steps.count)),)
 
 
-def _deconvolution(operation: Operation, program: Decomposition) -> Ref:
+def _deconvolution(operation: Operation, steps: Decomposition) -> Ref:
     """Write ConvTranspose and ConvolutionBackwardData with explicit pads."""
     assert isinstance(operation, OneDNNDeconvolution)
-    infos = program.infos[: program.count]
+    infos = steps.infos[: steps.count]
     geometry = operation.geometry(infos, Context())
     if geometry is None:
         raise UnsupportedError(f"{operation.type} of shapes that are not static has no counterpart")
     (result,) = operation.infer(infos, Context())
-    data, filter_ = program.wide(0), program.wide(1)
+    data, filter_ = steps.wide(0), steps.wide(1)
     if operation.channels_last:
-        data = program.to_ncx(data)
+        data = steps.to_ncx(data)
     if operation.spatial_first:
-        rank = program.rank(filter_)
-        filter_ = program.transpose(filter_, (rank - 1, rank - 2, *range(rank - 2)))
+        rank = steps.rank(filter_)
+        filter_ = steps.transpose(filter_, (rank - 1, rank - 2, *range(rank - 2)))
     kind = "ConvolutionBackpropData"
-    inputs, *rest = program.shape(filter_)
+    inputs, *rest = steps.shape(filter_)
     if operation.groups > 1:
         kind = "GroupConvolutionBackpropData"
         shape = (operation.groups, inputs // operation.groups, *rest)
-        filter_ = program.reshape(filter_, shape)
+        filter_ = steps.reshape(filter_, shape)
     axes = operation.axes(len(geometry))
     extents = [
         axis.natural(x, k) - g.pad_begin - g.output
-        for axis, g, x, k in zip(axes, geometry, program.shape(data)[2:], rest[1:], strict=True)
+        for axis, g, x, k in zip(axes, geometry, steps.shape(data)[2:], rest[1:], strict=True)
     ]
     inner = tuple(min(max(0, -e), a.stride - 1) for e, a in zip(extents, axes, strict=True))
-    found = program.add(
+    found = steps.add(
         kind,
         data,
         filter_,
@@ -149,40 +149,40 @@ def _deconvolution(operation: Operation, program: Decomposition) -> Ref:
     before = (0, 0, *(max(0, -g.pad_begin) for g in geometry))
     after = (0, 0, *(max(0, -e) - o for e, o in zip(extents, inner, strict=True)))
     if any(before + after):  # the output begins or ends with zeros
-        zero = program.constant((0.0,), program.infos[found].element_type or F32, ())
-        ends = (program.constant(before), program.constant(after), zero)
-        found = program.add("Pad", found, *ends, pad_mode=PadValues.CONSTANT)
-    if operation.has_bias(program.count):
-        bias = program.reshape(program.wide(2), (1, -1, *(1,) * len(geometry)))
-        found = program.add("Add", found, bias)
+        zero = steps.constant((0.0,), steps.infos[found].element_type or F32, ())
+        ends = (steps.constant(before), steps.constant(after), zero)
+        found = steps.add("Pad", found, *ends, pad_mode=PadValues.CONSTANT)
+    if operation.has_bias(steps.count):
+        bias = steps.reshape(steps.wide(2), (1, -1, *(1,) * len(geometry)))
+        found = steps.add("Add", found, bias)
     if operation.channels_last:
-        found = program.to_nxc(found)
-    return program.cast(found, result.element_type)
+        found = steps.to_nxc(found)
+    return steps.cast(found, result.element_type)
 
 
-def _weights_gradient(operation: Operation, program: Decomposition) -> Ref:
+def _weights_gradient(operation: Operation, steps: Decomposition) -> Ref:
     """Write a convolution of `large` with `small`, with batch and channels swapped."""
     assert isinstance(operation, WeightsGradient)
-    (result,) = operation.infer(program.infos[: program.count], Context())
+    (result,) = operation.infer(steps.infos[: steps.count], Context())
     if not is_static(result.shape):
         raise UnsupportedError(f"{operation.type} of shapes that are not static has no counterpart")
-    axes, geometry = operation.geometry(program.shape(0), program.shape(1), static(result.shape))
+    axes, geometry = operation.geometry(steps.shape(0), steps.shape(1), static(result.shape))
     rows, columns, *kernel = operation.canonical(static(result.shape))
     last = operation.data_format is DataFormat.NXC
-    both = [program.to_ncx(program.wide(ref)) if last else program.wide(ref) for ref in (0, 1)]
+    both = [steps.to_ncx(steps.wide(ref)) if last else steps.wide(ref) for ref in (0, 1)]
     large, small = both[operation.large], both[1 - operation.large]
-    groups, (batch, _, *spatial) = operation.groups, program.shape(large)
-    inner, places = program.shape(small)[2:], range(3, 3 + len(kernel))
-    small = program.reshape(small, (batch, groups, rows // groups, *inner))
-    large = program.reshape(large, (batch, groups, columns, *spatial))
-    large = program.transpose(large, (2, 1, 0, *places))
+    groups, (batch, _, *spatial) = operation.groups, steps.shape(large)
+    inner, places = steps.shape(small)[2:], range(3, 3 + len(kernel))
+    small = steps.reshape(small, (batch, groups, rows // groups, *inner))
+    large = steps.reshape(large, (batch, groups, columns, *spatial))
+    large = steps.transpose(large, (2, 1, 0, *places))
     windows = list(zip(axes, geometry, spatial, inner, kernel, strict=True))
     if any(g.pad_begin < 0 for g in geometry):
         raise UnsupportedError(f"{operation.type} with negative pads has no counterpart")
-    found = program.add(
+    found = steps.add(
         "GroupConvolution",
-        program.reshape(large, (columns, groups * batch, *spatial)),
-        program.transpose(small, (1, 2, 0, *places)),
+        steps.reshape(large, (columns, groups * batch, *spatial)),
+        steps.transpose(small, (1, 2, 0, *places)),
         strides=tuple(a.dilation for a in axes),
         dilations=tuple(a.stride for a in axes),
         pads_begin=tuple(g.pad_begin for g in geometry),
@@ -192,17 +192,17 @@ def _weights_gradient(operation: Operation, program: Decomposition) -> Ref:
         ),
         auto_pad=PadMode.EXPLICIT,
     )
-    if program.shape(found)[2:] != tuple(kernel):  # windows end before the data does
-        ends = [program.constant(v) for v in ([0] * len(kernel), kernel, [1] * len(kernel))]
-        found = program.add("Slice", found, *ends, program.constant(range(2, 2 + len(kernel))))
+    if steps.shape(found)[2:] != tuple(kernel):  # windows end before the data does
+        ends = [steps.constant(v) for v in ([0] * len(kernel), kernel, [1] * len(kernel))]
+        found = steps.add("Slice", found, *ends, steps.constant(range(2, 2 + len(kernel))))
     behind = range(2, 2 + len(kernel))
     order = (*behind, 0, 1) if operation.spatial_first else (1, 0, *behind)
-    return program.cast(program.transpose(found, order), result.element_type)
+    return steps.cast(steps.transpose(found, order), result.element_type)
 
 
-def _parameters(operation: Quantization, program: Decomposition) -> tuple[Ref, Ref, Ref | None]:
+def _parameters(operation: Quantization, steps: Decomposition) -> tuple[Ref, Ref, Ref | None]:
     """Return data with an axis for each group, and scales and zero points that broadcast to it."""
-    shape = program.shape(0)
+    shape = steps.shape(0)
     sizes, counts = list(shape), list(operation.parameter_shape(shape))
     if operation.qtype is QuantizationType.PER_GROUP:
         pairs = [
@@ -210,55 +210,55 @@ def _parameters(operation: Quantization, program: Decomposition) -> tuple[Ref, R
             for n, count in zip(shape, counts, strict=True)
         ]
         sizes, counts = (list(found) for found in zip(*sum(pairs, ()), strict=True))
-    data = program.cast(0, F32)
+    data = steps.cast(0, F32)
     if len(sizes) > len(shape):
-        data = program.reshape(data, sizes)
+        data = steps.reshape(data, sizes)
     if isinstance(operation, Quantize | Dequantize) and operation.grouped is not None:
         spread, zeros = operation.parameters(shape)
-        scales = program.constant(spread.ravel().tolist(), F32, spread.shape)
+        scales = steps.constant(spread.ravel().tolist(), F32, spread.shape)
         if isinstance(zeros, int) or not zeros.any():
             return data, scales, None
-        return data, scales, program.constant(zeros.ravel().tolist(), F32, zeros.shape)
+        return data, scales, steps.constant(zeros.ravel().tolist(), F32, zeros.shape)
     if isinstance(operation, Quantize | Dequantize):
-        scales = program.constant(operation.scales, F32, counts)
+        scales = steps.constant(operation.scales, F32, counts)
         if not any(operation.zps):
             return data, scales, None
-        return data, scales, program.constant(tuple(map(float, operation.zps)), F32, counts)
+        return data, scales, steps.constant(tuple(map(float, operation.zps)), F32, counts)
     found = []
-    for ref in range(1, program.count):
-        wide = program.cast(ref, F32)
-        one = element_count(program.shape(ref)) == 1
-        found.append(program.reshape(wide, [1] * len(counts) if one else counts))
+    for ref in range(1, steps.count):
+        wide = steps.cast(ref, F32)
+        one = element_count(steps.shape(ref)) == 1
+        found.append(steps.reshape(wide, [1] * len(counts) if one else counts))
     return data, found[0], found[1] if len(found) > 1 else None
 
 
-def _dequantize(operation: Operation, program: Decomposition) -> Ref:
+def _dequantize(operation: Operation, steps: Decomposition) -> Ref:
     assert isinstance(operation, Dequantize | DynamicDequantize)
-    found, scales, zps = _parameters(operation, program)
+    found, scales, zps = _parameters(operation, steps)
     if zps is not None:
-        found = program.add("Subtract", found, zps)
-    found = program.add("Multiply", found, scales)
-    return program.cast(_ungrouped(program, found), operation.output_type)
+        found = steps.add("Subtract", found, zps)
+    found = steps.add("Multiply", found, scales)
+    return steps.cast(_ungrouped(steps, found), operation.output_type)
 
 
-def _quantize(operation: Operation, program: Decomposition) -> Ref:
+def _quantize(operation: Operation, steps: Decomposition) -> Ref:
     assert isinstance(operation, Quantize | DynamicQuantize)
     to = operation.output_type
     if to is None or not to.is_integer:
         raise UnsupportedError(f"{operation.type} to {to} has no counterpart")
-    found, scales, zps = _parameters(operation, program)
-    found = program.add("Divide", found, scales)
+    found, scales, zps = _parameters(operation, steps)
+    found = steps.add("Divide", found, scales)
     if zps is not None:
-        found = program.add("Add", found, zps)
-    found = program.add("Round", found, mode=RoundMode.HALF_TO_EVEN)
+        found = steps.add("Add", found, zps)
+    found = steps.add("Round", found, mode=RoundMode.HALF_TO_EVEN)
     low = 0 if to.kind == "uint" else -(2 ** (to.bits - 1))
-    found = program.add("Clamp", found, min=float(low), max=float(low + 2**to.bits - 1))
-    return program.cast(_ungrouped(program, found), to)
+    found = steps.add("Clamp", found, min=float(low), max=float(low + 2**to.bits - 1))
+    return steps.cast(_ungrouped(steps, found), to)
 
 
-def _ungrouped(program: Decomposition, ref: Ref) -> Ref:
-    shape = program.shape(0)
-    return ref if program.shape(ref) == shape else program.reshape(ref, shape)
+def _ungrouped(steps: Decomposition, ref: Ref) -> Ref:
+    shape = steps.shape(0)
+    return ref if steps.shape(ref) == shape else steps.reshape(ref, shape)
 
 
 _RULES: dict[type[Operation], Callable[[Operation, Decomposition], Ref]] = {
@@ -286,24 +286,24 @@ class _IRWriter:
         self,
         index: int,
         layer: Layer,
-        program: Decomposition,
+        steps: Decomposition,
         outputs: Sequence[Ref],
         feeds: Sequence[Source],
     ) -> None:
         """Write the steps of a layer; the step that computes its first output gets its name."""
         places = [self.made[source] for source in feeds]
         names = {ref: port.names for ref, port in zip(outputs, layer.outputs, strict=False)}
-        last = outputs[0] if outputs else program.count
-        for ref, step in enumerate(program.steps, program.count):
+        last = outputs[0] if outputs else steps.count
+        for ref, step in enumerate(steps.steps, steps.count):
             number = len(self.layers)
-            name = self._name(layer.name if ref == last else f"{layer.name}/{ref - program.count}")
+            name = self._name(layer.name if ref == last else f"{layer.name}/{ref - steps.count}")
             if step.operation is None:
                 assert step.constant is not None, "a step without an operation is a constant"
                 self.layers.append(self._constant(number, name, step.constant))
                 places.append((number, 0))
                 continue
-            infos = [program.infos[i] for i in step.inputs]
-            results = step.operation.infer(infos, program.context)
+            infos = [steps.infos[i] for i in step.inputs]
+            results = step.operation.infer(infos, steps.context)
             ports = [_port(i, info) for i, info in enumerate(infos)]
             made = [
                 _port(len(ports) + i, info)._replace(names=() if i else names.get(ref, ()))

@@ -16,7 +16,7 @@ from deconv_ir.ops.checks import check_single, normalize_axis, only
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.elementwise.activations import GeluMode
 from deconv_ir.ops.elementwise.broadcasting import BroadcastRule
-from deconv_ir.ops.onednn.program import KINDS, Composite, Decomposition, Ref, kind
+from deconv_ir.ops.onednn.decomposition import KINDS, Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import add_channels
 
@@ -39,13 +39,13 @@ class OneDNNBinary(Composite):
     def is_product(self) -> bool:
         return self.computes == "Multiply" and self.auto_broadcast is BroadcastRule.NUMPY
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute, and round to the declared type."""
-        infos = program.infos[:2]
+        infos = steps.infos[:2]
         mixed = infos[0].element_type is not infos[1].element_type
-        refs = [program.cast(ref, F32) if mixed else program.wide(ref) for ref in (0, 1)]
-        found = program.add(type(self).computes, *refs, auto_broadcast=self.auto_broadcast)
-        return (program.cast(found, self.output_type or infos[0].element_type),)
+        refs = [steps.cast(ref, F32) if mixed else steps.wide(ref) for ref in (0, 1)]
+        found = steps.add(type(self).computes, *refs, auto_broadcast=self.auto_broadcast)
+        return (steps.cast(found, self.output_type or infos[0].element_type),)
 
 
 for _name in BINARY:
@@ -61,13 +61,13 @@ class BiasAdd(Composite):
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Broadcast the bias along the channels."""
-        data, bias = program.wide(0), program.wide(1)
+        data, bias = steps.wide(0), steps.wide(1)
         if self.data_format is DataFormat.NCX:
-            bias = add_channels(program, bias, data, "bias")
-        found = program.add("Add", data, bias)
-        return (program.cast(found, program.infos[0].element_type),)
+            bias = add_channels(steps, bias, data, "bias")
+        found = steps.add("Add", data, bias)
+        return (steps.cast(found, steps.infos[0].element_type),)
 
 
 class Accumulation(enum.Enum):
@@ -92,16 +92,16 @@ class OneDNNMatMul(Composite):
     )
     output_type: ElementType | None = attribute(element_type(), None)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Multiply, and add the bias."""
-        types = {info.element_type for info in program.infos[:2]}
-        refs = [program.wide(ref) if len(types) == 1 else program.cast(ref, F32) for ref in (0, 1)]
-        found = program.add(
+        types = {info.element_type for info in steps.infos[:2]}
+        refs = [steps.wide(ref) if len(types) == 1 else steps.cast(ref, F32) for ref in (0, 1)]
+        found = steps.add(
             "MatMul", *refs, transpose_a=self.transpose_a, transpose_b=self.transpose_b
         )
-        if program.count > 2:
-            found = program.add("Add", found, program.wide(2))
-        return (program.cast(found, self.output_type or program.infos[0].element_type),)
+        if steps.count > 2:
+            found = steps.add("Add", found, steps.wide(2))
+        return (steps.cast(found, self.output_type or steps.infos[0].element_type),)
 
 
 class _CompositeUnary(Composite, abc.ABC):
@@ -109,10 +109,10 @@ class _CompositeUnary(Composite, abc.ABC):
     def compute(self, x: Term) -> Term:
         """Compute in f32."""
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute in f32, and round."""
-        found = self.compute(Term(program, program.wide(0)))
-        return (found.cast(program.infos[0].element_type),)
+        found = self.compute(Term(steps, steps.wide(0)))
+        return (found.cast(steps.infos[0].element_type),)
 
 
 @kind("Square", ("src",))
@@ -192,12 +192,12 @@ class OneDNNGelu(_CompositeUnary):
         return x.apply("Gelu", approximation_mode=mode)
 
 
-def align_slope(program: Decomposition, slope: Ref, data: Ref, *, channels_last: bool) -> Ref:
+def align_slope(steps: Decomposition, slope: Ref, data: Ref, *, channels_last: bool) -> Ref:
     """Reshape a list of slopes, one for each channel, to broadcast to the data."""
-    shape = program.infos[slope].shape
-    if channels_last or program.rank(slope) != 1 or shape == (1,):
+    shape = steps.infos[slope].shape
+    if channels_last or steps.rank(slope) != 1 or shape == (1,):
         return slope
-    return program.reshape(slope, (-1, *(1,) * (program.rank(data) - 2)))
+    return steps.reshape(slope, (-1, *(1,) * (steps.rank(data) - 2)))
 
 
 @kind("PReLU", ("src", "slope"))
@@ -207,15 +207,15 @@ class OneDNNPReLU(Composite):
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
     per_channel_broadcast: bool = attribute(boolean(), True)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Broadcast the slope; a list has one number for each channel."""
-        data, slope = program.wide(0), program.wide(1)
-        zero = program.constant((0.0,), program.infos[data].element_type or F32, ())
+        data, slope = steps.wide(0), steps.wide(1)
+        zero = steps.constant((0.0,), steps.infos[data].element_type or F32, ())
         last = self.data_format is DataFormat.NXC or not self.per_channel_broadcast
-        slope = align_slope(program, slope, data, channels_last=last)
-        low = program.add("Multiply", slope, program.add("Minimum", data, zero))
-        found = program.add("Add", program.add("Maximum", data, zero), low)
-        return (program.cast(found, program.infos[0].element_type),)
+        slope = align_slope(steps, slope, data, channels_last=last)
+        low = steps.add("Multiply", slope, steps.add("Minimum", data, zero))
+        found = steps.add("Add", steps.add("Maximum", data, zero), low)
+        return (steps.cast(found, steps.infos[0].element_type),)
 
 
 class _SoftmaxMode(enum.Enum):
@@ -232,20 +232,20 @@ class OneDNNSoftMax(Composite):
     output_type: ElementType | None = attribute(element_type(), None)
     output_count: int = attribute(integer(1), 1)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute in f32; inf_as_zero: zeros where all elements are -inf."""
-        x = Term(program, program.wide(0))
-        axes = [normalize_axis(self.axis, program.rank(x.ref))]
+        x = Term(steps, steps.wide(0))
+        axes = [normalize_axis(self.axis, steps.rank(x.ref))]
         found = x.apply("SoftMax", axis=axes[0])
         safe = self.mode is _SoftmaxMode.INF_AS_ZERO
         if not safe and self.output_count < 2:
-            return (found.cast(self.output_type or program.infos[0].element_type),)
+            return (found.cast(self.output_type or steps.infos[0].element_type),)
         most = x.reduce("Max", axes, keep=True)
         if safe:
             nothing = most.apply("Equal", -math.inf)
             found = nothing.where(0, found, x)
             most = nothing.where(0, most, x)
-        result = [found.cast(self.output_type or program.infos[0].element_type)]
+        result = [found.cast(self.output_type or steps.infos[0].element_type)]
         if self.output_count > 1:
             total = (x - most).apply("Exp").reduce("Sum", axes, keep=True)
             result.append((most + total.apply("Log")).cast(F32))
@@ -258,12 +258,12 @@ class _Reduce(Composite):
     axes: tuple[int, ...] | None = attribute(integers(), None)
     keep_dims: bool = attribute(boolean(), False)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Read the axes from the input or from the attribute."""
-        axes = 1 if program.count > 1 else program.constant(self.axes or ())
-        data = program.wide(0)
-        found = program.add(type(self).computes, data, axes, keep_dims=self.keep_dims)
-        return (program.cast(found, program.infos[0].element_type),)
+        axes = 1 if steps.count > 1 else steps.constant(self.axes or ())
+        data = steps.wide(0)
+        found = steps.add(type(self).computes, data, axes, keep_dims=self.keep_dims)
+        return (steps.cast(found, steps.infos[0].element_type),)
 
 
 for _name, _doc in {

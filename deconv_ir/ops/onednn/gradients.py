@@ -12,8 +12,8 @@ from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer, number
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
+from deconv_ir.ops.onednn.decomposition import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.elementwise import GeluKind, align_slope
-from deconv_ir.ops.onednn.program import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 
 
@@ -24,11 +24,11 @@ class _Gradient(Composite, abc.ABC):
     def slope(self, x: Term) -> Term:
         """Return the derivative."""
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute in f32, and round."""
-        slope = self.slope(Term(program, program.wide(0)))
-        found = Term(program, program.wide(1)) * slope
-        return (found.cast(program.infos[1].element_type),)
+        slope = self.slope(Term(steps, steps.wide(0)))
+        found = Term(steps, steps.wide(1)) * slope
+        return (found.cast(steps.infos[1].element_type),)
 
 
 class _FromOutput(_Gradient):
@@ -164,12 +164,12 @@ class _SoftmaxGradient(Composite, abc.ABC):
 
     axis: int
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute in f32, and round."""
-        grad, y = (Term(program, program.wide(ref)) for ref in (0, 1))
-        axis = normalize_axis(self.axis, program.rank(y.ref))
+        grad, y = (Term(steps, steps.wide(ref)) for ref in (0, 1))
+        axis = normalize_axis(self.axis, steps.rank(y.ref))
         found = self.gradient(grad, y, axis)
-        return (found.cast(self.output_type or program.infos[0].element_type),)
+        return (found.cast(self.output_type or steps.infos[0].element_type),)
 
     @abc.abstractmethod
     def gradient(self, grad: Term, y: Term, axis: int) -> Term:
@@ -196,9 +196,9 @@ class LogSoftmaxBackward(_SoftmaxGradient):
         return grad - y.apply("Exp") * grad.reduce("Sum", [axis], keep=True)
 
 
-def _other_axes(program: Decomposition, layout: DataFormat) -> tuple[list[int], int]:
+def _other_axes(steps: Decomposition, layout: DataFormat) -> tuple[list[int], int]:
     """Return all axes of the first input except that of the channels, and the latter."""
-    rank = program.rank(0)
+    rank = steps.rank(0)
     if rank < 2:
         raise ShapeError(f"rank 2 or greater is needed, found {rank}", rule="rank")
     channels = 1 if layout is DataFormat.NCX else rank - 1
@@ -211,11 +211,11 @@ class BiasAddBackward(Composite):
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Sum in f32, and round."""
-        axes, _ = _other_axes(program, self.data_format)
-        found = Term(program, program.wide(0)).reduce("Sum", axes)
-        return (found.cast(program.infos[0].element_type),)
+        axes, _ = _other_axes(steps, self.data_format)
+        found = Term(steps, steps.wide(0)).reduce("Sum", axes)
+        return (found.cast(steps.infos[0].element_type),)
 
 
 @kind("PReLUBackward", ("src", "slope", "diff_dst"))
@@ -224,24 +224,24 @@ class PReLUBackward(Composite):
 
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute in f32; the slope's gradient is summed where it was broadcast."""
-        x, grad = (Term(program, program.wide(ref)) for ref in (0, 2))
+        x, grad = (Term(steps, steps.wide(ref)) for ref in (0, 2))
         last = self.data_format is DataFormat.NXC
-        slope = Term(program, align_slope(program, program.wide(1), x.ref, channels_last=last))
+        slope = Term(steps, align_slope(steps, steps.wide(1), x.ref, channels_last=last))
         positive = x > 0
-        shape, wide = program.shape(x.ref), program.shape(slope.ref)
+        shape, wide = steps.shape(x.ref), steps.shape(slope.ref)
         wide = (1,) * (len(shape) - len(wide)) + wide
         axes = [axis for axis, (n, m) in enumerate(zip(shape, wide, strict=False)) if n != m]
         found = positive.where(0, x, x) * grad
         if axes:
             found = found.reduce("Sum", axes, keep=True)
-        original = program.shape(1)
-        result = program.reshape(found.ref, original)
-        types = [program.infos[i].element_type for i in (0, 1)]
+        original = steps.shape(1)
+        result = steps.reshape(found.ref, original)
+        types = [steps.infos[i].element_type for i in (0, 1)]
         return (
             (positive.where(1, slope, x) * grad).cast(types[0]),
-            program.cast(result, types[1]),
+            steps.cast(result, types[1]),
         )
 
 
@@ -253,7 +253,7 @@ class _NormalizationGradient(Composite):
 
     def gradients(
         self,
-        program: Decomposition,
+        steps: Decomposition,
         shape: Sequence[int],
         gamma: Term | None,
         gamma_shape: Sequence[int],
@@ -263,28 +263,26 @@ class _NormalizationGradient(Composite):
 
         Parameters
         ----------
-        program : Decomposition
+        decomposition : Decomposition
         shape, gamma_shape : sequence of int
             Shapes of mean and variance, and of gamma, that broadcast to src.
         gamma : Term or None
         axes : pair of sequences of int
             Axes of the normalisation, and axes along which gamma was broadcast.
         """
-        x, grad = (Term(program, program.wide(ref)) for ref in (0, 1))
-        mean, variance = (
-            Term(program, program.reshape(program.wide(ref), shape)) for ref in (2, 3)
-        )
+        x, grad = (Term(steps, steps.wide(ref)) for ref in (0, 1))
+        mean, variance = (Term(steps, steps.reshape(steps.wide(ref), shape)) for ref in (2, 3))
         scale = 1 / (variance + self.epsilon).apply("Sqrt")
         normal = (x - mean) * scale
         inner = grad
         if gamma is not None:
-            inner = grad * Term(program, program.reshape(gamma.ref, gamma_shape))
+            inner = grad * Term(steps, steps.reshape(gamma.ref, gamma_shape))
         over, along = axes
         through = inner - inner.reduce("Mean", over, keep=True)
         through = through - normal * (inner * normal).reduce("Mean", over, keep=True)
-        result = [(through * scale).cast(program.infos[1].element_type)]
+        result = [(through * scale).cast(steps.infos[1].element_type)]
         if self.output_count > 1:
-            to = program.infos[2].element_type
+            to = steps.infos[2].element_type
             result += [
                 (grad * normal).reduce("Sum", along).cast(to),
                 grad.reduce("Sum", along).cast(to),
@@ -299,13 +297,13 @@ class BatchNormTrainingBackward(_NormalizationGradient):
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
     epsilon: float = attribute(number(minimum=0))
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute in f32."""
-        axes, channels = _other_axes(program, self.data_format)
+        axes, channels = _other_axes(steps, self.data_format)
         shape = [1] * (len(axes) + 1)
         shape[channels] = -1
-        gamma = Term(program, program.wide(4)) if program.count > 4 else None
-        return self.gradients(program, shape, gamma, shape, (axes, axes))
+        gamma = Term(steps, steps.wide(4)) if steps.count > 4 else None
+        return self.gradients(steps, shape, gamma, shape, (axes, axes))
 
 
 @kind("LayerNormBackward", ("src", "diff_dst", "mean", "variance", "gamma", "beta"), 4)
@@ -316,19 +314,19 @@ class LayerNormBackward(_NormalizationGradient):
     use_affine: bool = attribute(boolean(), True)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Compute in f32."""
-        extents = program.shape(0)
+        extents = steps.shape(0)
         rank = len(extents)
         first = normalize_axis(self.begin_norm_axis, rank, "begin_norm_axis")
         shape = (*extents[:first], *(1,) * (rank - first))
         for ref in (2, 3):
-            if program.shape(ref) not in (shape, extents[:first]):
+            if steps.shape(ref) not in (shape, extents[:first]):
                 raise ShapeError(
                     f"{self.inputs[ref]} must have shape {format_shape(extents[:first])}, "
-                    f"found {format_shape(program.shape(ref))}",
+                    f"found {format_shape(steps.shape(ref))}",
                     rule="rank",
                 )
-        gamma = Term(program, program.wide(4)) if program.count > 4 else None
+        gamma = Term(steps, steps.wide(4)) if steps.count > 4 else None
         axes = (range(first, rank), range(first))
-        return self.gradients(program, shape, gamma, extents[first:], axes)
+        return self.gradients(steps, shape, gamma, extents[first:], axes)

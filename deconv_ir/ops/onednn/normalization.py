@@ -20,7 +20,7 @@ from deconv_ir.ops.base import (
 )
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.normalization.standardizing import EpsMode
-from deconv_ir.ops.onednn.program import Composite, Decomposition, Ref, kind
+from deconv_ir.ops.onednn.decomposition import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import ByChannel
 from deconv_ir.ops.resample.resample import Coordinates, InterpolationSettings, Mode, Nearest
@@ -33,17 +33,17 @@ class OneDNNBatchNorm(ByChannel):
 
     epsilon: float = attribute(number(minimum=0))
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Normalise in f32."""
-        rest = [program.wide(ref) for ref in range(1, 5)]
-        data = self.enter(program, 0)
-        found = program.add("BatchNormInference", data, *rest, epsilon=self.epsilon)
-        return (self.leave(program, found),)
+        rest = [steps.wide(ref) for ref in range(1, 5)]
+        data = self.enter(steps, 0)
+        found = steps.add("BatchNormInference", data, *rest, epsilon=self.epsilon)
+        return (self.leave(steps, found),)
 
 
-def _statistics(program: Decomposition, data: Ref, axes: Sequence[int]) -> tuple[Ref, Ref]:
+def _statistics(steps: Decomposition, data: Ref, axes: Sequence[int]) -> tuple[Ref, Ref]:
     """Return mean and variance along some axes."""
-    x = Term(program, data)
+    x = Term(steps, data)
     centred = x - x.reduce("Mean", axes, keep=True)
     return x.reduce("Mean", axes).ref, (centred * centred).reduce("Mean", axes).ref
 
@@ -59,27 +59,27 @@ class BatchNormForwardTraining(ByChannel):
     epsilon: float = attribute(number(minimum=0))
     momentum: float = attribute(number(), 0.5)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Normalise in f32."""
-        data = self.enter(program, 0)
-        rank = program.rank(data)
-        batch = _statistics(program, data, (0, *range(2, rank)))
-        if program.count > 4:
-            affine = [program.wide(3), program.wide(4)]
+        data = self.enter(steps, 0)
+        rank = steps.rank(data)
+        batch = _statistics(steps, data, (0, *range(2, rank)))
+        if steps.count > 4:
+            affine = [steps.wide(3), steps.wide(4)]
         else:
-            channels = program.shape(data)[1]
+            channels = steps.shape(data)[1]
             affine = [
-                Term(program, data).constant((fill,), (1,)).apply("Tile", repeats).ref
+                Term(steps, data).constant((fill,), (1,)).apply("Tile", repeats).ref
                 for fill in (1.0, 0.0)
-                for repeats in [Term(program, program.constant((channels,)))]
+                for repeats in [Term(steps, steps.constant((channels,)))]
             ]
-        found = program.add("BatchNormInference", data, *affine, *batch, epsilon=self.epsilon)
-        result = [self.leave(program, found)]
+        found = steps.add("BatchNormInference", data, *affine, *batch, epsilon=self.epsilon)
+        result = [self.leave(steps, found)]
         for ref, new in zip((1, 2), batch, strict=True):
-            old = Term(program, program.wide(ref)) * self.momentum
-            running = old + Term(program, new) * (1 - self.momentum)
-            result.append(running.cast(program.infos[1].element_type))
-        return (*result, *(program.cast(new, program.infos[1].element_type) for new in batch))
+            old = Term(steps, steps.wide(ref)) * self.momentum
+            running = old + Term(steps, new) * (1 - self.momentum)
+            result.append(running.cast(steps.infos[1].element_type))
+        return (*result, *(steps.cast(new, steps.infos[1].element_type) for new in batch))
 
 
 @kind("LayerNorm", ("src", "gamma", "beta"), 1)
@@ -91,26 +91,26 @@ class LayerNorm(Composite):
     use_affine: bool = attribute(boolean(), True)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Normalise in f32; mean and variance are outputs with keep_stats."""
-        data = program.wide(0)
-        rank = program.rank(data)
+        data = steps.wide(0)
+        rank = steps.rank(data)
         first = normalize_axis(self.begin_norm_axis, rank, "begin_norm_axis")
         axes = tuple(range(first, rank))
-        found = program.add(
+        found = steps.add(
             "MVN",
             data,
-            program.constant(axes),
+            steps.constant(axes),
             normalize_variance=True,
             eps=self.epsilon,
             eps_mode=EpsMode.INSIDE_SQRT,
         )
-        if program.count > 1:
-            found = program.add("Multiply", found, program.wide(1))
-        if program.count > 2:
-            found = program.add("Add", found, program.wide(2))
-        result = program.cast(found, program.infos[0].element_type)
-        return (result, *_statistics(program, data, axes)) if self.keep_stats else (result,)
+        if steps.count > 1:
+            found = steps.add("Multiply", found, steps.wide(1))
+        if steps.count > 2:
+            found = steps.add("Add", found, steps.wide(2))
+        result = steps.cast(found, steps.infos[0].element_type)
+        return (result, *_statistics(steps, data, axes)) if self.keep_stats else (result,)
 
 
 @kind("RMSNorm", ("src", "gamma"), 1)
@@ -120,21 +120,19 @@ class OneDNNRMSNorm(Composite):
     begin_norm_axis: int = attribute(integer(), -1)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Normalise in f32."""
-        data = program.wide(0)
-        rank = program.rank(data)
+        data = steps.wide(0)
+        rank = steps.rank(data)
         first = normalize_axis(self.begin_norm_axis, rank, "begin_norm_axis")
-        axes = program.constant(tuple(range(first, rank)))
-        squares = program.add(
-            "ReduceMean", program.add("Multiply", data, data), axes, keep_dims=True
-        )
-        wide = program.infos[data].element_type or F32
-        total = program.add("Add", squares, program.constant((self.epsilon,), wide, ()))
-        found = program.add("Divide", data, program.add("Sqrt", total))
-        if program.count > 1:
-            found = program.add("Multiply", found, program.wide(1))
-        return (program.cast(found, program.infos[0].element_type),)
+        axes = steps.constant(tuple(range(first, rank)))
+        squares = steps.add("ReduceMean", steps.add("Multiply", data, data), axes, keep_dims=True)
+        wide = steps.infos[data].element_type or F32
+        total = steps.add("Add", squares, steps.constant((self.epsilon,), wide, ()))
+        found = steps.add("Divide", data, steps.add("Sqrt", total))
+        if steps.count > 1:
+            found = steps.add("Multiply", found, steps.wide(1))
+        return (steps.cast(found, steps.infos[0].element_type),)
 
 
 @kind("GroupNorm", ("src", "gamma", "beta"), 1)
@@ -146,25 +144,25 @@ class GroupNorm(ByChannel):
     use_affine: bool = attribute(boolean(), True)
     epsilon: float = attribute(number(minimum=0), 1e-5)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Normalise in f32; mean and variance are outputs with keep_stats."""
-        data = self.enter(program, 0)
-        batch, channels, *spatial = program.shape(data)
-        if program.count > 2:
-            gamma, beta = program.wide(1), program.wide(2)
+        data = self.enter(steps, 0)
+        batch, channels, *spatial = steps.shape(data)
+        if steps.count > 2:
+            gamma, beta = steps.wide(1), steps.wide(2)
         else:
-            wide = program.infos[data].element_type or F32
-            gamma = program.constant((1.0,) * channels, wide)
-            beta = program.constant((0.0,) * channels, wide)
-        found = program.add(
+            wide = steps.infos[data].element_type or F32
+            gamma = steps.constant((1.0,) * channels, wide)
+            beta = steps.constant((0.0,) * channels, wide)
+        found = steps.add(
             "GroupNormalization", data, gamma, beta, num_groups=self.groups, epsilon=self.epsilon
         )
-        result = self.leave(program, found)
+        result = self.leave(steps, found)
         if not self.keep_stats:
             return (result,)
         inner = channels // self.groups * math.prod(spatial)
-        grouped = program.reshape(data, (batch, self.groups, inner))
-        return (result, *_statistics(program, grouped, (2,)))
+        grouped = steps.reshape(data, (batch, self.groups, inner))
+        return (result, *_statistics(steps, grouped, (2,)))
 
 
 class Interpolation(enum.Enum):
@@ -194,32 +192,32 @@ class OneDNNInterpolate(ByChannel):
     sizes: tuple[int, ...] | None = attribute(integers(1), None)
     scales: tuple[float, ...] | None = attribute(numbers(), None)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Find the sizes, and interpolate in f32; `nearest` rounds ties up."""
         from deconv_ir.ops.resample.interpolate import ShapeCalculation
 
-        data = self.enter(program, 0)
-        spatial = program.rank(data) - 2
-        if program.count > 1:
+        data = self.enter(steps, 0)
+        spatial = steps.rank(data) - 2
+        if steps.count > 1:
             sizes = 1
         else:
             check_sizes(self.sizes, self.scales, spatial)
-            extents = () if self.sizes else program.shape(data)[2:]
-            sizes = program.constant(self.sizes or scaled(extents, self.scales or ()))
+            extents = () if self.sizes else steps.shape(data)[2:]
+            sizes = steps.constant(self.sizes or scaled(extents, self.scales or ()))
         how = settings(self.mode, self.coordinate_transformation_mode)
-        found = program.add(
+        found = steps.add(
             "Interpolate",
             data,
             sizes,
-            program.constant((1.0,) * spatial, F32),
-            program.constant(tuple(range(2, spatial + 2))),
+            steps.constant((1.0,) * spatial, F32),
+            steps.constant(tuple(range(2, spatial + 2))),
             version="opset4",
             mode=how.mode,
             shape_calculation_mode=ShapeCalculation.SIZES,
             coordinate_transformation_mode=how.coordinates,
             nearest_mode=how.nearest,
         )
-        return (self.leave(program, found),)
+        return (self.leave(steps, found),)
 
 
 def settings(mode: Interpolation, coordinates: CoordinateMode) -> InterpolationSettings:
@@ -271,12 +269,12 @@ class TypeCast(Composite):
 
     output_type: ElementType | None = attribute(element_type(), None)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Convert; an array of the same type is returned unchanged."""
-        to = self.output_type or program.infos[0].element_type
-        if to is None or to is program.infos[0].element_type:
+        to = self.output_type or steps.infos[0].element_type
+        if to is None or to is steps.infos[0].element_type:
             return (0,)
-        return (program.cast(0, to),)
+        return (steps.cast(0, to),)
 
 
 @kind("Reorder", ("src",))
@@ -290,14 +288,14 @@ class GenIndex(Composite):
 
     axis: int = attribute(integer())
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Number the elements, and broadcast to the shape of the input."""
-        shape = program.shape(0)
+        shape = steps.shape(0)
         axis = normalize_axis(self.axis, len(shape))
-        bounds = [program.constant((value,), shape=()) for value in (0, shape[axis], 1)]
-        count = program.add("Range", *bounds, output_type=I32)
-        column = program.reshape(count, (-1, *(1,) * (len(shape) - axis - 1)))
-        return (program.add("Broadcast", column, program.constant(shape)),)
+        bounds = [steps.constant((value,), shape=()) for value in (0, shape[axis], 1)]
+        count = steps.add("Range", *bounds, output_type=I32)
+        column = steps.reshape(count, (-1, *(1,) * (len(shape) - axis - 1)))
+        return (steps.add("Broadcast", column, steps.constant(shape)),)
 
 
 @kind("StaticReshape", ("src",))
@@ -307,10 +305,10 @@ class StaticReshape(Composite):
     shape: tuple[int, ...] = attribute(integers(-1))
     special_zero: bool = attribute(boolean())
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Reshape; 0 stands for an input's dim with special_zero."""
-        shape = program.constant(self.shape)
-        return (program.add("Reshape", 0, shape, special_zero=self.special_zero),)
+        shape = steps.constant(self.shape)
+        return (steps.add("Reshape", 0, shape, special_zero=self.special_zero),)
 
 
 @kind("StaticTranspose", ("src",))
@@ -319,13 +317,13 @@ class StaticTranspose(Composite):
 
     order: tuple[int, ...] = attribute(integers())
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Transpose; negative numbers count from the end."""
-        rank = program.rank(0)
+        rank = steps.rank(0)
         order = [normalize_axis(axis, rank, "order") for axis in self.order]
         if sorted(order) != list(range(rank)):
             message = f"order must be a permutation of {rank} axes, found {self.order}"
             raise ShapeError(
                 message, attribute="order", expected=rank, actual=len(order), rule="transpose"
             )
-        return (program.add("Transpose", 0, program.constant(order)),)
+        return (steps.add("Transpose", 0, steps.constant(order)),)

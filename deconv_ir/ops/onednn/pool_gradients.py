@@ -17,7 +17,7 @@ from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
 from deconv_ir.ops.convolution.views import check_output_shape, stated_shape
 from deconv_ir.ops.numeric import narrow, widen, working_dtype
-from deconv_ir.ops.onednn.program import kind
+from deconv_ir.ops.onednn.decomposition import kind
 from deconv_ir.ops.values import actual
 from deconv_ir.ops.windows import static_geometry, window_axes
 

@@ -13,7 +13,7 @@ from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, element_type, integer, integers, numbers
 from deconv_ir.ops.checks import check_type, normalize_axis
-from deconv_ir.ops.onednn.program import kind
+from deconv_ir.ops.onednn.decomposition import kind
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array

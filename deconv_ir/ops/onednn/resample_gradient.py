@@ -12,6 +12,7 @@ from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.convolution.views import check_output_shape
 from deconv_ir.ops.numeric import narrow, widen
+from deconv_ir.ops.onednn.decomposition import kind
 from deconv_ir.ops.onednn.normalization import (
     CoordinateMode,
     Interpolation,
@@ -19,7 +20,6 @@ from deconv_ir.ops.onednn.normalization import (
     scaled,
     settings,
 )
-from deconv_ir.ops.onednn.program import kind
 from deconv_ir.ops.resample.resample import taps_along
 from deconv_ir.ops.values import actual
 

@@ -1,4 +1,4 @@
-"""Formulas on the tensors of a program."""
+"""Formulas on the tensors of a decomposition."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.ir.dtypes import F32, ElementType
-from deconv_ir.ops.onednn.program import Decomposition, Ref
+from deconv_ir.ops.onednn.decomposition import Decomposition, Ref
 
 
 class Term:
-    """A tensor of a program; arithmetic on it adds steps, numbers become constants."""
+    """A tensor of a decomposition; arithmetic on it adds steps, numbers become constants."""
 
-    def __init__(self, program: Decomposition, ref: Ref) -> None:
-        self.program = program
+    def __init__(self, steps: Decomposition, ref: Ref) -> None:
+        self.steps = steps
         self.ref = ref
 
     def apply(self, kind: str, *others: Term | float, **attributes: Any) -> Term:
         """Add an operation of an opset whose first input is this tensor."""
         refs = [self._ref(other) for other in others]
-        return Term(self.program, self.program.add(kind, self.ref, *refs, **attributes))
+        return Term(self.steps, self.steps.add(kind, self.ref, *refs, **attributes))
 
     def constant(self, values: Sequence[float], shape: Sequence[int] | None = None) -> Term:
         """Return a constant of the same element type, by default a list."""
-        element_type = self.program.infos[self.ref].element_type or F32
-        return Term(self.program, self.program.constant(tuple(values), element_type, shape))
+        element_type = self.steps.infos[self.ref].element_type or F32
+        return Term(self.steps, self.steps.constant(tuple(values), element_type, shape))
 
     def _ref(self, other: Term | float) -> Ref:
         return other.ref if isinstance(other, Term) else self.constant((other,), ()).ref
@@ -58,13 +58,13 @@ class Term:
 
     def where(self, yes: Term | float, no: Term | float, like: Term) -> Term:
         """Choose by this condition; numbers get the element type of `like`."""
-        return self.apply("Select", *(Term(self.program, like._ref(value)) for value in (yes, no)))
+        return self.apply("Select", *(Term(self.steps, like._ref(value)) for value in (yes, no)))
 
     def reduce(self, how: str, axes: Sequence[int], *, keep: bool = False) -> Term:
         """Reduce along axes: ``Sum``, ``Mean`` or ``Max``."""
-        along = Term(self.program, self.program.constant(tuple(axes)))
+        along = Term(self.steps, self.steps.constant(tuple(axes)))
         return self.apply(f"Reduce{how}", along, keep_dims=keep)
 
     def cast(self, element_type: ElementType | None) -> Ref:
         """Round to an element type."""
-        return self.program.cast(self.ref, element_type)
+        return self.steps.cast(self.ref, element_type)

@@ -20,7 +20,7 @@ from deconv_ir.ops.convolution.onednn import (
 )
 from deconv_ir.ops.convolution.views import DataView, check_output_shape, stated_shape
 from deconv_ir.ops.numeric import narrow, widen
-from deconv_ir.ops.onednn.program import kind
+from deconv_ir.ops.onednn.decomposition import kind
 from deconv_ir.ops.values import actual
 from deconv_ir.ops.windows import Windowed, static_geometry, window_axes
 

@@ -22,7 +22,7 @@ from deconv_ir.ops.convolution.onednn import (
     FilterFormat,
     WeightsFormat,
 )
-from deconv_ir.ops.onednn.program import Composite, Decomposition, Ref, kind
+from deconv_ir.ops.onednn.decomposition import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.pooling.pooling import Pooling
 
 _ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
@@ -38,16 +38,16 @@ class ByChannel(Composite):
         """Whether data and output are laid out [N, spatial..., C]."""
         return self.data_format is DataFormat.NXC
 
-    def enter(self, program: Decomposition, ref: Ref) -> Ref:
+    def enter(self, steps: Decomposition, ref: Ref) -> Ref:
         """Widen the data, and transpose it to [N, C, spatial...]."""
-        check_least_rank(program.infos[ref], self.inputs[0], 2)
-        wide = program.wide(ref)
-        return program.to_ncx(wide) if self.channels_last else wide
+        check_least_rank(steps.infos[ref], self.inputs[0], 2)
+        wide = steps.wide(ref)
+        return steps.to_ncx(wide) if self.channels_last else wide
 
-    def leave(self, program: Decomposition, ref: Ref) -> Ref:
+    def leave(self, steps: Decomposition, ref: Ref) -> Ref:
         """Convert the output to the layout and element type of the data."""
-        found = program.to_nxc(ref) if self.channels_last else ref
-        return program.cast(found, program.infos[0].element_type)
+        found = steps.to_nxc(ref) if self.channels_last else ref
+        return steps.cast(found, steps.infos[0].element_type)
 
 
 class OneDNNWindowed(ByChannel):
@@ -58,9 +58,9 @@ class OneDNNWindowed(ByChannel):
     pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
-    def windows(self, program: Decomposition) -> tuple[Ref, dict[str, Any]]:
+    def windows(self, steps: Decomposition) -> tuple[Ref, dict[str, Any]]:
         """Return the data, and the positions of windows."""
-        return self.enter(program, 0), {
+        return self.enter(steps, 0), {
             "strides": self.strides,
             "pads_begin": self.pads_begin or None,
             "pads_end": self.pads_end or None,
@@ -77,18 +77,18 @@ class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
     def filter_order(self) -> tuple[int, int] | None:
         """Axes of output and input channels of a filter [spatial..., ...]; None: [O, I, ...]."""
 
-    def filter(self, program: Decomposition, ref: Ref) -> Ref:
+    def filter(self, steps: Decomposition, ref: Ref) -> Ref:
         """Transpose a filter to [O, I / groups, spatial...], as in OpenVINO's convolution."""
-        check_least_rank(program.infos[ref], self.inputs[1], 3)
-        found = program.wide(ref)
-        rank = program.rank(found)
+        check_least_rank(steps.infos[ref], self.inputs[1], 3)
+        found = steps.wide(ref)
+        rank = steps.rank(found)
         order = self.filter_order
         if order is not None:
             spatial = range(rank - 2)
-            found = program.transpose(found, (rank + order[0], rank + order[1], *spatial))
+            found = steps.transpose(found, (rank + order[0], rank + order[1], *spatial))
         if self.groups == 1:
             return found
-        outputs, inputs, *kernel = program.shape(found)
+        outputs, inputs, *kernel = steps.shape(found)
         if outputs % self.groups:
             raise ShapeError(
                 f"{self.inputs[1]} has {outputs} output channels, which groups={self.groups} "
@@ -98,36 +98,36 @@ class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
                 actual=outputs,
                 rule="groups",
             )
-        return program.reshape(found, (self.groups, outputs // self.groups, inputs, *kernel))
+        return steps.reshape(found, (self.groups, outputs // self.groups, inputs, *kernel))
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Convolve, and add the bias."""
-        merged_type(program.infos, self.inputs, "float")
-        data, windows = self.windows(program)
-        found = program.add(
+        merged_type(steps.infos, self.inputs, "float")
+        data, windows = self.windows(steps)
+        found = steps.add(
             "Convolution" if self.groups == 1 else "GroupConvolution",
             data,
-            self.filter(program, 1),
+            self.filter(steps, 1),
             dilations=self.dilations,
             **windows,
         )
-        if program.count > 2:
-            bias = add_channels(program, program.wide(2), found, "bias")
-            found = program.add("Add", found, bias)
-        return (self.leave(program, found),)
+        if steps.count > 2:
+            bias = add_channels(steps, steps.wide(2), found, "bias")
+            found = steps.add("Add", found, bias)
+        return (self.leave(steps, found),)
 
 
-def add_channels(program: Decomposition, values: Ref, data: Ref, name: str) -> Ref:
+def add_channels(steps: Decomposition, values: Ref, data: Ref, name: str) -> Ref:
     """Reshape a list of channels to the rank of data [N, C, spatial...]."""
-    if program.rank(values) != 1:
+    if steps.rank(values) != 1:
         raise ShapeError(f"{name} must have rank 1", rule="bias-shape")
-    rank = program.rank(data)
-    shape, channels = program.infos[values].shape or (), program.infos[data].shape or ()
+    rank = steps.rank(data)
+    shape, channels = steps.infos[values].shape or (), steps.infos[data].shape or ()
     if rank < 2 or shape[0] != channels[1]:
         wanted = channels[1] if rank > 1 else "C"
         message = f"{name} must have shape [{wanted}], found [{shape[0]}]"
         raise ShapeError(message, expected=f"[{wanted}]", actual=f"[{shape[0]}]", rule="bias-shape")
-    return program.reshape(values, (1, -1, *(1,) * (rank - 2)))
+    return steps.reshape(values, (1, -1, *(1,) * (rank - 2)))
 
 
 @kind("Convolution", ("src", "weights", "bias"), 2)
@@ -163,12 +163,12 @@ class _OneDNNPool(OneDNNWindowed):
     rounding_type: Rounding = attribute(_ROUNDING, Rounding.FLOOR)
 
     def pool(self, inputs: Infos, context: Context) -> tuple[Pooling, Infos]:
-        """Return the pooling of the program, and its input."""
-        program, _ = self.build(inputs, context)
-        for step in program.steps:
+        """Return the pooling of the decomposition, and its input."""
+        steps, _ = self.build(inputs, context)
+        for step in steps.steps:
             if isinstance(step.operation, Pooling):
-                return step.operation, [program.infos[i] for i in step.inputs]
-        raise AssertionError("the program has a pooling")
+                return step.operation, [steps.infos[i] for i in step.inputs]
+        raise AssertionError("the steps has a pooling")
 
 
 @kind("MaxPool", ("src",))
@@ -177,16 +177,16 @@ class OneDNNMaxPool(_OneDNNPool):
 
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Pool; more dilations than spatial axes are ignored."""
-        data, windows = self.windows(program)
-        if program.follows_library:  # which combines its windows as the OpenVINO runtime does
-            program.context = program.context._replace(semantics=Semantics.OPENVINO)
+        data, windows = self.windows(steps)
+        if steps.follows_library:  # which combines its windows as the OpenVINO runtime does
+            steps.context = steps.context._replace(semantics=Semantics.OPENVINO)
         dilations = self.dilations
-        spatial = program.rank(data) - 2
+        spatial = steps.rank(data) - 2
         if dilations and len(dilations) > spatial:
             dilations = dilations[:spatial]
-        found = program.add(
+        found = steps.add(
             "MaxPool",
             data,
             version="opset8",
@@ -195,7 +195,7 @@ class OneDNNMaxPool(_OneDNNPool):
             rounding_type=self.rounding_type,
             **windows,
         )
-        return (self.leave(program, found),)
+        return (self.leave(steps, found),)
 
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         """Compare the windows of padding alone."""
@@ -227,17 +227,17 @@ class OneDNNAvgPool(_OneDNNPool):
             ("elements in the data",),
         )
 
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Pool."""
-        data, windows = self.windows(program)
+        data, windows = self.windows(steps)
         rounds_up = self.rounding_type is Rounding.CEIL
-        found = program.add(
+        found = steps.add(
             "AvgPool",
             data,
             version="opset1",
             kernel=self.kernel,
-            exclude_pad=self.exclude_pad or (program.follows_library and rounds_up),
+            exclude_pad=self.exclude_pad or (steps.follows_library and rounds_up),
             rounding_type=self.rounding_type,
             **windows,
         )
-        return (self.leave(program, found),)
+        return (self.leave(steps, found),)

@@ -1,6 +1,6 @@
-"""Operations of oneDNN Graph as short programs of OpenVINO's operations.
+"""Operations of oneDNN Graph as decompositions into OpenVINO's operations.
 
-A program is built for the inputs' shapes.  Shape rule, execution and the layers of
+A decomposition is built for the inputs' shapes.  Shape rule, execution and the layers of
 an OpenVINO IR (`formats/onednn_json/to_openvino.py`) all follow from it.
 """
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 Ref = int
-"""A tensor of a program: its inputs come first, then the first output of each step."""
+"""A tensor of a decomposition: its inputs come first, then the first output of each step."""
 
 
 class Literal(NamedTuple):
-    """A constant of a program."""
+    """A constant of a decomposition."""
 
     values: tuple[float, ...]
     element_type: ElementType
@@ -45,7 +45,7 @@ class Literal(NamedTuple):
 
 
 class SubOperation(NamedTuple):
-    """One operation of a program, or a constant."""
+    """One operation of a decomposition, or a constant."""
 
     operation: Operation | None
     inputs: tuple[Ref, ...] = ()
@@ -165,64 +165,64 @@ class Decomposition:
 
 
 class Composite(Operation, abc.ABC):
-    """An operation that is a program of other operations."""
+    """An operation that is a decomposition of other operations."""
 
     checks_values = False
 
     @abc.abstractmethod
-    def program(self, program: Decomposition) -> Sequence[Ref]:
+    def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Add the steps, and return the outputs."""
 
     def build(self, inputs: Infos, context: Context) -> tuple[Decomposition, Sequence[Ref]]:
-        """Return the program for some inputs, and its outputs."""
-        program = Decomposition(inputs, context, self.follows_runtime(context))
-        return program, self.program(program)
+        """Return the decomposition for some inputs, and its outputs."""
+        steps = Decomposition(inputs, context, self.follows_runtime(context))
+        return steps, self.decompose(steps)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        """Infer the program's outputs."""
-        program, outputs = self.build(inputs, context)
+        """Infer the decomposition's outputs."""
+        steps, outputs = self.build(inputs, context)
         return tuple(
-            TensorInfo(program.infos[ref].shape, program.infos[ref].element_type) for ref in outputs
+            TensorInfo(steps.infos[ref].shape, steps.infos[ref].element_type) for ref in outputs
         )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from deconv_ir.ops.values import actual
 
-        program, outputs = self.build(list(map(actual, inputs)), context)
-        values = program.run(inputs)
+        steps, outputs = self.build(list(map(actual, inputs)), context)
+        values = steps.run(inputs)
         return [values[ref] for ref in outputs]
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        """Build the program once."""
-        program, refs = self.build(inputs, context)
+        """Build the decomposition once."""
+        steps, refs = self.build(inputs, context)
 
         def call(arrays: Arrays, out: Array | None) -> Arrays:
-            values = program.run(arrays)
+            values = steps.run(arrays)
             return [values[ref] for ref in refs]
 
         return call
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count all tensors of the program except its inputs and outputs."""
-        program, refs = self.build(inputs, context)
+        """Count all tensors of the decomposition except its inputs and outputs."""
+        steps, refs = self.build(inputs, context)
         total = 0
-        for ref in range(program.count, len(program.infos)):
+        for ref in range(steps.count, len(steps.infos)):
             if ref not in refs:
-                total += _bytes(program.infos[ref])
+                total += _bytes(steps.infos[ref])
         most = 0
-        for position, step in enumerate(program.steps):
+        for position, step in enumerate(steps.steps):
             if step.operation is not None:
-                infos = [program.infos[i] for i in step.inputs]
-                result = program.infos[program.count + position]
+                infos = [steps.infos[i] for i in step.inputs]
+                result = steps.infos[steps.count + position]
                 most = max(most, step.operation.scratch(infos, [result], context))
         return total + most
 
     def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Sum the work of the steps that report theirs."""
-        program, _ = self.build(inputs, Context())
+        steps, _ = self.build(inputs, Context())
         counts = [
-            step.operation.work([program.infos[i] for i in step.inputs], program.infos[at])
-            for at, step in enumerate(program.steps, program.count)
+            step.operation.work([steps.infos[i] for i in step.inputs], steps.infos[at])
+            for at, step in enumerate(steps.steps, steps.count)
             if step.operation is not None
         ]
         known = [count for count in counts if count is not None]
