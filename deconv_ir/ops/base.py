@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import enum
-import functools
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -134,7 +133,6 @@ _RANGES = {
 }
 
 
-@functools.cache
 def _whole(minimum: int | None, is_list: bool) -> Allowed:
     words = _RANGES[minimum]
     said = f"{words}s separated by commas" if is_list else f"a {words}"

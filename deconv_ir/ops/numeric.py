@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
 
     class _LazyModule(ModuleType):
-        """A module that is imported when one of its attributes is first read."""
+        """A module that is imported when one of its attributes is read: 150 ms of deconv-lint."""
 
         def __getattr__(self, name: str) -> Any:
             import importlib

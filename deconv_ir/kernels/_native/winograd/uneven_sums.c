@@ -86,7 +86,8 @@ static void piece_locate(struct piece *p, int64_t first) {
     for (int64_t n = 0; n < width; n++) {
         p->image[n] = NULL;
         if (n >= p->count) continue;
-        const struct window_place place = wino_place_of(c, tile, tile->uneven[(first + n) / outputs]);
+        const struct window_place place =
+            wino_place_of(c, tile, tile->uneven[(first + n) / outputs]);
         int64_t j = (first + n) % outputs, at[AXES];
         int exists = 1;
         for (int i = AXES - 1; i >= 0; i--) {
