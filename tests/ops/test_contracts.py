@@ -203,3 +203,18 @@ def require_inputs_stay_and_views_are_declared(
             if np.shares_memory(result, array):
                 assert position == 0
                 assert operation.sharing is not Sharing.NONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "attributes", "named"),
+    [
+        ("ScatterNDUpdate", "opset15", {"reduction": "mean"}, "reduction"),
+        ("ScatterElementsUpdate", "opset12", {"reduction": "sub"}, "reduction"),
+    ],
+)
+def test_attributes_that_the_documents_refuse(
+    kind: str, version: str, attributes: dict[str, str], named: str
+) -> None:
+    """The reductions of ScatterNDUpdate-15 and of ScatterElementsUpdate-12 differ."""
+    _, errors = parse_attributes(find_operation(kind, version), attributes)
+    assert [error.attribute for error in errors] == [named]

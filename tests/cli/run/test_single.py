@@ -507,3 +507,12 @@ def test_standard_input_that_is_no_model(
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert files() == []
+
+
+def test_two_inputs_from_one_stream(here: Path) -> None:
+    ir = IR()
+    ir.result(ir.layer("Add", [ir.parameter("p", "2"), ir.parameter("q", "2")]))
+    ir.save(here)
+    done = invoke(MODEL, "--input", "p=-", "--input", "q=-", stdin=b"")
+    assert done.exit_code == 2
+    assert "only one --input can be standard input" in done.stderr
