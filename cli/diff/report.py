@@ -179,8 +179,8 @@ def _print_verdict(verdict: ModelVerdict, verbose: bool) -> None:
         for k in shown
     ]
     a, b = (cut(one_line(name), 16) for name in verdict.sides)
-    headers = ["tensor", "type", a, "local", b, "local ", "difference", "inherited", "times"]
-    omit = ("type", "local", "local ", "times")
+    headers = ["tensor", "type", a, "local", b, "local ", "difference", "inherited", "amplified"]
+    omit = ("type", "local", "local ", "amplified")
     print_table(rows, headers, ("left", "left", *["right"] * 7), omit=omit)
     if len(shown) < len(layers):
         click.echo(f"{len(layers) - len(shown)} more tensors (-v lists all)")

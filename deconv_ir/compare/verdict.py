@@ -9,6 +9,7 @@ from typing import NamedTuple
 from deconv_ir.compare.judge import SideVerdict
 from deconv_ir.compare.structure import Difference
 
+_LISTED = 3
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -164,11 +165,8 @@ class ModelVerdict(NamedTuple):
             note = by_documents.a.note or by_documents.b.note
             return f"Both follow their documents in {by_documents.describe()}: {note}."
         if outside is not None and outside.differences:
-            found = outside.differences[0]
-            return (
-                f"Neither is wrong: the models differ in {outside.describe()}: "
-                f"{found.sentence_part()}."
-            )
+            said = "; ".join(found.sentence_part() for found in outside.differences[:_LISTED])
+            return f"Neither is wrong: the models differ in {outside.describe()}: {said}."
         unjudged = [layer for layer in self.layers if None in (layer.a.right, layer.b.right)]
         if unjudged and outside is not None:
             doubtful = next(

@@ -15,6 +15,9 @@ import pytest
 from edited import Edit, build
 
 import deconv_ir
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ops.examples import OperationExample
+from tests.test_float64 import EXAMPLES, network
 
 X = np.random.default_rng(0).standard_normal((1, 4, 12, 12)).astype(np.float32)
 TENSORS = ["enc", "enc/bias", "enc/relu", "mid", "mid/bn", "mid/clamp", "skip", "up"]
@@ -148,3 +151,18 @@ def test_a_layer_without_tensors_before_it_is_computed_from_the_last_ones(
     assert verdict.first is not None
     assert verdict.first.layer_name == "pool"
     assert verdict_on(original, few[0], few[0]).wrong_sides == ()
+
+
+@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
+def test_no_operation_is_called_wrong_in_its_own_type(
+    operation: type[Operation], example: OperationExample, tmp_path: Path
+) -> None:
+    """Each operation's example, computed in f32 or f16, is within its allowance."""
+    path, given = network(operation, example, tmp_path)
+    if not given:
+        pytest.skip("without inputs, nothing is compared")
+    verdict = deconv_ir.diff(path, path, given, verdict=True).verdict
+    assert verdict is not None
+    assert verdict.wrong_sides == (), verdict.sentence
+    if operation.allowance is not Operation.allowance:
+        assert all(layer.a.right for layer in verdict.layers)

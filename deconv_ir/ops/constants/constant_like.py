@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deconv_ir.ir.boxes import Boxes, LayerTile, whole_box
 from deconv_ir.ir.dtypes import ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim
@@ -21,6 +23,9 @@ from deconv_ir.ops.elementwise.convert import Convert, convert
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import as_dim, as_dims
 
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
+
 
 @operation("ConvertLike-1(data, like)", "f32[2,3], i32[4] -> i32[2,3]")
 class ConvertLike(Operation):
@@ -38,6 +43,11 @@ class ConvertLike(Operation):
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,) = boxes
         return LayerTile((box, whole_box(static(inputs[1].shape))), self)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import elementwise
+
+        return elementwise(case, arguments=0, ulps=0)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         to = from_numpy(inputs[1].dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array, ElementType
@@ -13,6 +13,9 @@ from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import VALUE_LIMIT, check_single, check_type, merged_type, only
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ends, wrap
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 def steps(start: float, stop: float, step: float) -> int:
@@ -32,6 +35,16 @@ class Range1(Operation):
 
     output_type: ElementType | None = None
     """None: the common type of the inputs."""
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import ULPS
+
+        if case.outputs[0].dtype.kind != "f":
+            return [0.0]
+        # Multiples of the step may also be added up one by one.
+        largest = max((float(np.abs(end).max(initial=0)) for end in case.inputs[:2]), default=0.0)
+        count = case.outputs[0].size
+        return [np.full(count, (ULPS + count / 2) * case.precision.result * largest)]
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         for info, name in zip(inputs, self.inputs, strict=True):

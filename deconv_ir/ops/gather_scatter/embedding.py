@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.dtypes import Array
@@ -25,6 +25,9 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dim
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class BagReduction(enum.Enum):
@@ -60,6 +63,13 @@ class _Embedding(Operation, abc.ABC):
         bags = self.bags(named)
         found = None if table.shape is None else (bags, *table.shape[1:])
         return (TensorInfo(found, element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        named = dict(enumerate(self.inputs[: len(case.inputs)]))
+        values = [i for i, name in named.items() if name in ("emb_table", "per_sample_weights")]
+        return sums(case, case.inputs[1].size, values)
 
     @abc.abstractmethod
     def bags(self, named: dict[str, TensorInfo]) -> Dim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.dtypes import Array
@@ -26,6 +26,9 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.numeric import highest, lowest, narrow, np, widen
 from deconv_ir.ops.shape.slicing import Slice
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class ScatterReduction(enum.Enum):
@@ -87,6 +90,19 @@ class _Scatter(Operation):
             if getattr(self, "reduction", ScatterReduction.NONE) is ScatterReduction.NONE
             else ()
         )
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed, moved, sums
+
+        reduction = getattr(self, "reduction", ScatterReduction.NONE)
+        if reduction is ScatterReduction.PROD:
+            return composed(case)
+        if reduction in (ScatterReduction.SUM, ScatterReduction.SUB, ScatterReduction.MEAN):
+            inputs = list(case.inputs)
+            if reduction is ScatterReduction.SUB:  # the magnitudes of a difference
+                inputs[2] = -np.abs(inputs[2])
+            return sums(case._replace(inputs=inputs), inputs[2].size, values=(0,))
+        return moved(case)
 
 
 def _misfit(updates: Shape, wanted: Shape) -> ShapeError:

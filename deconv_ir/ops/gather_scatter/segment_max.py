@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+from typing import TYPE_CHECKING
 
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -19,6 +20,9 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dim
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 class Fill(enum.Enum):
@@ -57,6 +61,11 @@ class SegmentMax(Operation):
             count = max(ids, default=-1) + 1
         shape = None if data.shape is None else (count, *data.shape[1:])
         return (TensorInfo(shape, element_type),)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import monotone
+
+        return monotone(case)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, ids = widen(inputs[0]), inputs[1].astype(np.int64)

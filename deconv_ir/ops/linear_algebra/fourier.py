@@ -5,7 +5,7 @@ Complex numbers are a last axis of extent 2: real and imaginary part.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
@@ -25,6 +25,9 @@ from deconv_ir.ops.checks import (
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dims, unknown_dims
 
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
+
 
 class _Fourier(Operation):
     """A transform along axes, after the data is cropped or zero-padded to `signal_size`."""
@@ -34,6 +37,11 @@ class _Fourier(Operation):
     complex_in: ClassVar[bool] = True
     complex_out: ClassVar[bool] = True
     inverse: ClassVar[bool] = False
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=16)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]

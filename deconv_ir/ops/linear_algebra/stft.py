@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
@@ -20,6 +20,9 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dim
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 _FRAMES = ("frame_size", "frame_step")
 
@@ -79,6 +82,11 @@ class STFT(Operation):
         found = (bins, count) if self.transpose_frames else (count, bins)
         return (TensorInfo((*batch, *found, 2), element_type),)
 
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=16)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from scipy import fft
 
@@ -130,6 +138,11 @@ class ISTFT(Operation):
     def _length(self, frames: int, size: int, step: int) -> int:
         whole = (frames - 1) * step + size
         return whole - 2 * (size // 2) if self.center else whole
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import composed
+
+        return composed(case, arguments=16)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from scipy import fft

@@ -62,7 +62,14 @@ class GridSample(Operation):
     def allowance(self, case: Case) -> Bounds | None:
         from deconv_ir.ops.allowance import resampled
 
-        return resampled(case)
+        (allowed,) = resampled(case)
+        eps = max(case.precision.sums, case.precision.operand)
+        for sign in (-1, 1):
+            # Positions are rounded: the element that is nearest may be another one.
+            grid = case.inputs[1] + sign * 16 * eps * (1 + np.abs(case.inputs[1]))
+            change = np.abs(case.run([case.inputs[0], grid])[0] - case.outputs[0])
+            allowed = allowed + np.where(np.isfinite(change), change, 0.0)
+        return [allowed]
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Read and weight the elements around each position."""

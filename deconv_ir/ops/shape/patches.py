@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Axis, Dim, Interval, PadMode, effective_kernel, monotone
@@ -15,6 +16,9 @@ from deconv_ir.ops.checks import check_rank, check_shape, check_type, known_inte
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import as_dims
 from deconv_ir.ops.windows import AUTO_PAD, check_length, window_axes
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.allowance import Bounds, Case
 
 
 @operation(
@@ -89,6 +93,11 @@ class Col2Im(Operation):
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
     pads_begin: tuple[int, ...] | None = attribute(integers(0), None)
     pads_end: tuple[int, ...] | None = attribute(integers(0), None)
+
+    def allowance(self, case: Case) -> Bounds | None:
+        from deconv_ir.ops.allowance import sums
+
+        return sums(case, case.inputs[0].size / max(1, case.outputs[0].size), values=(0,))
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, *lists = inputs
