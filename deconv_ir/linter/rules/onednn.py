@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.findings import Finding, GraphLocation
-from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON
-from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
-from deconv_ir.formats.onednn_json.layout import strides_problem
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.rule import ERROR, WARNING, rule
 from deconv_ir.suggestions import nearest
+
+if TYPE_CHECKING:
+    from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON
 
 _MADE: Final = ("Parameter", "Result")
 
@@ -21,6 +21,8 @@ def _tensors(
     context: LintContext,
 ) -> Iterator[tuple[int, str, int, LogicalTensor]]:
     """Iterate over the tensors of operations: index of the layer, side, position."""
+    from deconv_ir.formats.onednn_json.document import ParsedJSON
+
     document = context.document
     assert isinstance(document, ParsedJSON), "the family is that of the format"
     for index, layer in enumerate(context.graph.layers):
@@ -46,6 +48,8 @@ def wrong_strides(context: LintContext) -> Iterator[Finding]:
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2, 3]}]}
         ]}
     """
+    from deconv_ir.formats.onednn_json.layout import strides_problem
+
     for index, side, position, tensor in _tensors(context):
         if tensor.layout_type != "strided" or tensor.strides is None or not is_static(tensor.shape):
             continue
@@ -74,6 +78,8 @@ def wrong_dtypes(context: LintContext) -> Iterator[Finding]:
            "outputs": [{"id": 1, "dtype": "s8", "shape": [2]}]}
         ]}
     """
+    from deconv_ir.formats.onednn_json.kinds import KINDS
+
     for index, side, position, tensor in _tensors(context):
         layer = context.graph.layers[index]
         kind = KINDS.get(layer.type)
@@ -108,6 +114,8 @@ def missing_ports(context: LintContext) -> Iterator[Finding]:
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
         ]}
     """
+    from deconv_ir.formats.onednn_json.document import ParsedJSON
+
     document = context.document
     assert isinstance(document, ParsedJSON), "the family is that of the format"
     produced, used = _ids(document)
@@ -146,6 +154,8 @@ def unknown_kinds(context: LintContext) -> Iterator[Finding]:
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
         ]}
     """  # noqa: D403
+    from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
+
     for kind, indices in context.by_type.items():
         if kind in KINDS or kind in UNSUPPORTED or kind in _MADE:
             continue
