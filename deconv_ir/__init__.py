@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from deconv_ir.compare.judge import SideVerdict
     from deconv_ir.compare.structure import Aspect, Difference
     from deconv_ir.compare.tensors import TensorDifference
+    from deconv_ir.compare.thresholds import Failure, Metric, Threshold
     from deconv_ir.compare.verdict import LayerVerdict, ModelVerdict, SettingVerdict
     from deconv_ir.execute.plan import Plan, Step
     from deconv_ir.execute.profile import LayerTime, Profile
@@ -78,7 +79,8 @@ __all__ += ["conv_transpose"]
 __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 # Comparing
 __all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
-__all__ += ["LayerVerdict", "ModelVerdict", "SettingVerdict", "SideVerdict"]
+__all__ += ["Failure", "LayerVerdict", "Metric", "ModelVerdict", "SettingVerdict", "SideVerdict"]
+__all__ += ["Threshold"]
 __all__ += ["ToolError", "bisect", "cut", "diff"]
 # Checking
 __all__ += ["Advice", "Finding", "Fix", "GraphLocation", "Hint", "Severity", "TextSpan", "lint"]
@@ -109,6 +111,9 @@ _LATER = {
     "SettingVerdict": "compare.verdict",
     "SideVerdict": "compare.judge",
     "ModelVerdict": "compare.verdict",
+    "Failure": "compare.thresholds",
+    "Metric": "compare.thresholds",
+    "Threshold": "compare.thresholds",
     "Difference": "compare.structure",
     "Edge": "ir.graph",
     "ElementType": "ir.dtypes",

@@ -49,6 +49,12 @@ def print_text(found: ModelDifference, *, verbose: bool, rtol: float) -> None:
     if found.verdict is not None:
         click.echo()
         _print_verdict(found.verdict, verbose)
+    if found.conditions:
+        click.echo()
+        for failure in found.failures:
+            click.echo(one_line(str(failure)))
+        if not found.failures:
+            click.echo("No output meets a condition of --fail-if.")
 
 
 def _lines(found: ModelDifference, verbose: bool) -> Iterator[str]:
@@ -251,6 +257,11 @@ def print_json(found: ModelDifference) -> None:
         "stopped": found.stopped,
         "unmatched": dict(found.unmatched),
         "verdict": None if found.verdict is None else _verdict_document(found.verdict),
+        "conditions": list(map(str, found.conditions)),
+        "failures": [
+            _finite({"name": f.name, "condition": str(f.threshold), "value": f.value})
+            for f in found.failures
+        ],
     }
     if found.culprit is not None:
         document["culprit"] = found.culprit._asdict() | {

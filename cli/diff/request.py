@@ -100,6 +100,14 @@ class DiffRequest(Preprocessing, after="shapes"):
         "--setting",
         multiple=True,
     )
+    fail_if: tuple[str, ...] = option(
+        "[NAME:]METRIC>N",
+        "The exit code is 1 if an output (or the one with this name) meets the condition, and not "
+        "for any other difference. METRIC: max_abs, max_rel, rms, ulp, mismatches; cosine, snr and "
+        "psnr (in dB) with <. Repeatable.",
+        "--fail-if",
+        multiple=True,
+    )
     plot: str | None = option("FILE.png", "Draw the error through the network.", type=FILE)
     force: bool = flag("Overwrite the plot.")
     form: str = option(

@@ -119,6 +119,7 @@ def find_differences(request: DiffRequest) -> ModelDifference:
         raise Mistake("name a second model, or --against openvino, onnxruntime or a folder")
 
     needing = {"--against": request.runtime, "--plot": request.plot}
+    needing["--fail-if"] = "" if request.fail_if else None
     needing["--verdict"] = "" if request.verdict == "always" else None
     for option_name, value in (needing | dict.fromkeys(request.preprocesses, "")).items():
         if value is not None and not request.runs:
@@ -145,6 +146,7 @@ def find_differences(request: DiffRequest) -> ModelDifference:
         other_semantics=request.other_semantics,
         modest=request.modest,
         settings=_settings(request),
+        fail_if=request.fail_if,
     )
     found = compare(verdict=request.verdict == "always")
     if request.verdict == "auto" and not all(tensor.within for tensor in found.tensors):
@@ -183,6 +185,8 @@ def find_first(request: DiffRequest) -> ModelDifference:
         raise Mistake("--bisect requires --command COMMAND or --against openvino")
     if request.levels:
         raise Mistake("--levels does not go with --bisect")
+    if request.fail_if:
+        raise Mistake("--fail-if does not go with --bisect")
     if request.verdict == "always":
         raise Mistake("--verdict always does not go with --bisect")
     if request.against not in ((), ("openvino",)):

@@ -21,6 +21,7 @@ from deconv_ir.compare.openvino_side import OpenVINOSide
 from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, Side
 from deconv_ir.compare.structure import Aspect, Difference, compare_structure
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors, require_tolerances
+from deconv_ir.compare.thresholds import Failure, OutputConditions, Threshold
 from deconv_ir.compare.verdict import ModelVerdict, SettingVerdict
 from deconv_ir.errors import DeconvError, InputError, SettingError
 from deconv_ir.execute.effort import require_modest_run
@@ -68,6 +69,10 @@ class ModelDifference(NamedTuple):
         Names of the given arrays that were not compared -> the reason.
     verdict : ModelVerdict or None
         Who is right, if this was asked.
+    conditions : tuple of Threshold
+        The conditions under which an output counts as different.
+    failures : tuple of Failure
+        The outputs that meet one.
 
     Examples
     --------
@@ -87,10 +92,14 @@ class ModelDifference(NamedTuple):
     stopped: str = ""
     unmatched: Mapping[str, str] = MappingProxyType({})
     verdict: ModelVerdict | None = None
+    conditions: tuple[Threshold, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     @property
     def equal(self) -> bool:
-        """Whether the models are equal."""
+        """Whether the models are equal; with conditions, whether no output meets one."""
+        if self.conditions:
+            return not self.failures and not self.stopped
         return not self.differences and all(t.within for t in self.tensors)
 
 
@@ -111,6 +120,7 @@ def diff(
     modest: bool = False,
     verdict: bool = False,
     settings: Mapping[str, str] | None = None,
+    fail_if: Sequence[str] = (),
 ) -> ModelDifference:
     """Compare two models.
 
@@ -153,6 +163,9 @@ def diff(
     settings : mapping, optional
         Settings of OpenVINO, such as ``{"INFERENCE_PRECISION_HINT": "bf16"}``; by default, this
         hint is f32.
+    fail_if : sequence of str
+        Conditions such as ``rms>1e-3`` or ``y: psnr<40``, on all outputs or one: the models are
+        equal if no output meets one, whatever else differs (`Metric`).
 
     Returns
     -------
@@ -195,6 +208,7 @@ def diff(
     second, matching = None, None
     pairs: dict[int, int] = {}
     differences: tuple[Difference, ...] = ()
+    conditions = _conditions(first, fail_if)
     is_model = against is None or against == "openvino"
     if is_model:
         # Without a second model, the runtime runs the first model.
@@ -210,6 +224,8 @@ def diff(
     if arrays is None:
         if against is not None:
             raise SettingError("against compares tensors, and requires inputs")
+        if fail_if:
+            raise SettingError("fail_if compares tensors, and requires inputs")
         tensors: tuple[TensorDifference, ...] = ()
         culprit, stopped = None, ""
         unmatched: Mapping[str, str] = {}
@@ -218,11 +234,14 @@ def diff(
         behaviour.levels = levels
         behaviour.settings = settings
         behaviour.judges = verdict
+        behaviour.conditions = conditions
         if modest:
             behaviour.require_modest_runs()
         tensors = tuple(behaviour.run(b, against, progress))
         culprit, stopped = behaviour.culprit, behaviour.stopped
         unmatched = behaviour.unmatched
+        if not stopped:
+            conditions.require_compared()
     other = _name(b) if b is not None else against if isinstance(against, str) else "arrays"
     judged: ModelVerdict | None = None
     if arrays is not None and behaviour.judging is not None:
@@ -243,6 +262,8 @@ def diff(
         stopped,
         unmatched,
         judged,
+        conditions.thresholds,
+        tuple(conditions.failures),
     )
 
 
@@ -250,6 +271,12 @@ def _name(given: Comparable) -> str:
     if isinstance(given, Model):
         return given.graph.file or given.graph.name
     return os.fspath(given)
+
+
+def _conditions(network: Network, texts: Sequence[str]) -> OutputConditions:
+    """Parse conditions on the outputs of a network."""
+    outputs = {source: network.tensor_name(source) for source in results_of(network.graph)}
+    return OutputConditions([Threshold.parse(text) for text in texts], outputs)
 
 
 def _aspect(given: Aspect | str) -> Aspect:
@@ -281,6 +308,7 @@ class _Behaviour:
         self.levels = 0
         self.settings: Mapping[str, str] | None = None
         self.judges = False
+        self.conditions = OutputConditions((), {})
         self.judging: Judging | None = None
         self.repeated: tuple[SettingVerdict, ...] = ()
         self.notes: tuple[str, ...] = ()
@@ -363,6 +391,7 @@ class _Behaviour:
                         a, self.infos, index, found, self.differences, agreement
                     )._replace(hint=self._accuracy_hint(index, output, y, found) or "")
                 row.append(found)
+                self.conditions.judge((index, output), found, x, y)
                 yield found
             if against == "openvino":
                 self.results |= {
@@ -400,6 +429,7 @@ class _Behaviour:
             found = compare_tensors(
                 name, layer.label, layer.line, array, plain[source], *tolerances
             )
+            self.conditions.judge((index, output), found, array, plain[source])
             if not found.within:
                 note = "without added outputs, so that the runtime fuses layers"
                 yield found._replace(note=", ".join(filter(None, (found.note, note))))

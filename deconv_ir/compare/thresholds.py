@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.compare.tensors import TensorDifference, absolute_errors, equality
-from deconv_ir.errors import SettingError
+from deconv_ir.errors import InputError, SettingError
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.graph import Source
 from deconv_ir.suggestions import nearest
 
 _BLOCK = 1 << 18
@@ -22,7 +23,7 @@ class Metric(enum.Enum):
 
     Examples
     --------
-    >>> from deconv_ir.compare.thresholds import Metric
+    >>> from deconv_ir import Metric
     >>> Metric("rms")
     <Metric.RMS: 'rms'>
     """
@@ -68,7 +69,7 @@ class Threshold(NamedTuple):
 
     Examples
     --------
-    >>> from deconv_ir.compare.thresholds import Threshold
+    >>> from deconv_ir import Threshold
     >>> Threshold.parse("y: psnr<40")
     Threshold(metric=<Metric.PSNR: 'psnr'>, sign='<', limit=40.0, name='y')
     """
@@ -126,7 +127,7 @@ class Failure(NamedTuple):
 
     Examples
     --------
-    >>> from deconv_ir.compare.thresholds import Failure, Threshold
+    >>> from deconv_ir import Failure, Threshold
     >>> str(Failure("y", Threshold.parse("rms>1e-3"), 0.5))
     "output 'y': rms is 0.5, which meets rms>0.001"
     """
@@ -143,20 +144,63 @@ class Failure(NamedTuple):
         )
 
 
-def find_failures(
-    found: TensorDifference, a: Array, b: Array, thresholds: Sequence[Threshold]
-) -> Iterator[Failure]:
-    """Iterate over the conditions that an output, with its difference `found`, meets.
+class OutputConditions:
+    """The conditions on the outputs of a network, and those that are met.
 
-    Tensors of different shapes meet each of its conditions, with a value of NaN.
+    `outputs` has the names of the tensors that are outputs.
+
+    Raises
+    ------
+    SettingError
+        A condition is for an output that the network does not have.
     """
-    for threshold in thresholds:
-        if threshold.name in ("", found.name):
-            value = float(found.outside)
-            if threshold.metric is not Metric.MISMATCHES:
-                value = measure(threshold.metric, a, b)
-            if _SIGNS[threshold.sign](value, threshold.limit):
-                yield Failure(found.name, threshold, value)
+
+    def __init__(self, thresholds: Sequence[Threshold], outputs: Mapping[Source, str]) -> None:
+        self.thresholds = tuple(thresholds)
+        self.failures: list[Failure] = []
+        self._outputs = outputs
+        self._compared: set[str] = set()
+        names = list(outputs.values())
+        for threshold in self.thresholds:
+            if threshold.name and threshold.name not in names:
+                raise SettingError(
+                    f"fail_if {str(threshold)!r}: no output {threshold.name!r}; there are "
+                    f"{', '.join(map(repr, names))}",
+                    hint=nearest(threshold.name, names),
+                )
+
+    def judge(self, source: Source, found: TensorDifference, a: Array, b: Array) -> None:
+        """Record the conditions that a tensor with this difference meets, if it is an output.
+
+        Tensors of different shapes meet each of its conditions, with a value of NaN.
+        """
+        name = self._outputs.get(source)
+        if name is None:
+            return
+        self._compared.add(name)
+        for threshold in self.thresholds:
+            if threshold.name in ("", name):
+                value = float(found.outside)
+                if threshold.metric is not Metric.MISMATCHES:
+                    value = measure(threshold.metric, a, b)
+                if _SIGNS[threshold.sign](value, threshold.limit):
+                    self.failures.append(Failure(name, threshold, value))
+
+    def require_compared(self) -> None:
+        """Require that each condition was judged.
+
+        Raises
+        ------
+        InputError
+            The other side has no tensor for an output with a condition.
+        """
+        for threshold in self.thresholds:
+            wanted = {threshold.name} if threshold.name else set(self._outputs.values())
+            if missing := sorted(wanted - self._compared):
+                raise InputError(
+                    f"fail_if {str(threshold)!r}: output {missing[0]!r} was not compared, since "
+                    "the other side does not have it"
+                )
 
 
 def measure(metric: Metric, a: Array, b: Array) -> float:

@@ -126,7 +126,15 @@ class Reshape(Operation):
         """Resolve the shape once, if it is known."""
         if known_lists(inputs[1:]) is None or not is_small(element_count(static(outputs[0].shape))):
             return super().bind(inputs, outputs, context)
-        return reshaped(outputs[0])
+        view = reshaped(outputs[0])
+
+        def call(arrays: Arrays, out: Array | None) -> Arrays:
+            if out is None:
+                return view(arrays, None)
+            self.execute_into(arrays, context, out)
+            return (out,)
+
+        return call
 
     def plan(self, inputs: Infos, outputs: Infos, context: Context) -> LayerPlan:
         return _ReshapePlan(self.bind(inputs, outputs, context))
@@ -156,12 +164,6 @@ class Reshape(Operation):
 
 class _ReshapePlan(LayerPlan):
     """A plan of a Reshape, which copies if it is given an array."""
-
-    def run(self, inputs: Arrays, out: Array | None) -> Arrays:
-        if out is None:
-            return super().run(inputs, None)
-        self.bind(inputs, out)()
-        return (out,)
 
     def bind(self, inputs: Arrays, out: Array) -> Callable[[], object]:
         from deconv_ir.kernels.copies import bind_copy
