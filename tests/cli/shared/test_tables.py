@@ -139,7 +139,7 @@ def test_errors_of_tensors_in_a_terminal_of_80_columns(model: Path, tmp_path: Pa
     (other / "model.xml").write_text(text.replace('pads_begin="0,0"', 'pads_begin="1,1"', 1))
     arguments: list[str | Path] = [model, other / "model.xml", "--random-inputs", "0"]
     lines = in_terminal(arguments, 80, tmp_path, "diff", code=1)
-    (head,) = (k for k, line in enumerate(lines) if "tensor  " in line)
+    head, *_ = (k for k, line in enumerate(lines) if "tensor  " in line)
     assert max(map(len, lines[head : head + 3])) <= 80
     assert any(line.startswith("left out at 80 columns: NaN, inf") for line in lines)
     piped = subprocess.run(

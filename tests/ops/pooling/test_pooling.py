@@ -92,7 +92,8 @@ def test_a_window_of_padding_alone(kind: str, attributes, expected, dtype) -> No
     data = np.arange(1, 6).astype(dtype).reshape(1, 1, 5)
     floats = data.dtype.kind == "f"
     for semantics in Semantics:
-        lowest = np.finfo(dtype).min if floats else np.iinfo(dtype).min
+        # The runtime computes f64 in f32.
+        lowest = np.finfo(np.float32).min if floats else np.iinfo(dtype).min
         if floats and semantics is not Semantics.OPENVINO:
             lowest = -np.inf
         found, *where = layer.execute([data], Context(semantics))
