@@ -10,12 +10,8 @@ import deconv_cli
 
 import deconv_ir
 
-# Operations are called what documents call them.
-TWICE = {
-    "Convolution": "an operation, and its kernel",
-    "Deconvolution": "the operations' base, and their kernel",
-    "Tile": "the operation Tile-1, and a tile of a run in tiles",
-}
+# An operation has the name that documents give it.
+TWICE = {"Tile": "the operation Tile-1, and a tile of a run in tiles"}
 
 
 def places(sources: dict[str, str]) -> dict[str, list[str]]:
