@@ -344,7 +344,7 @@ def composed(case: Case, ulps: float = SUM_ULPS, *, arguments: float = ARGUMENT_
                         moved_by = np.abs(other - exact)
                     moved_by = np.where(np.isfinite(moved_by), moved_by, 0.0)
                     np.maximum(change, moved_by, out=change)
-    eps = max(case.precision.result, case.precision.sums)
+    rounding = ulps * case.precision.sums + 2 * ULPS * case.precision.result
     for change, exact in zip(changes, case.outputs, strict=True):
         if exact.dtype.kind != "f":
             found.append(0.0)
@@ -352,7 +352,7 @@ def composed(case: Case, ulps: float = SUM_ULPS, *, arguments: float = ARGUMENT_
         size = np.where(np.isfinite(exact), np.abs(exact), 0.0)
         mean = float(change.mean()) if change.size else 0.0
         scale = float(size.mean()) if size.size else 0.0
-        found.append(_PROBES * (change + mean) + ulps * eps * (size + (scale if probed else 0)))
+        found.append(_PROBES * (change + mean) + rounding * (size + (scale if probed else 0)))
     return found
 
 

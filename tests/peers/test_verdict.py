@@ -148,6 +148,18 @@ def test_a_pad_that_is_fused_into_a_deconvolution_with_a_stride(pad: int, tmp_pa
     assert f"exact [1, 1, {3 * (4 + 2 * pad - 1)}]" in verdict.sentence
 
 
+def test_a_pad_value_that_is_given_at_run_time(tmp_path: Path) -> None:
+    """OpenVINO pads with 0 where the value is an input and the pads are constants."""
+    ir = IR()
+    x, value = ir.parameter("x", "1,2"), ir.parameter("value", "")
+    pads = [ir.const(np.array(pad)) for pad in ([0, 1], [0, 0])]
+    ir.result(ir.layer("Pad", [x, *pads, value], {"pad_mode": "constant"}, name="pad"))
+    _, verdict = judge(ir.save(tmp_path), [f32(1, 2)[None], f32(0.5).reshape(())])
+    assert verdict.sentence == (
+        "openvino is wrong in layer 'pad' (Pad, line 32): 0, exact 0.5. deconv_ir is right."
+    )
+
+
 def noise(layers: int) -> Callable[[IR, Out], Out]:
     """Products with matrices of norm about 1, and functions between them."""
 

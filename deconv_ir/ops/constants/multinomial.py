@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from deconv_ir.ir.dtypes import F32, I32, I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -64,6 +66,10 @@ class Multinomial(Operation):
         if count < 0 or (count > classes and not self.with_replacement):
             most = "0 or greater" if self.with_replacement else f"from 0 to {classes}, the classes"
             raise misfit("range", "num_samples", f"be {most}", count, most)
+
+    def allowance(self, case: Any) -> None:
+        """Return that nothing is known: no document defines the numbers that are drawn."""
+        return
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         count = int(only(inputs[1], "num_samples"))
