@@ -251,6 +251,9 @@ def diff(
         judged = ModelVerdict(
             sides, tuple(behaviour.judging.layers), behaviour.repeated, behaviour.notes
         )
+        if against == "onnxruntime" and judged.wrong_sides == ("onnxruntime",):
+            note = "The layer is judged by the IR: its conversion from ONNX may be wrong instead."
+            judged = judged._replace(notes=(*judged.notes, note))
     return ModelDifference(
         _name(a),
         other,
@@ -410,29 +413,13 @@ class _Behaviour:
             if progress is not None:
                 progress(done + 1, len(wanted))
         if isinstance(side, OpenVINOSide):
-            fused = list(self._fused(side))
+            from deconv_ir.compare.rerun import Reruns, compare_fused
+
+            fused = list(compare_fused(a, side, self.results, (self.rtol, self.atol)))
             yield from fused
             if self.judging is not None:
-                from deconv_ir.compare.rerun import Reruns
-
                 again = Reruns(side, self.judging, outputs_agree=not fused)
                 self.repeated, self.notes = again.run(wanted)
-
-    def _fused(self, side: OpenVINOSide) -> Iterator[TensorDifference]:
-        """Compare the outputs without added outputs, where the runtime fuses layers."""
-        sources = [(side.own(index), output) for index, output in self.results]
-        plain = side.compute(sources) if sources else {}
-        for (index, output), source in zip(self.results, sources, strict=True):
-            layer, array = self.a.layer(index), self.results[index, output]
-            name = self.a.tensor_name((index, output))
-            tolerances = self.rtol, self.atol
-            found = compare_tensors(
-                name, layer.label, layer.line, array, plain[source], *tolerances
-            )
-            self.conditions.judge((index, output), found, array, plain[source])
-            if not found.within:
-                note = "without added outputs, so that the runtime fuses layers"
-                yield found._replace(note=", ".join(filter(None, (found.note, note))))
 
     def _judging(self, wanted: Sequence[int], side: Side) -> Judging:
         """Prepare the verdict on both sides."""

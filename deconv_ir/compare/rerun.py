@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from deconv_ir.compare.judge import Judge, SideVerdict
 from deconv_ir.compare.judging import Judging
 from deconv_ir.compare.network import Network, open_network
 from deconv_ir.compare.openvino_side import OpenVINOSide
+from deconv_ir.compare.tensors import TensorDifference, compare_tensors
 from deconv_ir.compare.verdict import SettingVerdict
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import Array
@@ -32,6 +33,27 @@ _SETTINGS: Mapping[str, Mapping[str, str]] = {
     "f32 on all threads": _F32 | {"INFERENCE_NUM_THREADS": str(os.cpu_count() or 1)},
 }
 """Settings of OpenVINO 2026.4 in words -> by name."""
+
+
+def compare_fused(
+    network: Network,
+    side: OpenVINOSide,
+    results: Mapping[Source, Array],
+    tolerances: tuple[float, float],
+) -> Iterator[TensorDifference]:
+    """Compare the outputs without added outputs, where the runtime fuses layers.
+
+    `results` are those of the first model; only differences out of tolerance are returned.
+    """
+    sources = [(side.own(index), output) for index, output in results]
+    plain = side.compute(sources) if sources else {}
+    for (index, output), source in zip(results, sources, strict=True):
+        layer, array = network.layer(index), results[index, output]
+        name = network.tensor_name((index, output))
+        found = compare_tensors(name, layer.label, layer.line, array, plain[source], *tolerances)
+        if not found.within:
+            note = "without added outputs, so that the runtime fuses layers"
+            yield found._replace(note=", ".join(filter(None, (found.note, note))))
 
 
 class FusedFault(NamedTuple):

@@ -240,3 +240,31 @@ def test_both_follow_their_documents(tmp_path: Path) -> None:
     assert verdict.sentence.startswith("Both follow their documents in layer 'up' (")
     assert "pads_begin 0" in verdict.sentence
     assert [layer.b.semantics for layer in verdict.layers] == ["openvino"]
+
+
+def test_a_difference_from_onnx_may_be_that_of_the_conversion(tmp_path: Path) -> None:
+    """The ONNX model has another slope than the IR: no tensor tells which of them is meant."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    node = helper.make_node("LeakyRelu", ["x"], ["y"], alpha=0.5)
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in "xy"]
+    graph = helper.make_graph([node], "net", info[:1], info[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+    onnx.save(model, tmp_path / "net.onnx")
+    ir = IR()
+    slope = ir.const(f32(0.25))
+    ir.result(ir.layer("PReLU", [ir.parameter("x", "3"), slope], name="y"))
+    found = deconv_ir.diff(
+        ir.save(tmp_path),
+        tmp_path / "net.onnx",
+        [f32(-1, 0, 1)],
+        against="onnxruntime",
+        verdict=True,
+    )
+    assert found.verdict is not None
+    assert found.verdict.wrong_sides == ("onnxruntime",)
+    assert "-0.5, exact -0.25" in found.verdict.sentence
+    assert found.verdict.notes == (
+        "The layer is judged by the IR: its conversion from ONNX may be wrong instead.",
+    )
