@@ -143,15 +143,16 @@ _FLOATS = {"f32": F32, "bf16": BF16, "f16": F16}
 def _executions(runtime_model: Any, hint: str) -> dict[str, Execution]:
     """Return how OpenVINO computes each layer, by its name, as the compiled model states it.
 
-    A layer counts as computed in the type of the hint if its kernel or an output has that type;
-    its other types are those in which constants are stored.
+    A layer counts as computed in the type of the hint if its kernel, its operands or an output
+    have that type; its other types are those in which constants are stored.
     """
     found: dict[str, Execution] = {}
     for node in runtime_model.get_ordered_ops():
         info = node.get_rt_info()
         primitive = _text(info, "primitiveType")
         kernel = primitive.rpartition("_")[2]
-        types = {kernel, *_text(info, "outputPrecisions").split(",")}
+        stated = _text(info, "runtimePrecision")  # the weights alone may have this type
+        types = {kernel, stated, *_text(info, "outputPrecisions").split(",")}
         execution = Execution(
             _FLOATS[hint] if hint in types & _FLOATS.keys() else None,
             "wino" in primitive,
