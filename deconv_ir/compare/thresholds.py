@@ -250,9 +250,10 @@ def _by_sums(metric: Metric, pairs: Iterator[tuple[Array, Array]], count: int) -
         error = absolute_errors(x, y)
         largest = max(largest, float(error.max(initial=0.0)))
         with np.errstate(all="ignore"):
-            relative = max(
-                relative, float(np.where(error == 0, 0.0, error / np.abs(x)).max(initial=0.0))
-            )
+            steps = np.where(error == 0, 0.0, error / np.abs(x))
+            # Of an infinity or NaN there is no part.
+            steps[np.isnan(steps)] = np.inf
+            relative = max(relative, float(steps.max(initial=0.0)))
             alike = error == 0
             x, y = np.where(alike & ~np.isfinite(x), 0, x), np.where(alike & ~np.isfinite(y), 0, y)
             peak = max(peak, float(np.abs(x).max(initial=0.0)))
@@ -266,7 +267,11 @@ def _by_sums(metric: Metric, pairs: Iterator[tuple[Array, Array]], count: int) -
         return math.sqrt(squares / count) if count else 0.0
     if metric is Metric.COSINE:
         length = math.sqrt(norm_a) * math.sqrt(norm_b)
-        return min(1.0, dot / length) if length else float(norm_a == norm_b)
+        if not length:
+            return float(norm_a == norm_b)
+        # Infinities and NaN have no angle: the value is NaN, which meets each condition.
+        cosine = dot / length
+        return cosine if math.isnan(cosine) else min(1.0, cosine)
     signal = norm_a if metric is Metric.SNR else peak * peak * count
     return _decibels(signal, squares)
 

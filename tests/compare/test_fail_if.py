@@ -75,6 +75,23 @@ def test_another_shape_fails(tmp_path: Path) -> None:
     assert [failure.name for failure in found.failures] == ["z"]
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [(1.0, np.nan), (np.nan, 1.0), (1.0, np.inf), (np.inf, 1.0), (np.inf, -np.inf)]
+)
+@pytest.mark.parametrize(
+    "condition", ["max_abs>1e9", "max_rel>1e9", "rms>1e9", "cosine<0.1", "snr<-1e9", "ulp>1e99"]
+)
+def test_what_is_not_finite_on_one_side_meets_each_condition(
+    a: float, b: float, condition: str, tmp_path: Path
+) -> None:
+    sides = [{"y": np.array([[1, value, 2, 3]], np.float32)} for value in (a, b)]
+    path = model(tmp_path / "a", 1.0, outputs=("y",))
+    found = deconv_ir.diff(path, None, X, against=(sides[0], sides[1]), fail_if=[condition])
+    assert [failure.name for failure in found.failures] == ["y"]
+    same = deconv_ir.diff(path, None, X, against=(sides[0], sides[0]), fail_if=[condition])
+    assert same.equal
+
+
 def test_wrong_conditions(tmp_path: Path) -> None:
     a = model(tmp_path / "a", 1.0)
     with pytest.raises(SettingError, match=r"no output 'zz'; there are 'y', 'z'"):
