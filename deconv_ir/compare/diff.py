@@ -279,7 +279,8 @@ def _name(given: Comparable) -> str:
 def _conditions(network: Network, texts: Sequence[str]) -> OutputConditions:
     """Parse conditions on the outputs of a network."""
     outputs = {source: network.tensor_name(source) for source in results_of(network.graph)}
-    return OutputConditions([Threshold.parse(text) for text in texts], outputs)
+    given = [outputs[s] for s in outputs if network.layer(s[0]).type == "Parameter"]
+    return OutputConditions([Threshold.parse(text) for text in texts], outputs, given)
 
 
 def _aspect(given: Aspect | str) -> Aspect:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.compare.tensors import TensorDifference, absolute_errors, equality
@@ -16,6 +16,10 @@ from deconv_ir.suggestions import nearest
 
 _BLOCK = 1 << 18
 _CONDITION = re.compile(r"(?:(?P<name>.+):)?\s*(?P<metric>\w+)\s*(?P<sign>[<>])\s*(?P<limit>\S+)")
+
+
+_NUMBER = frozenset("+-.0123456789abcdefghijklmnopqrstuvwxyz")
+"""The characters of numbers; `float` takes others, too."""
 
 
 class Metric(enum.Enum):
@@ -100,7 +104,7 @@ class Threshold(NamedTuple):
                 hint=nearest(found["metric"], known),
             )
         try:
-            limit = float(found["limit"]) if "_" not in found["limit"] else math.nan
+            limit = float(found["limit"]) if _NUMBER.issuperset(found["limit"]) else math.nan
         except ValueError:
             limit = math.nan
         if math.isnan(limit):
@@ -147,7 +151,8 @@ class Failure(NamedTuple):
 class OutputConditions:
     """The conditions on the outputs of a network, and those that are met.
 
-    `outputs` has the names of the tensors that are outputs.
+    `outputs` has the names of the tensors that are outputs, `given` those that are inputs as well:
+    both sides have the same arrays.
 
     Raises
     ------
@@ -155,11 +160,16 @@ class OutputConditions:
         A condition is for an output that the network does not have.
     """
 
-    def __init__(self, thresholds: Sequence[Threshold], outputs: Mapping[Source, str]) -> None:
+    def __init__(
+        self,
+        thresholds: Sequence[Threshold],
+        outputs: Mapping[Source, str],
+        given: Collection[str] = (),
+    ) -> None:
         self.thresholds = tuple(thresholds)
         self.failures: list[Failure] = []
         self._outputs = outputs
-        self._compared: set[str] = set()
+        self._compared = set(given)
         names = list(outputs.values())
         for threshold in self.thresholds:
             if threshold.name and threshold.name not in names:
@@ -199,7 +209,7 @@ class OutputConditions:
             if missing := sorted(wanted - self._compared):
                 raise InputError(
                     f"fail_if {str(threshold)!r}: output {missing[0]!r} was not compared, since "
-                    "the other side does not have it"
+                    "the other side does not have it, or it is constant"
                 )
 
 

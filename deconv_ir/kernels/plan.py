@@ -156,6 +156,8 @@ class ConvolutionKernel(abc.ABC):
 
         Without a budget, the filter is packed for this run alone.
         """
+        if addend is not None and not self.adds:
+            raise ValueError("the kernel was packed without `adds`, and takes no addend")
         if budget is None and addend is None:
             plan = self.plan_once(data.shape, pads_begin, output)
         else:
@@ -238,9 +240,13 @@ class ConvolutionPlan(LayerPlan, abc.ABC):
             An array has another dtype or shape, or an addend is missing or too many.
         """
         data, addend = self._split(inputs)
-        if self.shapes.channels_last:
-            return (np.moveaxis(self._run(np.moveaxis(data, -1, 1), None, addend), 1, -1),)
-        return (self._run(data, out, addend),)
+        if not self.shapes.channels_last:
+            return (self._run(data, out, addend),)
+        result = np.moveaxis(self._run(np.moveaxis(data, -1, 1), None, addend), 1, -1)
+        if out is None:
+            return (result,)
+        out[...] = result
+        return (out,)
 
     def _split(self, inputs: Sequence[Any]) -> tuple[Array, Array | None]:
         """Return the data and the addend of a call."""

@@ -103,3 +103,18 @@ def test_wrong_conditions(tmp_path: Path) -> None:
     result = invoke_script("diff", a, a, "--fail-if", "rms>1")
     assert result.exit_code == 2
     assert "--fail-if compares tensors" in result.stderr
+
+
+def test_an_output_that_is_an_input_is_the_same_on_both_sides(tmp_path: Path) -> None:
+    paths = []
+    for name, factor in (("a", 2.0), ("b", 2.5)):
+        ir = IR()
+        x = ir.parameter("x", "1,4")
+        ir.result(x)
+        scale = ir.const(np.array([factor], np.float32))
+        ir.result(ir.layer("Multiply", [x, scale], name="y", names="y"))
+        (tmp_path / name).mkdir()
+        paths.append(str(ir.save(tmp_path / name)))
+    found = deconv_ir.diff(*paths, X, fail_if=["rms>0"])
+    assert [failure.name for failure in found.failures] == ["y"]
+    assert deconv_ir.diff(*paths, X, fail_if=["rms>9", "x: rms>0"]).equal

@@ -103,6 +103,7 @@ def test_conditions_are_parsed(text: str, parsed: Threshold) -> None:
         ("rmse>1", "no metric 'rmse'; there are max_abs, .*did you mean .rms"),
         ("rms>nan", "'nan' is not a number"),
         ("rms>1_0", "'1_0' is not a number"),
+        ("rms>\u0663", "'\u0663' is not a number"),
         ("rms>much", "'much' is not a number"),
     ],
 )

@@ -135,3 +135,23 @@ def test_transposed_kernels_of_few_channels() -> None:
     expected = pack_deconvolution(weights, **how).run(data, (1, 1), (9, 17)) + addend
     found = pack_deconvolution(weights, adds=True, **how).run(data, (1, 1), (9, 17), addend=addend)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_an_addend_and_a_kernel_that_adds_go_together() -> None:
+    data, weights = np.ones((1, 3, 2, 2), "f"), np.ones((2, 3, 1, 1), "f")
+    plain = pack_convolution(weights, strides=(1, 1), dilations=(1, 1))
+    with pytest.raises(ValueError, match="packed without `adds`"):
+        plain.run(data, (0, 0), (2, 2), addend=np.ones((1, 2, 2, 2), "f"))
+    adding = pack_convolution(weights, strides=(1, 1), dilations=(1, 1), adds=True)
+    with pytest.raises(ValueError, match="the last input is an addend"):
+        adding.run(data, (0, 0), (2, 2))
+
+
+def test_an_array_with_channels_last_is_written_to() -> None:
+    data, weights = np.ones((1, 2, 2, 3), "f"), np.ones((2, 3, 1, 1), "f")
+    kernel = pack_convolution(weights, strides=(1, 1), dilations=(1, 1))
+    plan = kernel.plan((1, 3, 2, 2), (0, 0), (2, 2), channels_last=True)
+    out = np.zeros((1, 2, 2, 2), "f")
+    (found,) = plan.run([data], out)
+    assert found is out
+    np.testing.assert_array_equal(out, 3)
