@@ -209,7 +209,7 @@ class Finding(NamedTuple):
         """
         part = self.part
         attribute = part.attribute or self.attribute
-        # What is expected may be in words.
+        # `expected` is left out: it may be a sentence, whose wording may change.
         place = f"{part.side} {part.port} {part.axis} {attribute} {self.actual}"
         return "\0".join((self.code, self.layer or "", place))
 

@@ -23,7 +23,7 @@ _BLOCK = 1 << 16
 
 
 class SideVerdict(NamedTuple):
-    """What a side made of one layer, given the tensors that it had at the inputs of the layer.
+    """The verdict on one side's result of a layer, given this side's tensors at the inputs.
 
     Attributes
     ----------

@@ -146,7 +146,7 @@ class Reruns:
 def find_fused(
     whole: OpenVINOSide, infos: Sequence[Sequence[TensorInfo]], candidates: Sequence[int]
 ) -> FusedFault | None:
-    """Judge each layer while the one before it is no output, so that a runtime may fuse them.
+    """Judge each layer while the one before it is not an output, so that a runtime may fuse both.
 
     Two passes have every second layer as outputs; `candidates` are layers of the first model.
     """

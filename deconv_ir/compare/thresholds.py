@@ -90,7 +90,7 @@ class Threshold(NamedTuple):
         Raises
         ------
         SettingError
-            The text is no condition.
+            The text is not a condition.
         """
         found = _CONDITION.fullmatch(text.strip())
         if found is None:
@@ -245,7 +245,7 @@ def _ulps(a: Array, b: Array) -> float:
     with np.errstate(all="ignore"):
         unit = np.spacing(np.abs(a)).astype(np.float64)
         steps = np.where(errors == 0, 0.0, errors / unit)
-    # Beside an infinity or NaN there is no unit.
+    # An infinity or NaN has no last place.
     steps[np.isnan(steps)] = np.inf
     return float(steps.max(initial=0.0))
 
@@ -261,7 +261,7 @@ def _by_sums(metric: Metric, pairs: Iterator[tuple[Array, Array]], count: int) -
         largest = max(largest, float(error.max(initial=0.0)))
         with np.errstate(all="ignore"):
             steps = np.where(error == 0, 0.0, error / np.abs(x))
-            # Of an infinity or NaN there is no part.
+            # An infinity or NaN has no relative error.
             steps[np.isnan(steps)] = np.inf
             relative = max(relative, float(steps.max(initial=0.0)))
             alike = error == 0

@@ -316,7 +316,7 @@ def points_at(case: Case, index: Array, axis: int) -> Array:
 
 
 def relative(case: Case, ulps: float = SUM_ULPS) -> Bounds:
-    """Allow `ulps` eps of the result, and what the errors of the inputs make of it."""
+    """Allow `ulps` eps of the result, and the effect of the errors of the inputs."""
     return composed(case, ulps, arguments=0)
 
 

@@ -99,7 +99,7 @@ def leading_type(
 def first_float_type(inputs: Infos, names: Sequence[str]) -> ElementType | None:
     """Return the type of the first input if all are floating-point, else the one that they share.
 
-    OpenVINO reads files of which Model Optimizer compressed some constants to f16.
+    OpenVINO reads files in which Model Optimizer compressed some constants to f16.
     """
     if all(info.element_type is not None and info.element_type.is_float for info in inputs):
         return inputs[0].element_type

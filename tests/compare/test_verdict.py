@@ -1,7 +1,7 @@
 """Who is right: differences with a known culprit, planted in the tensors of either side.
 
-The tool that is wrong is this library with a changed model; what is exact follows from the model
-that is judged.  Differences that need a runtime are in tests/peers/test_verdict.py.
+The wrong tool is this library with a changed model; the exact tensors are those of the model that
+is judged.  Differences that need a runtime are in tests/peers/test_verdict.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Tensors = dict[str, np.ndarray]
 
 
 class Fault(NamedTuple):
-    """What the wrong tool does differently, and the layer in which it does."""
+    """A change to the model of the wrong tool, and the layer that it changes."""
 
     plant: Callable[[Edit], object]
     layer: str

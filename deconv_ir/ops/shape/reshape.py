@@ -143,7 +143,7 @@ class Reshape(Operation):
         return output.element_type is not None and output.element_type.kind != "string"
 
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
-        """Copy the elements of an array of which no view has the shape."""
+        """Copy the elements in order, where no view has the shape."""
         from deconv_ir.kernels.copies import reshape_into
 
         reshape_into(inputs[0], out)

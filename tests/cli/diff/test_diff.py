@@ -356,7 +356,7 @@ def test_dumps_of_both_sides_get_a_verdict(original: Path, tmp_path: Path) -> No
     assert first.startswith("A is wrong in layer 'enc/relu' (ReLU, line ")
     assert first.endswith("B is right.")
     (row,) = (line for line in lines if line.startswith("enc/relu") and "WRONG" in line)
-    assert row.split()[-2:] == ["0.0099", "0"]  # the difference, of which nothing is inherited
+    assert row.split()[-2:] == ["0.0099", "0"]  # the difference; nothing is inherited
     assert row.index("WRONG") < row.index("right")
     document = json.loads(invoke_script(*options, "--format", "json").output)
     assert document["verdict"]["sentence"] == first
