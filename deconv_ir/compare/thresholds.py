@@ -95,12 +95,12 @@ class Threshold(NamedTuple):
         found = _CONDITION.fullmatch(text.strip())
         if found is None:
             raise SettingError(
-                f"fail_if {text!r}: expected [NAME:]METRIC>NUMBER or [NAME:]METRIC<NUMBER"
+                f"condition {text!r}: expected [NAME:]METRIC>NUMBER or [NAME:]METRIC<NUMBER"
             )
         known = [metric.value for metric in Metric]
         if found["metric"] not in known:
             raise SettingError(
-                f"fail_if {text!r}: no metric {found['metric']!r}; there are {', '.join(known)}",
+                f"condition {text!r}: no metric {found['metric']!r}; there are {', '.join(known)}",
                 hint=nearest(found["metric"], known),
             )
         try:
@@ -108,7 +108,7 @@ class Threshold(NamedTuple):
         except ValueError:
             limit = math.nan
         if math.isnan(limit):
-            raise SettingError(f"fail_if {text!r}: {found['limit']!r} is not a number")
+            raise SettingError(f"condition {text!r}: {found['limit']!r} is not a number")
         name = (found["name"] or "").strip()
         return cls(Metric(found["metric"]), found["sign"], limit, name)
 
@@ -174,7 +174,7 @@ class OutputConditions:
         for threshold in self.thresholds:
             if threshold.name and threshold.name not in names:
                 raise SettingError(
-                    f"fail_if {str(threshold)!r}: no output {threshold.name!r}; there are "
+                    f"condition {str(threshold)!r}: no output {threshold.name!r}; there are "
                     f"{', '.join(map(repr, names))}",
                     hint=nearest(threshold.name, names),
                 )
@@ -208,7 +208,7 @@ class OutputConditions:
             wanted = {threshold.name} if threshold.name else set(self._outputs.values())
             if missing := sorted(wanted - self._compared):
                 raise InputError(
-                    f"fail_if {str(threshold)!r}: output {missing[0]!r} was not compared, since "
+                    f"condition {str(threshold)!r}: output {missing[0]!r} was not compared, since "
                     "the other side does not have it, or it is constant"
                 )
 
