@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -115,10 +117,13 @@ class ConvolutionKernel(abc.ABC):
         Raises
         ------
         ValueError
-            Rank, channels or lengths do not fit the problem.
+            Rank, channels or lengths do not fit the problem, or the result no address space.
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
+        # Cost models multiply extents in 64 bits.
+        if math.prod(shape) * self.element.itemsize > sys.maxsize:
+            raise ValueError(f"a result of {list(shape)} is larger than the address space")
         return self.plan_shapes(RunShapes(data, pads, shape, channels_last), budget)
 
     def plan_once(
