@@ -1,4 +1,8 @@
-"""Results of earlier checks, by the contents of the files and the version of the linter."""
+"""Results of earlier checks, by the contents of the files and the version of the linter.
+
+An entry begins with the hash of its key and contents, and belongs to the user, so that a damaged
+entry, one of another file or version and one that another user wrote are treated as absent.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +14,35 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from deconv_ir.errors import WeightsError, utf_8
 from deconv_ir.findings import Finding, Fix, GraphLocation, Severity, plain
-from deconv_ir.formats.files import replace_file
+from deconv_ir.formats.files import open_regular, replace_file
 from deconv_ir.hints import Advice, Hint
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.linter.catalogue import RULES
 from deconv_ir.linter.engine import FileResult
 from deconv_ir.linter.options import CheckOptions
 from deconv_ir.linter.weights import WeightsView, fingerprint
 from deconv_ir.version import __version__
 
-FORMAT = 4
+FORMAT = 5
 """Version of the format of entries."""
 MAX_AGE_SECONDS = 30 * 24 * 3600
+MAX_ENTRY_BYTES = 64 << 20
+"""Size above which a result is not stored, and an entry is not read."""
+
+_HEAD: Final = b'{"sha256": "%s", "entry": '
+_END: Final = b"}"
+_NUMBERS: Final = ("line", "column", "end_column")
+_TEXTS: Final = ("message", "layer", "attribute", "rule", "code")
+_PLAIN: Final = (str, int, float, bool, type(None))
+_PLACES: Final = {
+    **dict.fromkeys(("layer", "edge", "port", "axis"), int),
+    **dict.fromkeys(("side", "attribute", "child"), str),
+    "own": bool,
+}
 
 
 def default_folder() -> Path:
@@ -59,22 +77,27 @@ class Cache:
     def load(self, key: str, file: str, weights: str | None) -> FileResult | None:
         """Return the result for these bytes and this .bin; None if it is not cached."""
         try:
-            entry = json.loads(self._path(key).read_bytes())
+            entry = json.loads(_checked(_read_own(self._path(key)), key))
             if not _same_weights(entry["weights"], weights):
                 return None
             return _decode(entry, file)
-        except (OSError, ValueError, KeyError, TypeError, WeightsError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, WeightsError):
+            return None
+        except RecursionError:  # arrays nested more deeply than Python's parser goes
             return None
 
     def store(self, key: str, result: FileResult, weights: str | None) -> None:
         """Store a result."""
-        entry = _encode(result)
-        entry["weights"] = _weights_state(result, weights)
         path = self._path(key)
         with contextlib.suppress(OSError, WeightsError):
+            entry = _encode(result)
+            entry["weights"] = _weights_state(result, weights)
+            text = json.dumps(entry).encode()
+            if len(text) > MAX_ENTRY_BYTES // 2:
+                return
             path.parent.mkdir(parents=True, exist_ok=True)
             with replace_file(path, durable=False) as stream:
-                stream.write(json.dumps(entry).encode())
+                stream.write(_HEAD % _hash(key, text) + text + _END)
 
     def prune(self) -> None:
         """Remove entries that have not been written for a month."""
@@ -86,6 +109,31 @@ class Cache:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key[2:]}.json"
+
+
+def _read_own(path: Path) -> bytes:
+    """Return the bytes of an entry that this user wrote; other files are an OSError."""
+    with open_regular(path) as stream:
+        state = os.fstat(stream.fileno())
+        if hasattr(os, "geteuid") and state.st_uid != os.geteuid():
+            raise PermissionError(f"{path} belongs to another user")
+        if state.st_size > MAX_ENTRY_BYTES:
+            raise OSError(f"{path} has {state.st_size} bytes")
+        return stream.read(state.st_size)
+
+
+def _hash(key: str, text: bytes) -> bytes:
+    """Return the hash that binds the contents of an entry to its key."""
+    return hashlib.sha256(key.encode() + b"\0" + text).hexdigest().encode()
+
+
+def _checked(data: bytes, key: str) -> bytes:
+    """Return the contents of an entry; a ValueError if they are not those stored for the key."""
+    start = len(_HEAD % _hash("", b""))
+    text = data[start : -len(_END)]
+    if data != _HEAD % _hash(key, text) + text + _END:
+        raise ValueError("not an entry for this key")
+    return text
 
 
 @functools.cache
@@ -118,7 +166,8 @@ def _same_weights(state: dict[str, Any] | None, weights: str | None) -> bool:
         return weights is None or not os.path.exists(weights)
     if weights is None:
         return False
-    found: bool = fingerprint(WeightsView(weights), state["reads"]) == state["hash"]
+    reads = [(_count(offset), _count(size)) for offset, size in state["reads"]]
+    found: bool = fingerprint(WeightsView(weights), reads) == state["hash"]
     return found
 
 
@@ -153,12 +202,38 @@ def _set(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finding(fields: dict[str, Any], file: str) -> Finding:
+    for name in _NUMBERS:
+        _count(fields.get(name, 0))
+    for name in _TEXTS:
+        _typed(fields.get(name, ""), str)
+    for name in ("expected", "actual"):
+        _typed(fields.get(name, ""), str, int, float)
+    if RULES[fields["code"]].name != fields["rule"]:
+        raise ValueError("the rule has another name")
     safe, hint = fields.pop("fix", None), fields.pop("hint", None)
     severity = Severity(fields.pop("severity"))
-    fix = None if safe is None else Fix(safe=safe)
+    fix = None if safe is None else Fix(safe=_typed(safe, bool))
     advice = None if hint is None else _advice(hint)
-    location = GraphLocation(**fields.pop("location"))
-    return Finding(file=file, location=location, hint=advice, fix=fix, severity=severity, **fields)
+    location = fields.pop("location")
+    for name, value in location.items():
+        _typed(value, _PLACES[name])
+    place = GraphLocation(**location)
+    return Finding(file=file, location=place, hint=advice, fix=fix, severity=severity, **fields)
+
+
+def _typed(value: Any, *types: type) -> Any:
+    """Return a value of an entry; a ValueError if it has another type."""
+    if type(value) not in types:
+        raise ValueError(f"expected {types}, found {value!r}")
+    return value
+
+
+def _count(value: Any) -> int:
+    """Return a number of an entry that is not negative."""
+    number: int = _typed(value, int)
+    if number < 0:
+        raise ValueError("expected a number that is not negative")
+    return number
 
 
 def _parts(advice: Advice) -> list[Any]:
@@ -168,16 +243,20 @@ def _parts(advice: Advice) -> list[Any]:
 
 
 def _advice(parts: list[Any]) -> Advice:
-    return Hint[parts[0]](*(_advice(v) if isinstance(v, list) else v for v in parts[1:]))
+    values = (_advice(v) if isinstance(v, list) else _typed(v, *_PLAIN) for v in parts[1:])
+    advice = Hint[parts[0]](*values)
+    _typed(advice.command, str)  # raises if the values do not fit the wording
+    return advice
 
 
 def _decode(entry: dict[str, Any], file: str) -> FileResult:
+    lines = {int(number): _typed(text, str) for number, text in entry["lines"].items()}
     return FileResult(
         file=file,
         findings=[_finding(fields, file) for fields in entry["findings"]],
-        layers=entry["layers"],
-        passed_over=tuple((kind, count) for kind, count in entry["passed_over"]),
-        suppressed=entry["suppressed"],
-        hidden=tuple((Severity(severity), count) for severity, count in entry["hidden"]),
-        lines={int(number): text for number, text in entry["lines"].items()},
+        layers=_count(entry["layers"]),
+        passed_over=tuple((_typed(kind, str), _count(n)) for kind, n in entry["passed_over"]),
+        suppressed=_count(entry["suppressed"]),
+        hidden=tuple((Severity(severity), _count(n)) for severity, n in entry["hidden"]),
+        lines=lines,
     )

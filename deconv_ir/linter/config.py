@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import read_input, read_regular
+from deconv_ir.formats.files import read_input
 from deconv_ir.suggestions import nearest
 
 FILE_NAME = "deconv-lint.toml"
@@ -105,10 +105,11 @@ def find_config(folder: str, known: dict[str, Config] | None = None) -> Config:
 def _own_config(folder: str) -> Config | None:
     """Return the settings of a folder."""
     own = os.path.join(folder, FILE_NAME)
-    if os.path.isfile(own):
+    # `lexists`: folders, FIFOs and links that lead nowhere are errors of reading, not passed over.
+    if os.path.lexists(own):
         return read_config(own)
     project = os.path.join(folder, PROJECT)
-    if os.path.isfile(project) and _mentions_us(project):
+    if os.path.lexists(project) and _mentions_us(project):
         tools = _tables(project).get("tool", {})
         if isinstance(tools, Mapping) and "deconv-lint" in tools:
             return read_config(project)
@@ -117,14 +118,11 @@ def _own_config(folder: str) -> Config | None:
 
 def _mentions_us(project: str) -> bool:
     """Whether the file may have settings of the linter: most do not, and loading TOML is slow."""
-    try:
-        text = read_regular(project, MAX_BYTES)
-        if b"deconv-lint" not in text:
-            return False
-        tables = re.search(rb"""(?m)^\s*\[?\s*["']?tool\b""", text)
-        return tables is not None and text.find(b"deconv-lint", tables.start()) >= 0
-    except OSError:
+    text = read_input(project, MAX_BYTES, "the settings")
+    if b"deconv-lint" not in text:
         return False
+    tables = re.search(rb"""(?m)^\s*\[?\s*["']?tool\b""", text)
+    return tables is not None and text.find(b"deconv-lint", tables.start()) >= 0
 
 
 def _tables(file: str) -> dict[str, Any]:

@@ -24,7 +24,9 @@ _DIRECTIVE: Final = re.compile(
     r"\s*deconv-lint:\s*(ignore|ignore-file)(?:\s*=\s*([\w,\s-]*?))?\s*(?:--.*|:.*)?", re.DOTALL
 )
 _NEARLY: Final = re.compile(r"\s*(\w{3,8}[-_ ]?\w{2,6})\s*[:=]?\s*(\w+)")
-_GAP: Final = re.compile(r"\s*(?:<!--.*?-->\s*)*", re.DOTALL)
+_BLANK: Final = re.compile(r"\s*")
+_OPENING: Final = len("<!--")
+_CLOSING: Final = len("-->")
 
 
 class Directive:
@@ -52,7 +54,9 @@ class Suppressions:
         """Start of a layer or an edge, or None for the whole file -> its directives."""
         self.mistakes: list[Finding] = []
         """Comments that do not name a rule."""
+        self._silent: dict[tuple[int | None, str], bool] = {}
         known = set(starts)
+        followers = _followers(source)
         for start, end in source.comments:
             text = source.text[start:end]
             if "deconv-lint:" not in text and not _is_meant(text):
@@ -68,8 +72,7 @@ class Suppressions:
                 continue
             owner = None
             if match[1] == "ignore":
-                gap = _GAP.match(source.text, end + 3)
-                owner = gap.end() if gap else end
+                owner = followers[start]
                 if owner not in known:
                     message = "no layer and no edge follows this comment, so it silences nothing"
                     self.mistakes.append(_finding(message, start, end))
@@ -87,15 +90,18 @@ class Suppressions:
 
     def silences(self, code: str, owner: int | None) -> bool:
         """Whether a finding in the layer or edge that begins at `owner` is silenced."""
-        found = [
-            directive
-            for place in dict.fromkeys((owner, None))
-            for directive in self.directives.get(place, ())
-            if code in directive.codes
-        ]
-        for directive in found:
-            directive.used = True
-        return bool(found)
+        in_file = self._are_silent(None, code)
+        return self._are_silent(owner, code) or in_file
+
+    def _are_silent(self, owner: int | None, code: str) -> bool:
+        """Whether a directive for this place has the rule; each is looked at once for a rule."""
+        found = self._silent.get((owner, code))
+        if found is None:
+            fitting = [d for d in self.directives.get(owner, ()) if code in d.codes]
+            for directive in fitting:
+                directive.used = True
+            found = self._silent[owner, code] = bool(fitting)
+        return found
 
     def unused(self, asked: Collection[str], *, selected: bool) -> Iterator[Finding]:
         """Iterate over the unused comments.
@@ -113,6 +119,19 @@ class Suppressions:
             where = "file" if directive.owner is None else "layer or edge that follows"
             message = f"{what} silences nothing: the {where} has no such finding"
             yield _finding(message, *directive.span)
+
+
+def _followers(source: SourceText) -> dict[int, int]:
+    """Return, for the start of each comment, the offset of the first thing after it.
+
+    Blanks and further comments are passed over.
+    """
+    found: dict[int, int] = {}
+    for start, end in reversed(source.comments):
+        gap = _BLANK.match(source.text, end + _CLOSING)
+        after = gap.end() if gap else end
+        found[start] = found.get(after + _OPENING, after)
+    return found
 
 
 def _finding(message: str, start: int, end: int) -> Finding:

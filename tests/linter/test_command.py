@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,32 @@ def test_reshape(lint: Lint, good: Path) -> None:
     tall = good.read_text().replace('pads_begin="1, 1"', 'pads_begin="9, 1"')
     good.write_text(tall)
     assert "IR411" in lint(str(good), "--shape", "x=1,4,2,6").out
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
+@pytest.mark.parametrize("name", ["deconv-lint.toml", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        Path.mkdir,
+        os.mkfifo,
+        lambda path: path.symlink_to(path.name),
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.write_bytes(b"#" * ((4 << 20) + 1)),
+    ],
+    ids=["folder", "fifo", "looping link", "dangling link", "device", "oversize"],
+)
+def test_settings_that_cannot_be_read(
+    make: Callable[[Path], object], name: str, lint: Lint, good: Path
+) -> None:
+    """They are not passed over: the user's settings would be ignored."""
+    make(good.parent / name)
+    done = lint(str(good))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {(good.parent / name).absolute()}:")
+    assert done.err.count("\n") == 1
+    assert lint(str(good), "--isolated").code == 0
 
 
 @pytest.mark.parametrize(
@@ -180,14 +207,6 @@ class TestCache:
             weights.unlink()
         options = ["--severity", "info"] if what == "option" else []
         assert "models/shape.xml:" in lint("models", *options).out
-
-    def test_broken_entries_are_passed_over(self, lint: Lint, bad: Path, good: Path) -> None:
-        first = lint("models")
-        entries = list(Path(".cache").rglob("*.json"))
-        assert entries
-        for entry in entries:
-            entry.write_text("[]")
-        assert lint("models") == first
 
     def test_the_linters_own_files_are_listed_once(
         self, lint: Lint, bad: Path, good: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,12 +23,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(folder: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def run(
+    folder: Path, command: str, *arguments: str, given: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """Run a command where output is strict UTF-8, as in most terminals."""
     code = f"from deconv_cli.{command}.command import main; main()"
     done = python(
         code,
         *arguments,
+        input=given,
         cwd=folder,
         env=os.environ
         | {"XDG_CACHE_HOME": str(folder / ".cache"), "PYTHONIOENCODING": "utf-8:strict"},
@@ -63,6 +66,23 @@ def test_lint(form: str, folder: Path) -> None:
     assert (cached.returncode, cached.stdout) == (1, b"")
     written = (folder / "report").read_text("utf-8")
     assert json.loads(written) == json.loads(text) if text[:1] in "[{" else shown in written
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("place", ["absolute", "standard input"])
+def test_lint_from_another_folder(form: str, place: str, folder: Path) -> None:
+    """The report is written, and --exit-zero decides the exit code."""
+    (folder / "here").mkdir()
+    named = (str(folder / NAME),) if place == "absolute" else ("-", "--stdin-filename", NAME)
+    done = run(
+        folder / "here",
+        "lint",
+        *named,
+        *("--format", form, "--exit-zero"),
+        given=(folder / NAME).read_bytes(),
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "IR401" in done.stdout.decode("utf-8", "strict")
 
 
 @pytest.mark.parametrize(
