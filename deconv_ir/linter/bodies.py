@@ -91,6 +91,7 @@ def check_body(context: LintContext, body: BodyContext) -> Iterator[Finding]:
             continue
         mapped.add(index)
         yield from _check_entry(context, body, entry, attributes, index)
+    later = {end: given for _, end, given, _ in _back_edges(body, element, by_id)}
     for index, layer in enumerate(inner.layers):
         if layer.type != "Parameter":
             continue
@@ -104,6 +105,8 @@ def check_body(context: LintContext, body: BodyContext) -> Iterator[Finding]:
             (said,) = layer.operation.infer((), context.inference_context)
             stated = declared(layer.outputs[0])
             same = declared_form(stated.shape) == declared_form(said.shape)
+            if _is_widened(stated, said, later.get(index)):
+                continue
             if not _agree(stated, said) or (stated.shape is not None and not same):
                 yield Finding(
                     f"the attributes of {layer.name!r} in the {body.tag} say {said}, its port "
@@ -229,19 +232,30 @@ def _check_slices(
         )
 
 
-def _check_back_edges(
+def _back_edges(
     body: BodyContext, element: Element, by_id: dict[int, int]
-) -> Iterator[Finding]:
-    """Check that tensors for the next iteration have the expected shape and type."""
+) -> Iterator[tuple[Element, int, TensorInfo | None, TensorInfo | None]]:
+    """Iterate over the back edges between layers of a body.
+
+    The element, the index of the layer at its end, what an iteration gives, and what the next one
+    takes.
+    """
     back_edges = element.first("back_edges")
     for edge in back_edges.children if back_edges is not None else ():
         ends = edge.attributes()
         start, end = (by_id.get(_number(ends.get(name))) for name in ("from-layer", "to-layer"))
-        if start is None or end is None:
-            yield Finding("a back edge names a layer that the body does not have", edge.head)
-            continue
-        given = _inside(body.context, "output", start)
-        taken = _inside(body.context, "input", end)
+        if start is not None and end is not None:
+            given = _inside(body.context, "output", start)
+            yield edge, end, given, _inside(body.context, "input", end)
+
+
+def _check_back_edges(
+    body: BodyContext, element: Element, by_id: dict[int, int]
+) -> Iterator[Finding]:
+    """Check that tensors for the next iteration have the expected shape and type."""
+    known = set()
+    for edge, _, given, taken in _back_edges(body, element, by_id):
+        known.add(edge.start)
         if given is None or taken is None:
             yield Finding("a back edge leads from a Result to a Parameter", edge.head)
         elif not _agree(given, taken):
@@ -251,6 +265,25 @@ def _check_back_edges(
                 expected=str(taken),
                 actual=str(given),
             )
+    back_edges = element.first("back_edges")
+    for edge in back_edges.children if back_edges is not None else ():
+        if edge.start not in known:
+            yield Finding("a back edge names a layer that the body does not have", edge.head)
+
+
+def _is_widened(stated: TensorInfo, said: TensorInfo, later: TensorInfo | None) -> bool:
+    """Whether a Parameter's port allows more than its attributes, as a back edge brings more.
+
+    OpenVINO widens the port for what later iterations bring, and may keep the attribute.
+    """
+    if later is None or stated.element_type not in (None, said.element_type):
+        return False
+    if said.shape is None or stated.shape is None or not compatible(stated.shape, said.shape):
+        return False
+    is_wider = intersect(stated.shape, said.shape) == said.shape
+    return is_wider and not (
+        compatible(later.shape, said.shape) and intersect(later.shape, said.shape) == later.shape
+    )
 
 
 def _inside(context: LintContext, side: str, index: int) -> TensorInfo | None:

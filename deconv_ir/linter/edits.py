@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from deconv_ir.edits import Edit
     from deconv_ir.linter.diagnosis import Correction, Diagnosis
 
+MAX_INDENT = 1000
+"""Characters before a port in which the beginning of its line is searched."""
+
 
 def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shape) -> Fix | None:
     """Return the fix that makes a port declare a shape."""
@@ -107,13 +110,15 @@ def _insertion(
         gap = text[before : dims[-1].start]
         gap = gap if not gap.strip() else ""
         return (start, start, "".join(f"{gap}<dim>{t}</dim>" for t in texts))
-    line_start = text.rfind("\n", 0, port.start) + 1
-    indent = text[line_start : port.start]
-    if indent.strip():  # the port is not on a separate line
+    # A file may be one line of many megabytes.
+    nearest = max(0, port.start - MAX_INDENT)
+    line_start = text.rfind("\n", nearest, port.start) + 1
+    indent = text[line_start or nearest : port.start]
+    if indent.strip() or not line_start:  # the port is not on a separate line
         inside = "".join(f"<dim>{t}</dim>" for t in texts)
         after = ""
     else:
-        end = "\r\n" if text[:line_start].endswith("\r\n") else "\n"
+        end = "\r\n" if text.endswith("\r\n", 0, line_start) else "\n"
         unit = "\t" if "\t" in indent else "  "
         inside = "".join(f"{end}{indent}{unit}<dim>{t}</dim>" for t in texts)
         after = f"{end}{indent}"

@@ -34,8 +34,8 @@ class Counted(str):
         return super().rfind(sub, start, end)
 
 
-def of_reshaped(count: int, end: str) -> bytes:
-    """Write a network of layers, each of which declares a wrong dim."""
+def of_reshaped(count: int, end: str, dims: str) -> bytes:
+    """Write a network of layers that declare these dims for [1,8,4]."""
     parts = [
         '<?xml version="1.0"?>\n<net name="n" version="11"><layers>',
         '<layer id="0" name="x" type="Parameter" version="opset1"><data shape="1,8,4" '
@@ -43,8 +43,7 @@ def of_reshaped(count: int, end: str) -> bytes:
     ]
     parts += [
         f'<layer id="{i}" name="l{i}" type="ReLU" version="opset1"><input><port id="0">{DIMS}'
-        '</port></input><output><port id="1" precision="FP32"><dim>1</dim><dim>8</dim><dim>5</dim>'
-        "</port></output></layer>"
+        f'</port></input><output><port id="1" precision="FP32">{dims}</port></output></layer>'
         for i in range(1, count)
     ]
     parts.append("</layers><edges>")
@@ -55,8 +54,9 @@ def of_reshaped(count: int, end: str) -> bytes:
 
 
 @pytest.mark.parametrize("end", ["", "\n"], ids=["one line", "lines"])
-def test_positions_are_found_near_them(end: str) -> None:
-    document = read_document(of_reshaped(800, end), "m.xml", DEFAULT_LIMITS)
+@pytest.mark.parametrize("dims", [DIMS.replace("4", "5"), ""], ids=["wrong dim", "no dims"])
+def test_positions_are_found_near_them(end: str, dims: str) -> None:
+    document = read_document(of_reshaped(800, end, dims), "m.xml", DEFAULT_LIMITS)
     assert isinstance(document.source, Source)
     text = document.source.text = Counted(document.source.text)
     findings = check_document(document, OPTIONS).findings

@@ -118,6 +118,20 @@ def _as_integers(text: str) -> str | None:
     return "".join(parts)
 
 
+def _as_openvino_reads(text: str) -> str | None:
+    """Write the integers that OpenVINO's reader finds: the digits up to another character.
+
+    None: it refuses an element.
+    """
+    parts = re.split(r"(\s*,\s*)", text)
+    for i in range(0, len(parts), 2):
+        digits = re.match(r"\s*(-?[0-9]+)", parts[i])
+        if digits is None:
+            return None
+        parts[i] = digits[1]
+    return "".join(parts)
+
+
 def is_auto_pad(found: Finding) -> bool:
     """Whether the attribute is auto_pad."""
     return found.part.attribute == "auto_pad"
@@ -352,17 +366,24 @@ def attribute_out_of_range() -> None:
 def written_as_integers(found: Finding, context: LintContext) -> Finding:
     """A list of integers contains floats.
 
-    OpenVINO's reader silently truncates them: ``2.7`` becomes 2.
+    OpenVINO's reader silently truncates them: ``2.7`` becomes 2, and so does ``2e2``, whose fix is
+    left to you.
 
         <data strides="2.0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
     layer, name = found.part.layer, found.part.attribute
     if layer is not None and name is not None:
         attributes = dict(context.graph.layers[layer].attributes)
-        integers = _as_integers(attributes.get(name, ""))
+        text = attributes.get(name, "")
+        integers, read = _as_integers(text), _as_openvino_reads(text)
+        span = context.locator.span(found.part)
+        if integers is not None and read in (integers, None):
+            return found._replace(fix=Fix(((*span, integers),), safe=True))
+        if read is not None and any(mark in text for mark in "eE_"):
+            found = found._replace(message=f"{found.message}; OpenVINO's reader takes it as {read}")
         if integers is not None:
-            start, end = context.locator.span(found.part)
-            return found._replace(fix=Fix(((start, end, integers),), safe=True))
+            fixes = [Fix(((*span, t),), title=f'{name}="{t}"') for t in (integers, str(read))]
+            return found._replace(fix=fixes[0]._replace(alternatives=(fixes[1],)))
     return found
 
 

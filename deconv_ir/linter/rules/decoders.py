@@ -12,7 +12,13 @@ from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import dim_text, format_shape
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.filters import OUT, wrong_scales
-from deconv_ir.linter.patterns import constant_before, kernel_axes, producer, real_elements
+from deconv_ir.linter.patterns import (
+    MAX_STEPS,
+    constant_before,
+    kernel_axes,
+    producer,
+    real_elements,
+)
 from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, WARNING, rule
 from deconv_ir.linter.rules.fragments import fake_quantize, output_shape
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
@@ -22,6 +28,11 @@ if TYPE_CHECKING:
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 SAME: Final = (PadMode.SAME_UPPER, PadMode.SAME_LOWER)
+WITH_CONSTANT: Final = (
+    *("Add", "Subtract", "Multiply", "Divide"),
+    *("Maximum", "Minimum", "Power", "SquaredDifference"),
+)
+"""Elementwise types, one of whose inputs may be a bias or a scale for each channel."""
 RANGES: Final = (("input_low", "input_high"), ("output_low", "output_high"))
 
 
@@ -178,12 +189,13 @@ def output_range_reversed(context: LintContext) -> Iterator[Finding]:
     yield from reversed_ranges(context, 1)
 
 
-@rule("IR806", "bias-along-width", WARNING, types=("Add",))
+@rule("IR806", "bias-along-width", WARNING, types=(*WITH_CONSTANT, "FakeQuantize"))
 def bias_along_width(context: LintContext) -> Iterator[Finding]:
-    """A constant with an element for each channel is added along the last axis.
+    """A constant with an element for each channel is added or multiplied along the last axis.
 
     A constant of shape [C] is aligned with the last axis, not with the channels.  Where the
-    extents happen to be equal, the network runs, and every column gets another bias.
+    extents happen to be equal, the network runs, and every column gets another bias, scale or
+    range.
 
         <data strides="2,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
         <output>
@@ -196,30 +208,40 @@ def bias_along_width(context: LintContext) -> Iterator[Finding]:
             </output>
         </layer>
     """
-    layers, sources = context.graph.layers, context.topology.sources
-    for index, _ in context.valid_layers("Add"):
+    sources = context.topology.sources
+    for index, layer in context.valid_layers(*WITH_CONSTANT, "FakeQuantize"):
         for port, source in enumerate(sources[index]):
-            if source is None or layers[source[0]].type not in ("Const", "Convert"):
+            data = 0 if layer.type == "FakeQuantize" else 1 - port
+            if source is None or port == data:
                 continue
-            bias = context.outputs(source[0])[source[1]].shape
-            before = producer(context, index, 1 - port) if bias is not None else None
-            if before is None or bias is None or len(bias) != 1:
+            taken = context.outputs(source[0])[source[1]].shape
+            if taken is None or len(taken) != 1 or not constant_before(context, index, port):
                 continue
-            data = context.outputs(before)[0].shape or ()
-            if (
-                layers[before].type in OUTPUT_CHANNEL_AXES
-                and len(data) > 2
-                and bias[0] == data[1] != 1
-                and constant_before(context, index, port)
-            ):
-                wanted = (1, bias[0], *[1] * (len(data) - 2))
+            before = _scaled_convolution(context, index, data)
+            shape = None if before is None else context.outputs(before)[0].shape
+            if shape is not None and len(shape) > 2 and taken[0] == shape[1] != 1:
+                wanted = (1, taken[0], *[1] * (len(shape) - 2))
                 yield Finding(
-                    f"a constant {format_shape(bias)} is added along the last axis of "
-                    f"{format_shape(data)}, though it has an element for each channel",
+                    f"{layer.type} takes a constant {format_shape(taken)} along the last axis of "
+                    f"{format_shape(shape)}, though it has an element for each channel",
                     GraphLocation(layer=index, side="input", port=port),
                     expected=format_shape(wanted),
-                    actual=format_shape(bias),
+                    actual=format_shape(taken),
                 )
+
+
+def _scaled_convolution(context: LintContext, index: int, port: int) -> int | None:
+    """Return the convolution behind an input, with constants added or multiplied in between."""
+    layers = context.graph.layers
+    at = producer(context, index, port)
+    for _ in range(MAX_STEPS):
+        if at is None or layers[at].type in OUTPUT_CHANNEL_AXES:
+            return at
+        if layers[at].type not in WITH_CONSTANT or len(layers[at].inputs) != 2:
+            return None
+        data = [i for i in (0, 1) if constant_before(context, at, i) is None]
+        at = producer(context, at, data[0]) if len(data) == 1 else None
+    return None
 
 
 @rule(

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.hints import Hint
 from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims, is_static
+from deconv_ir.ir.shapes import (
+    compatible,
+    declared_form,
+    dim_text,
+    format_shape,
+    intersect_dims,
+    is_static,
+)
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import diagnosis_fix, dims_fix, stated_type_fix, type_fix
 from deconv_ir.linter.rule import ERROR, rule
@@ -69,7 +76,9 @@ def _without_dims(context: LintContext) -> Iterator[Finding]:
             if context.document.is_rank_unknown(index, port):
                 continue
             computed = context.outputs(index)[port].shape
-            if computed:
+            # OpenVINO infers no rank for axes that are not constant.
+            open_axes = layer.type == "Unsqueeze" and "-1" in declared_form(computed)
+            if computed and not open_axes:
                 yield Finding(
                     f"output {port} declares no dims, but rank {len(computed)} "
                     f"{format_shape(computed)} is computed",

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 _MOST_KEPT_SCORES = 1 << 16
 """Of a causal mask that is kept for further runs."""
-_EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
+_LABELS = r"[A-Za-z]*(?:\.\.\.[A-Za-z]*)?"  # none of a scalar
+_EQUATION = re.compile(rf"(?a:{_LABELS}(?:,{_LABELS})*(?:->{_LABELS})?)")
 
 
 @operation(
@@ -50,7 +51,7 @@ class Einsum(Operation):
     def subscripts(self, count: int) -> tuple[list[str], str]:
         """Split the equation into the labels of each input, and of the output."""
         written = self.equation.replace(" ", "")
-        if not _EQUATION.match(written):
+        if not _EQUATION.fullmatch(written):
             message = f"equation {self.equation!r} is not of the form 'ij,jk->ik'"
             raise ShapeError(message, attribute="equation", actual=self.equation, rule="einsum")
         left, arrow, right = written.partition("->")

@@ -16,7 +16,7 @@ from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.ops.numeric import narrow
-from deconv_ir.ops.onednn.quantization import Dequantize, GroupedWeights, QuantizationType
+from deconv_ir.ops.onednn.quantization import Dequantize, GroupedWeights, QuantizationType, Quantize
 
 _OUTPUT_LETTERS = {
     "Convolution": "O",
@@ -147,7 +147,17 @@ def with_grouped_scales(graph: Graph) -> Graph:
         if len(weights.scales) == operation.groups * shape[at] != shape[at]:
             grouped = GroupedWeights(operation.groups, inputs)
             layers[feeder] = layers[feeder]._replace(operation=weights.replace(grouped=grouped))
+            (before, *_) = graph.topology.sources[feeder]
+            made = None if before is None else layers[before[0]].operation
+            if before is not None and isinstance(made, Quantize) and _same_channels(made, weights):
+                made = made.replace(grouped=grouped)
+                layers[before[0]] = layers[before[0]]._replace(operation=made)
     return graph.replace(layers=tuple(layers)) if layers != list(graph.layers) else graph
+
+
+def _same_channels(a: Quantize, b: Dequantize) -> bool:
+    """Whether both have the same number of scales along the same axis."""
+    return (a.qtype, a.axis, len(a.scales)) == (b.qtype, b.axis, len(b.scales))
 
 
 def on_integers(graph: Graph) -> Graph:
