@@ -37,7 +37,7 @@ def load(
     accuracy: Accuracy | str = Accuracy.FAST,
     overrides: Overrides | None = None,
 ) -> Model:
-    """Load an IR (`net version` 10 or 11, or a single `layer`) or a oneDNN Graph file.
+    """Load an IR (`net version` 2 to 7, 10 or 11, or a single `layer`) or a oneDNN Graph file.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def convert(request: RunRequest) -> int:
 
 
 def save_xml(model: Model, request: RunRequest) -> int:
-    """Write a oneDNN Graph file, or a changed IR, as an IR; return the exit code."""
+    """Write a oneDNN Graph file, an old IR, or a changed one, as an IR; return the exit code."""
     from deconv_ir.formats.openvino_xml import OPENVINO_XML
     from deconv_ir.formats.registry import format_of
     from deconv_ir.loading import write_model
@@ -64,6 +64,8 @@ def save_xml(model: Model, request: RunRequest) -> int:
     report_findings([f for f in model.findings if f.rule == "reshape-constant"], strict=False)
     written = write_model(model, target, OPENVINO_XML)
     if not request.quiet:
+        for line in format_of(model.graph).changes(model.graph):
+            note(line)
         note(f"wrote {' and '.join(written)}")
     return EXIT_OK
 

@@ -65,6 +65,17 @@ class Format(abc.ABC):
     def read(self, data: bytes, file: str | None, limits: Limits) -> ParsedFile:
         """Read a file; its problems are collected in the document."""
 
+    def complete(self, graph: Graph, weights: Any) -> tuple[Graph, Any]:
+        """Return a graph, and its weights, as they are run and saved, once the latter are open.
+
+        `weights` is a `Weights` of the built-in formats, or None.
+        """
+        return graph, weights
+
+    def changes(self, graph: Graph) -> list[str]:
+        """Return a line for each kind of change that a complete graph has gone through."""
+        return []
+
     @abc.abstractmethod
     def save(self, graph: Graph, weights: ConstantSource | None, path: Path) -> list[str]:
         """Write a graph of layers of opsets; return the files that were written.
@@ -153,6 +164,9 @@ class ParsedFile:
     """Whether the file states edges and Results.  Otherwise the reader finds them from the names of
     tensors, and what is missing there follows from other problems."""
 
+    states_constants = True
+    """Whether all constants of the file are in the graph, also those of layers with problems."""
+
     layers: Sequence[int] = ()
     edges: Sequence[int] = ()
     bodies: Sequence[tuple[int, str, Any]] = ()
@@ -208,6 +222,11 @@ class ParsedFile:
         if operation is None or not operation.implemented:
             return None
         return frozenset(spec.name for spec in attributes_of(operation))
+
+    def label(self, index: int) -> str:
+        """Return the name of a layer of the graph for messages about the file."""
+        assert self.graph is not None, "a file with layers has a graph"
+        return self.graph.layers[index].label
 
     def is_rank_unknown(self, layer: int, output: int) -> bool:
         """Whether the file says of an output that its rank is unknown; dims may just be missing."""

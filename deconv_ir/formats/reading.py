@@ -11,6 +11,7 @@ from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.formats import read_document, read_file
 from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory, weights_problem
+from deconv_ir.formats.registry import format_of
 from deconv_ir.hints import Hint
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer, locating
@@ -85,6 +86,7 @@ def with_weights(
     version 10 and of f16 are those of its runtime.
     """
     opened = open_weights(graph, graph.file, weights)
+    graph, opened = format_of(graph).complete(graph, opened)
     if any(info.tag == "pre-process" for info in graph.extras):
         from deconv_ir.formats.openvino_xml import pre_process
 

@@ -8,10 +8,11 @@ from typing import Final
 from deconv_ir.errors import InputError
 from deconv_ir.formats.format import Format
 from deconv_ir.formats.onednn_json import ONEDNN_JSON
+from deconv_ir.formats.openvino_legacy import OPENVINO_LEGACY
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.ir.graph import Graph
 
-FORMATS: Final[list[Format]] = [OPENVINO_XML, ONEDNN_JSON]
+FORMATS: Final[list[Format]] = [OPENVINO_XML, OPENVINO_LEGACY, ONEDNN_JSON]
 """All formats; if several recognise a file, it is read by the last."""
 
 

@@ -143,7 +143,7 @@ def test_values_that_would_matter(
     assert codes(ir, tmp_path) == {"IR107"}
 
 
-OLD = """<net batch="1" name="n" version="{version}">
+OTHER = """<net batch="1" name="n" version="{version}">
     <layers>
         <layer id="0" name="data" precision="FP32" type="Input">
             <output><port id="0"><dim>1</dim><dim>3</dim><dim>8</dim><dim>8</dim></port></output>
@@ -161,16 +161,14 @@ OLD = """<net batch="1" name="n" version="{version}">
 """
 
 
-@pytest.mark.parametrize("version", [*range(2, 10), 12])
+@pytest.mark.parametrize("version", [1, 8, 9, 12, 70])
 @pytest.mark.parametrize("severity", ["warning", "info"])
 def test_another_version_ends_the_check(version: int, severity: str) -> None:
-    text = OLD.format(version=version)
+    text = OTHER.format(version=version)
     result = check_bytes(text.encode(), "m.xml", choose(severity=severity))
     (found,) = result.findings
     assert (found.code, found.actual, found.line) == ("IR104", version, 1)
     assert result.passed_over == ()
-    read = found.hint is not None and "OpenVINO 2020.4 is the last release" in found.hint
-    assert read is (version < 8)
 
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

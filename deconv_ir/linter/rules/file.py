@@ -113,11 +113,11 @@ def wrong_root() -> None:
 
 @rule("IR104", "unsupported-ir-version", ERROR, takes="ir-version")
 def unsupported_ir_version() -> None:
-    """The IR version is not 10 or 11.
+    """The IR version is not 10, 11, or one from 2 to 7.
 
-    Older IRs give other meanings to the same attributes, so nothing else in the file is
-    checked.  The hint names the OpenVINO releases that read it.  Convert the original
-    model again.
+    No release of OpenVINO wrote version 8 or 9 in public, and what an unknown version
+    means by its attributes is not known, so nothing else in the file is checked.  Files of
+    version 2 to 7 are converted when they are read, and checked as others are.
 
         <net name="example" version="9"><layers/></net>
     """

@@ -274,13 +274,20 @@ def numbers_of_outputs(context: LintContext) -> Iterator[Finding]:
             )
 
 
-@rule("IR214", "unknown-operation", ERROR, when="unusual_operations")
+@rule(
+    "IR214",
+    "unknown-operation",
+    ERROR,
+    when="unusual_operations",
+    takes="legacy-layer legacy-form",
+)
 def unknown_operations(context: LintContext) -> Iterator[Finding]:
     """The type of a layer is in no opset, or its version does not have it.
 
     OpenVINO cannot read such a file.  Layers of an extension are skipped, and so are types
     of an opset without a shape rule here: their declared dims are trusted, and the summary
-    counts them.
+    counts them.  In an IR of version 2 to 7, no operation of an opset computes what the layer
+    does.
 
         <layer id="5" type="Relu6"/>
     """

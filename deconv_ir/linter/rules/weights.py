@@ -32,8 +32,12 @@ if TYPE_CHECKING:
     from deconv_ir.linter.weights import WeightsView
 
 
-def left_to_the_check(found: Finding, context: LintContext) -> None:
-    """Drop findings of inference: the check reports them for every constant."""
+def left_to_the_check(found: Finding, context: LintContext) -> Finding | None:
+    """Drop findings of inference: the check reports them for every constant.
+
+    The blobs of old layers are checked when they are read, and are no constants if they are wrong.
+    """
+    return found if found.rule == "legacy-blob" else None
 
 
 @rule(
@@ -86,7 +90,7 @@ def past_the_end(context: LintContext) -> Iterator[Finding]:
     "IR503",
     "constant-size",
     ERROR,
-    takes="const-size",
+    takes="const-size legacy-blob",
     when="has_untidy_constants",
     fix="writes the size where the declared dims confirm shape and type",
     present=left_to_the_check,
@@ -216,7 +220,8 @@ def unused_bytes(context: LintContext) -> Iterator[Finding]:
     weights = context.weights
     if weights is None or context.is_body:
         return  # layers outside of the body use bytes too
-    if any(not layer.operation.implemented for layer in context.graph.of_type("Const")):
+    unread = any(not layer.operation.implemented for layer in context.graph.of_type("Const"))
+    if unread or not context.document.states_constants:
         return  # a constant whose attributes cannot be read may use them
     used = _spans(context)
     if any(info.tag == "pre-process" for info in context.graph.extras):

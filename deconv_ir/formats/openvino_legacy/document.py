@@ -1,0 +1,109 @@
+"""An old IR as read: its text, graph, problems and source locations."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from deconv_ir.findings import GraphLocation, Location, TextSpan
+from deconv_ir.formats import format as base
+from deconv_ir.formats.openvino_xml.locations import XMLLocator
+from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.ir.graph import Layer
+
+
+class Origin(NamedTuple):
+    """Where a layer of the graph comes from.
+
+    Attributes
+    ----------
+    start : int
+        Offset of the old layer's element.
+    inputs : tuple of int
+        For each input the position of the old layer's input port; -1: it is inside the conversion.
+    is_last : bool
+        Whether its outputs are those of the old layer.
+    """
+
+    start: int
+    inputs: tuple[int, ...] = ()
+    is_last: bool = False
+
+
+class ParsedLegacy(base.ParsedFile):
+    """The result of reading one file.
+
+    Attributes
+    ----------
+    version : int
+        That of the IR.
+    origins : list of Origin
+        One for each layer of the graph.
+    stated : list of int
+        Offsets of the old layers and edges, in order.
+    labels : dict
+        Offset of an old layer -> its name for messages.
+    """
+
+    format = "openvino_legacy"
+    has_opsets = False
+
+    def __init__(self, file: str | None) -> None:
+        super().__init__(file)
+        self.source: Source | None = None
+        self.version = 0
+        self.root = TextSpan(0, 0)
+        self.origins: list[Origin] = []
+        self.layers: list[int] = []
+        self.edges: list[int] = []
+        self.stated: list[int] = []
+        self.labels: dict[int, str] = {}
+
+    def locator(self) -> LegacyLocator:
+        """Return the locator of the parts of the graph in the text."""
+        assert self.source is not None
+        return LegacyLocator(self, self.source)
+
+    def is_rank_unknown(self, layer: int, output: int) -> bool:
+        """Whether the file says nothing of an output: layers within a conversion have no dims."""
+        origin = self.origins[layer]
+        return not origin.is_last
+
+    def label(self, index: int) -> str:
+        """Return the name of the old layer that a layer comes from."""
+        return self.labels.get(self.origins[index].start) or super().label(index)
+
+    def known_attributes(self, layer: Layer) -> frozenset[str] | None:
+        """Return None: the attributes of the graph are those of the conversion."""
+        return None
+
+
+class LegacyLocator(base.Locator):
+    """Finds the parts of the converted graph in the text of the old IR."""
+
+    def __init__(self, document: ParsedLegacy, source: Source) -> None:
+        self.source: Source = source
+        self.document = document
+        self._xml = XMLLocator(source, document.layers, document.edges)
+
+    def span(self, location: Location) -> TextSpan:
+        """Return the narrowest span of the text that contains a location."""
+        if not isinstance(location, GraphLocation) or location.layer is None:
+            return self._xml.span(location)
+        origin = self.document.origins[location.layer]
+        if location.port is not None and location.side == "input":
+            known = location.port < len(origin.inputs)
+            port = origin.inputs[location.port] if known else -1
+            location = location._replace(port=None if port < 0 else port)
+        elif location.port is not None and not origin.is_last:
+            location = location._replace(port=None)
+        return self._xml.span(location)
+
+    def owner(self, offset: int) -> TextSpan | None:
+        """Return the span of the old layer or edge that contains an offset."""
+        starts = self.document.stated
+        at = bisect_right(starts, offset) - 1
+        if at < 0:
+            return None
+        element = self._xml.element(starts[at])
+        return TextSpan(element.start, element.end) if offset < element.end else None

@@ -1,0 +1,451 @@
+"""Reading an old IR: XML in, a graph of current operations out.
+
+XML is untrusted: it is read by the parts of the current reader, with the same limits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from deconv_ir.errors import DeconvError, IRError
+from deconv_ir.findings import GraphLocation, Severity, TextSpan
+from deconv_ir.formats.openvino_legacy.conversion import Conversion, Step, outputs_of, unknown
+from deconv_ir.formats.openvino_legacy.document import Origin, ParsedLegacy
+from deconv_ir.formats.openvino_legacy.layer import Blob, OldLayer
+from deconv_ir.formats.openvino_legacy.summary import summary
+from deconv_ir.formats.openvino_legacy.table import find_rule
+from deconv_ir.formats.openvino_xml.locations import XMLLocator
+from deconv_ir.formats.openvino_xml.pieces import (
+    OPENVINO_FORM,
+    PieceReader,
+    info_of,
+    whole,
+)
+from deconv_ir.formats.openvino_xml.reader import oversize
+from deconv_ir.formats.openvino_xml.scanner import TAG, Element, scan
+from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.hints import Hint
+from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology, connect
+from deconv_ir.ir.graph import Source as Tensor
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.ops.base import UnknownOperation
+from deconv_ir.ops.constants.parameter import Result
+
+_EDGE_ENDS = ("from-layer", "from-port", "to-layer", "to-port")
+_DROPPED = frozenset({"unknown-element", OPENVINO_FORM, "unknown-attribute"})
+"""Remarks of the current reader that say nothing about old files."""
+
+
+def read_document(
+    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> ParsedLegacy:
+    """Read an old IR from the bytes of its file, and keep the location of each part."""
+    document = ParsedLegacy(file)
+    try:
+        if len(data) > limits.xml_bytes:
+            size = len(data)
+            message = f"the file has {size} bytes, more than the limit of {limits.xml_bytes}"
+            raise oversize(message, file, 1, limits.xml_bytes, size)
+        tags = data.count(b"<")
+        if tags > limits.tags:
+            message = f"the file has {tags} tags, more than the limit of {limits.tags}"
+            raise oversize(message, file, 1, limits.tags, tags)
+        document.source = Source(data, file)
+        _Reader(document, document.source, limits).read()
+    except DeconvError as error:
+        for problem in document.problems:
+            if isinstance(problem.location, GraphLocation):
+                problem.location = None  # without a graph, the location has no meaning
+        document.graph = None
+        document.problems.append(error.locate(file=file))
+    return document
+
+
+class _Reader:
+    def __init__(self, document: ParsedLegacy, source: Source, limits: Limits) -> None:
+        self.out = document
+        self.source = source
+        self.markup = source.markup
+        self.limits = limits
+        self.pieces = PieceReader(limits)
+        self.faults: list[DeconvError] = []
+        self._line_at, self._line = 0, 1
+
+    # Text
+
+    def line(self, offset: int) -> int:
+        """Return the line of an offset; fast when asked in the order of the file."""
+        if offset < self._line_at:
+            self._line_at, self._line = 0, 1
+        self._line += self.markup.count("\n", self._line_at, offset)
+        self._line_at = offset
+        return self._line
+
+    def report(self, fault: DeconvError, base: int = 0, layer: str | None = None) -> None:
+        """Record a fault whose location is relative to `base`."""
+        if fault.rule in _DROPPED and fault.finding.severity is Severity.INFO:
+            return
+        place = fault.location
+        if isinstance(place, TextSpan):
+            start, end = base + place.start, base + place.end
+            line, column = self.source.position(start)
+            fault.finding = fault.finding._replace(
+                location=TextSpan(start, end), line=line, column=column
+            )
+        fault.locate(file=self.out.file, layer=layer)
+        if fault.finding.severity is Severity.INFO:
+            if len(self.out.remarks) < self.limits.problems:
+                self.out.remarks.append(fault)
+            return
+        self.out.problems.append(fault)
+        if len(self.out.problems) >= self.limits.problems:
+            most = self.limits.problems
+            message = f"there are {most} mistakes up to here; the rest is not read"
+            raise oversize(message, self.out.file, fault.line or 1, most)
+
+    def flush(self) -> None:
+        """Record the faults found at offsets into the whole text."""
+        for fault in self.faults:
+            self.report(fault)
+        self.faults.clear()
+
+    def remark(self, message: str, span: TextSpan) -> None:
+        """Record a part of the file that is ignored."""
+        error = IRError(message, rule="unknown-element", location=span)
+        error.finding = error.finding._replace(severity=Severity.INFO)
+        line, column = self.source.position(span.start)
+        error.finding = error.finding._replace(line=line, column=column, file=self.out.file)
+        self.out.remarks.append(error)
+
+    def children(self, element: Element) -> Iterator[Element]:
+        """Iterate over the start tags of the children of an element, without their contents."""
+        at = element.head_end
+        while not element.closed:
+            match = TAG.search(self.markup, at)
+            if match is None or match[1]:
+                return
+            head = Element.of(self.markup, match)
+            at = head.head_end if head.closed else next(scan(self.markup, head.start)).end
+            yield head
+
+    # Document
+
+    def read(self) -> None:
+        """Read the root element into the document."""
+        match = TAG.search(self.markup)
+        assert match is not None, "the format was recognised"
+        root = Element.of(self.markup, match)
+        self.out.root = root.head
+        written = root.attributes()
+        self.out.version = whole(written, "version", root, self.faults) or 0
+        self.flush()
+        layers, edges, extras = self.sections(root)
+        topology = self.raw(layers, edges)
+        if topology.problems:
+            locator = XMLLocator(
+                self.source, [old.start for old in layers], [start for _, start in edges]
+            )
+            for problem in topology.problems:
+                assert problem.location is not None, "all of them have one"
+                span = locator.span(problem.location)
+                line, column = self.source.position(span.start)
+                problem.finding = problem.finding._replace(
+                    location=span, line=line, column=column, file=self.out.file
+                )
+            raise_all(self.out, topology.problems)
+        self.out.stated = sorted([*(old.start for old in layers), *(s for _, s in edges)])
+        self.out.labels = {old.start: old.label for old in layers}
+        converter = Converter(self.out.file, self)
+        conversion = converter.convert(layers, topology)
+        add_results(conversion, layers, converter.outputs, topology)
+        self.out.origins = conversion.origins
+        self.out.layers = [origin.start for origin in conversion.origins]
+        self.out.edges = [conversion.origins[edge.to_layer].start for edge in conversion.edges]
+        self.out.graph = Graph(
+            name=written.get("name", ""),
+            layers=tuple(conversion.layers),
+            edges=tuple(conversion.edges),
+            ir_version=self.out.version,
+            extras=(*extras, summary(self.out.version, layers, conversion)),
+            file=self.out.file,
+            format=ParsedLegacy.format,
+        )
+        self.refuse(converter.missing, layers, conversion)
+
+    def refuse(self, missing: list[OldLayer], layers: list[OldLayer], made: Conversion) -> None:
+        """Record that the types of some layers have no conversion."""
+        if not missing:
+            return
+        counts = Counter(old.type for old in missing)
+        named = ", ".join(f"{kind} ({count})" for kind, count in counts.most_common(16))
+        more = f" and {len(counts) - 16} more types" if len(counts) > 16 else ""
+        first = missing[0]
+        index = next(i for i, o in enumerate(made.origins) if o.start == first.start)
+        self.out.problems.append(
+            IRError(
+                f"{len(missing)} of {len(layers)} layers have types of IR version "
+                f"{self.out.version} that cannot be converted: {named}{more}",
+                file=self.out.file,
+                line=first.line,
+                layer=first.label,
+                location=GraphLocation(layer=index),
+                actual=first.type,
+                hint=Hint.CONVERT_AGAIN(),
+                rule="legacy-layer",
+            )
+        )
+
+    def sections(self, root: Element) -> tuple[list[OldLayer], list[tuple[Edge, int]], list[Info]]:
+        """Read the sections of a network."""
+        layers: list[OldLayer] = []
+        edges: list[tuple[Edge, int]] = []
+        extras: list[Info] = []
+        found = False
+        for section in self.children(root):
+            if section.tag == "layers":
+                found = True
+                self.layers(section, layers)
+            elif section.tag == "edges":
+                self.edges(section, edges)
+            elif section.tag == "pre-process":
+                extras.append(info_of(next(scan(self.markup, section.start))))
+            elif section.tag == "statistics":
+                self.remark(
+                    "<statistics> is ignored: the network is computed without calibration",
+                    section.head,
+                )
+        if not found:
+            raise IRError(
+                f"<{root.tag}> has no <layers>",
+                line=self.line(root.start),
+                rule="missing-element",
+                location=root.head,
+            )
+        return layers, edges, extras
+
+    def layers(self, section: Element, layers: list[OldLayer]) -> None:
+        """Read the layers of a section."""
+        for head in self.children(section):
+            if head.tag != "layer":
+                continue
+            if len(layers) >= self.limits.layers:
+                limit = self.limits.layers
+                message = f"the network has more layers than the limit of {limit}"
+                raise oversize(message, self.out.file, self.line(head.start), limit)
+            layer = self.layer(next(scan(self.markup, head.start)))
+            if layer is not None:
+                layers.append(layer)
+
+    def layer(self, element: Element) -> OldLayer | None:
+        """Read a layer; None, with a problem, if it has no id or type."""
+        written = element.attributes()
+        number = whole(written, "id", element, self.faults)
+        kind = written.get("type", "")
+        self.flush()
+        line = self.line(element.start)
+        if not kind:
+            message = "<layer> has no attribute 'type'"
+            self.report(IRError(message, rule="missing-attribute", location=element.head))
+        if number is None or not kind:
+            return None
+        name = written.get("name", "")
+        body = self.markup[element.head_end : element.end]
+        body = body[: body.rindex("</")] if not element.closed else ""
+        above = self.markup.count("\n", element.start, element.head_end)
+        piece = self.pieces.read(body, above, has_data=False)
+        label = f"{name!r} ({kind}, id {number})"
+        for fault in piece.faults:
+            self.report(fault, element.head_end, label)
+        data = dict(piece.data) if piece.data is not None else old_data(element)
+        return OldLayer(
+            number,
+            name,
+            kind,
+            written.get("precision", ""),
+            data,
+            tuple(map(scalar_port, piece.inputs)),
+            tuple(map(scalar_port, piece.outputs)),
+            self.blobs(element),
+            line,
+            element.start,
+            element,
+        )
+
+    def blobs(self, element: Element) -> dict[str, Blob]:
+        """Read the blobs of a layer: children of ``<blobs>``, or of the layer in early files."""
+        section = element.first("blobs")
+        early = [c for c in element.children if c.tag in ("weights", "biases")]
+        found: dict[str, Blob] = {}
+        for child in [*early, *(section.children if section is not None else ())]:
+            written = child.attributes()
+            offset = whole(written, "offset", child, self.faults)
+            size = whole(written, "size", child, self.faults)
+            self.flush()
+            if offset is not None and size is not None:
+                found[child.tag] = Blob(offset, size, written.get("precision", ""), child.head)
+        return found
+
+    def edges(self, section: Element, edges: list[tuple[Edge, int]]) -> None:
+        """Read the edges of a section."""
+        for head in self.children(section):
+            if head.tag != "edge":
+                continue
+            written = head.attributes()
+            ends = [whole(written, name, head, self.faults) for name in _EDGE_ENDS]
+            self.flush()
+            found = [end for end in ends if end is not None]
+            if len(found) == 4:
+                a, b, c, d = found
+                edges.append((Edge(a, b, c, d, self.line(head.start)), head.start))
+
+    def raw(self, layers: list[OldLayer], edges: list[tuple[Edge, int]]) -> Topology:
+        """Connect the old layers."""
+        graph = Graph(
+            name="",
+            layers=tuple(
+                Layer(
+                    old.id,
+                    old.name,
+                    UnknownOperation(),
+                    old.type,
+                    None,
+                    old.inputs,
+                    old.outputs,
+                    line=old.line,
+                )
+                for old in layers
+            ),
+            edges=tuple(edge for edge, _ in edges),
+            file=self.out.file,
+        )
+        return connect(graph)
+
+
+def raise_all(document: ParsedLegacy, problems: tuple[IRError, ...]) -> None:
+    """Record problems of the file, of which the last one ends its reading."""
+    document.problems.extend(problems[:-1])
+    raise problems[-1]
+
+
+def old_data(element: Element) -> dict[str, str]:
+    """Return the attributes of early files, whose element is ``<convolution_data>`` and so on.
+
+    A ``<crop-data>`` has an element for each axis.
+    """
+    for child in element.children:
+        if not child.tag.endswith(("_data", "-data")):
+            continue
+        rows = [row.attributes() for row in child.children]
+        names = dict.fromkeys(name for row in rows for name in row)
+        listed = {name: ",".join(row.get(name, "") for row in rows) for name in names}
+        return child.attributes() | listed
+    return {}
+
+
+def scalar_port(port: Port) -> Port:
+    """Return a port without its names, which old files do not have."""
+    return port._replace(names=(), extras=())
+
+
+class Converter:
+    """Converts the layers of a network in topological order.
+
+    Attributes
+    ----------
+    outputs : dict
+        Index of an old layer -> what computes each of its outputs.
+    missing : list of OldLayer
+        Layers of types without a rule.
+    """
+
+    def __init__(self, file: str | None, reader: _Reader) -> None:
+        self.file = file
+        self.reader = reader
+        self.outputs: dict[int, list[Tensor]] = {}
+        self.missing: list[OldLayer] = []
+
+    def convert(self, layers: list[OldLayer], topology: Topology) -> Conversion:
+        """Convert all layers."""
+        conversion = Conversion(self.file)
+        names = Counter(old.name for old in layers)
+        conversion.reserve(list(names))
+        for index in topology.order:
+            old = layers[index]
+            sources = [
+                self.outputs[source[0]][source[1]]
+                for source in topology.sources[index]
+                if source is not None
+            ]
+            step = Step(conversion, old, sources, names[old.name] == 1)
+            self.outputs[index] = self.one(step)
+        return conversion
+
+    def one(self, step: Step) -> list[Tensor]:
+        """Convert one layer; return what computes each of its outputs."""
+        old, conversion = step.layer, step.conversion
+        rule = find_rule(old.type)
+        if rule is None:
+            self.missing.append(old)
+            return self.unknown(step)
+        size = (len(conversion.layers), len(conversion.edges))
+        try:
+            made = rule(step)
+            found = outputs_of(made)
+            if len(found) < len(old.outputs):
+                raise step.unsupported(
+                    f"{old.type} has {len(found)} outputs, found {len(old.outputs)} declared"
+                )
+            own: list[Tensor] = []
+            for source in found[: len(old.outputs)]:
+                own.append(step.own(source) if source not in own else step.copy(source))
+        except DeconvError as error:
+            del conversion.layers[size[0] :], conversion.origins[size[0] :]
+            del conversion.edges[size[1] :]
+            self.report(error, step)
+            return self.unknown(step)
+        conversion.finish(step, own)
+        return own
+
+    def unknown(self, step: Step) -> list[Tensor]:
+        """Add the layer as an unknown operation."""
+        self.reader.out.states_constants = False
+        index = len(step.conversion.layers)
+        unknown(step)
+        return [(index, i) for i in range(len(step.layer.outputs))]
+
+    def report(self, error: DeconvError, step: Step) -> None:
+        """Record the problem of a layer, at its attribute or blob."""
+        old = step.layer
+        if error.location is None:
+            index = len(step.conversion.layers)
+            error.location = GraphLocation(layer=index, attribute=error.attribute)
+        error.locate(line=old.line, layer=old.label)
+        self.reader.report(error)
+
+
+def add_results(
+    conversion: Conversion,
+    layers: list[OldLayer],
+    outputs: dict[int, list[Tensor]],
+    topology: Topology,
+) -> None:
+    """Add a Result for each output that no layer reads.
+
+    Source: Inference Engine, `CNNNetwork::getOutputsInfo`: data without consumers.
+    """
+    used = {source for row in topology.sources for source in row}
+    for index, old in enumerate(layers):
+        for number, port in enumerate(old.outputs):
+            if (index, number) in used:
+                continue
+            source = outputs[index][number]
+            shown = Port(0, port.shape, conversion.infos[source].element_type)
+            position = len(conversion.layers)
+            name = f"{old.name}/sink_port_{number}"
+            conversion.layers.append(
+                Layer(position, name, Result(), "Result", "opset1", (shown,), line=old.line)
+            )
+            conversion.origins.append(Origin(old.start))
+            port_id = conversion.layers[source[0]].outputs[source[1]].id
+            conversion.edges.append(Edge(source[0], port_id, position, 0, old.line))

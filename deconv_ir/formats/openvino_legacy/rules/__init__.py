@@ -1,0 +1,1 @@
+"""The rules of old layers, one file for each family; each has a table `RULES`."""

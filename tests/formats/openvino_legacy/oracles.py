@@ -1,0 +1,201 @@
+"""What old layers compute, written as loops over the formulas of their documents."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def windows(x: Array, kernel: Sequence[int], strides: Sequence[int], sizes: Sequence[int]) -> Any:
+    """Iterate over the positions of an output and the slices of their windows."""
+    for at in itertools.product(*map(range, sizes)):
+        yield (
+            at,
+            tuple(slice(p * s, p * s + k) for p, s, k in zip(at, strides, kernel, strict=True)),
+        )
+
+
+def convolution(
+    x: Array,
+    w: Array,
+    strides: Sequence[int],
+    begin: Sequence[int],
+    end: Sequence[int],
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+) -> Array:
+    """Catalogue, Convolution: the sum of the window times the filter, in float64."""
+    spatial = w.ndim - 2
+    dilations = dilations or (1,) * spatial
+    extents = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    wide = np.zeros((*w.shape[:2], *extents))
+    wide[(..., *(slice(None, None, d) for d in dilations))] = w
+    padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *zip(begin, end, strict=True)])
+    sizes = [(n - k) // s + 1 for n, k, s in zip(padded.shape[2:], extents, strides, strict=True)]
+    out = np.zeros((x.shape[0], w.shape[0], *sizes))
+    outputs, inputs = w.shape[0] // group, x.shape[1] // group
+    for at, window in windows(padded, extents, strides, sizes):
+        for g in range(group):
+            part = padded[(slice(None), slice(g * inputs, (g + 1) * inputs), *window)]
+            own = wide[g * outputs : (g + 1) * outputs]
+            out[(slice(None), slice(g * outputs, (g + 1) * outputs), *at)] = np.tensordot(
+                part, own, (tuple(range(1, part.ndim)), tuple(range(1, own.ndim)))
+            )
+    return out
+
+
+def deconvolution(
+    x: Array,
+    w: Array,
+    strides: Sequence[int],
+    begin: Sequence[int],
+    sizes: Sequence[int],
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+) -> Array:
+    """Catalogue, Deconvolution: each element spreads its filter; w is [inputs, outputs, ...]."""
+    spatial = w.ndim - 2
+    dilations = dilations or (1,) * spatial
+    outputs, inputs = w.shape[1], x.shape[1] // group
+    out = np.zeros((x.shape[0], outputs * group, *sizes))
+    for at in itertools.product(*map(range, x.shape[2:])):
+        for k in itertools.product(*map(range, w.shape[2:])):
+            y = [
+                p * s - b + i * d
+                for p, s, b, i, d in zip(at, strides, begin, k, dilations, strict=True)
+            ]
+            if any(not 0 <= q < n for q, n in zip(y, sizes, strict=True)):
+                continue
+            for g in range(group):
+                part = x[(slice(None), slice(g * inputs, (g + 1) * inputs), *at)]
+                taps = w[(slice(g * inputs, (g + 1) * inputs), slice(None), *k)]
+                out[(slice(None), slice(g * outputs, (g + 1) * outputs), *y)] += part @ taps
+    return out
+
+
+def pooling(
+    x: Array,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    begin: Sequence[int],
+    sizes: Sequence[int],
+    function: Callable[[Array], Array],
+    *,
+    exclude: bool = True,
+    end: Sequence[int] = (),
+) -> Array:
+    """Catalogue, Pooling: a window ends at the padded input at the latest."""
+    out = np.zeros((*x.shape[:2], *sizes))
+    for at in itertools.product(*map(range, sizes)):
+        spans = []
+        area = 1
+        for p, s, b, k, n, e in zip(
+            at, strides, begin, kernel, x.shape[2:], end or (0,) * len(kernel), strict=True
+        ):
+            first = p * s - b
+            area *= min(first + k, n + e) - first
+            spans.append(slice(max(0, first), min(n, first + k)))
+        part = x[(slice(None), slice(None), *spans)].reshape(*x.shape[:2], -1)
+        if function is np.mean:
+            out[(slice(None), slice(None), *at)] = part.sum(-1) / (
+                part.shape[-1] if exclude else area
+            )
+        else:
+            out[(slice(None), slice(None), *at)] = function(part, axis=-1)  # type: ignore[call-arg]
+    return out
+
+
+def norm(x: Array, alpha: float, beta: float, size: int, *, across: bool) -> Array:
+    """Catalogue, Norm: (1 + alpha / n * sum of squares) ^ -beta times x."""
+    out = np.zeros(x.shape)
+    before, after = (size - 1) // 2, size // 2
+    for n, c, h, w in np.ndindex(*x.shape):
+        if across:
+            part = x[n, max(0, c - before) : c + after + 1, h, w]
+            count = size
+        else:
+            part = x[n, c, max(0, h - before) : h + after + 1, max(0, w - before) : w + after + 1]
+            count = size * size
+        total = (part.astype(np.float64) ** 2).sum()
+        out[n, c, h, w] = x[n, c, h, w] / (1 + alpha / count * total) ** beta
+    return out
+
+
+def bilinear(x: Array, sizes: Sequence[int], *, corners: bool) -> Array:
+    """Caffe's Interp: corners are aligned, or positions are multiplied by the ratio of extents."""
+    out = np.zeros((*x.shape[:2], *sizes))
+
+    def place(p: int, old: int, new: int) -> tuple[int, int, float]:
+        ratio = ((old - 1) / (new - 1) if new > 1 else 0.0) if corners else old / new
+        q = p * ratio
+        low = min(int(q), old - 1)
+        return low, min(low + 1, old - 1), q - low
+
+    for h, w in np.ndindex(*sizes):
+        a, b, f = place(h, x.shape[2], sizes[0])
+        c, d, g = place(w, x.shape[3], sizes[1])
+        top = x[:, :, a, c] * (1 - g) + x[:, :, a, d] * g
+        bottom = x[:, :, b, c] * (1 - g) + x[:, :, b, d] * g
+        out[:, :, h, w] = top * (1 - f) + bottom * f
+    return out
+
+
+def nearest(x: Array, sizes: Sequence[int]) -> Array:
+    """Inference Engine 2018 R5, ext_resample.cpp: the center of an element, rounded."""
+    rows = [
+        [min(n - 1, max(0, math.floor((p + 0.5) * n / s - 0.5 + 0.5))) for p in range(s)]
+        for n, s in zip(x.shape[2:], sizes, strict=True)
+    ]
+    return x[:, :, rows[0]][:, :, :, rows[1]]
+
+
+def triangle(x: Array, sizes: Sequence[int], *, antialias: bool) -> Array:
+    """Inference Engine 2018 R5, ext_resample.cpp: weights fall linearly from the center."""
+    out = x.astype(np.float64)
+    for axis, new in enumerate(sizes, 2):
+        old = x.shape[axis]
+        scale = new / old if antialias else 1.0
+        scale = min(1.0, scale) if antialias else 1.0
+        matrix = np.zeros((new, old))
+        for p in range(new):
+            center = (p + 0.5) * old / new - 0.5
+            for q in range(old):
+                matrix[p, q] = max(0.0, 1 - abs((q - center) * scale))
+            matrix[p] /= matrix[p].sum()
+        out = np.moveaxis(np.tensordot(matrix, out, (1, axis)), 0, axis)
+    return out
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(x: Array, h: Array, c: Array, w: Array, b: Array) -> tuple[Array, Array]:
+    """Catalogue, LSTMCell: gates f, i, c, o of w @ [x, h] + b."""
+    gates = np.concatenate([x, h], 1) @ w.T + b
+    f, i, g, o = np.split(gates, 4, 1)
+    cell = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(cell), cell
+
+
+def gru(x: Array, h: Array, w: Array, b: Array, *, linear_before_reset: bool) -> Array:
+    """ONNX, GRU, which the catalogue names: gates u, r, o."""
+    size = x.shape[1]
+    weights, recurrent = w[:, :size], w[:, size:]
+    wu, wr, wo = np.split(weights, 3)
+    ru, rr, ro = np.split(recurrent, 3)
+    n = h.shape[1]
+    u = sigmoid(x @ wu.T + h @ ru.T + b[:n])
+    r = sigmoid(x @ wr.T + h @ rr.T + b[n : 2 * n])
+    if linear_before_reset:
+        o = np.tanh(x @ wo.T + b[2 * n : 3 * n] + r * (h @ ro.T + b[3 * n :]))
+    else:
+        o = np.tanh(x @ wo.T + (r * h) @ ro.T + b[2 * n :])
+    return u * h + (1 - u) * o
