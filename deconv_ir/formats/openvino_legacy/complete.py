@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deconv_ir.formats.openvino_legacy.bodies import with_elements
-from deconv_ir.formats.openvino_legacy.literal import Literal
+from deconv_ir.formats.openvino_legacy.literal import AddedConstant
 from deconv_ir.formats.openvino_xml.weights import ExtendedWeights, Weights, WeightsInMemory
 from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.infer import infer
@@ -14,14 +14,14 @@ from deconv_ir.ops.constants.constant import Const
 _ALIGNMENT = 64
 
 
-class _Places:
+class _AddedPlaces:
     """Places of literals behind the weights; equal ones share a place."""
 
     def __init__(self, weights: Weights | None) -> None:
         size = 0 if weights is None else len(weights)
         self.base = size + -size % _ALIGNMENT
         self.data = bytearray()
-        self._known: dict[Literal, Const] = {}
+        self._known: dict[AddedConstant, Const] = {}
 
     def layer(self, layer: Layer) -> Layer:
         """Return a layer whose literals, and those of its bodies, are constants."""
@@ -31,7 +31,7 @@ class _Places:
                 body.name: _with_graph(body, self.graph(body.graph)) for body in operation.bodies
             }
             return layer._replace(operation=operation.replace(**bodies))
-        if not isinstance(operation, Literal):
+        if not isinstance(operation, AddedConstant):
             return layer
         const = self._known.get(operation)
         if const is None:
@@ -62,7 +62,7 @@ def complete(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | No
 
     Dims that the old file declares stay; those of the layers between are inferred.
     """
-    places = _Places(weights)
+    places = _AddedPlaces(weights)
     placed = places.graph(graph)
     extended = weights
     if places.data:

@@ -1,4 +1,4 @@
-"""A graph of current operations: a `Conversion` builds it, with a `Step` for each old layer."""
+"""A graph of current operations, and the conversion of each old layer to them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from deconv_ir.errors import AttributeValueError, DeconvError, UnsupportedError
-from deconv_ir.formats.openvino_legacy.document import Origin
-from deconv_ir.formats.openvino_legacy.layer import Blob, OldLayer, computed_type, stored_type
-from deconv_ir.formats.openvino_legacy.literal import Literal
+from deconv_ir.formats.openvino_legacy.document import OldOrigin
+from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldLayer, computed_type, stored_type
+from deconv_ir.formats.openvino_legacy.literal import AddedConstant
 from deconv_ir.ir.dtypes import F32, I64, ElementType
 from deconv_ir.ir.graph import Edge, Layer, Port, Source
 from deconv_ir.ir.infer import infer_layer
@@ -37,14 +37,14 @@ class Conversion:
     ----------
     layers : list of Layer
     edges : list of Edge
-    origins : list of Origin
+    origins : list of OldOrigin
     """
 
     def __init__(self, file: str | None) -> None:
         self.file = file
         self.layers: list[Layer] = []
         self.edges: list[Edge] = []
-        self.origins: list[Origin] = []
+        self.origins: list[OldOrigin] = []
         self.infos: dict[Source, TensorInfo] = {}
         self._names: set[str] = set()
 
@@ -59,7 +59,7 @@ class Conversion:
         version: str | None,
         operation: Operation,
         sources: Sequence[Source],
-        step: Step,
+        step: LayerConversion,
         outputs: int = 1,
     ) -> int:
         """Add a layer behind others, with a name of its own; return its index."""
@@ -94,7 +94,7 @@ class Conversion:
             old.line,
         )
         self.layers.append(layer)
-        self.origins.append(Origin(old.start, ports))
+        self.origins.append(OldOrigin(old.start, ports))
         for i, info in enumerate(infos):
             self.infos[index, i] = info
         for i, source in enumerate(sources):
@@ -117,7 +117,7 @@ class Conversion:
         known = inputs[0].element_type if inputs else None
         return (TensorInfo(None, known),) * outputs
 
-    def finish(self, step: Step, outputs: Sequence[Source]) -> None:
+    def finish(self, step: LayerConversion, outputs: Sequence[Source]) -> None:
         """Give the layers that compute the outputs of an old layer its name, ports and dims."""
         old = step.layer
         last = {source[0] for source in outputs}
@@ -143,7 +143,7 @@ class Conversion:
             self.origins[index] = self.origins[index]._replace(is_last=len(last) == 1)
 
 
-class Step:
+class LayerConversion:
     """The conversion of one old layer: its attributes, inputs and blobs, and new layers.
 
     Attributes
@@ -382,7 +382,7 @@ class Step:
     ) -> Source:
         """Add a constant; by default a list of i64."""
         dims = (len(values),) if shape is None else tuple(shape)
-        made = Literal(values=tuple(values), element_type=element_type, shape=dims)
+        made = AddedConstant(values=tuple(values), element_type=element_type, shape=dims)
         return self.apply(made, suffix=suffix)[0]
 
     def scalar(self, value: float, like: Source | None = None) -> Source:
@@ -444,7 +444,7 @@ class Step:
             raise AttributeValueError(
                 f"blob {name!r} is missing", attribute=name, rule="legacy-blob", expected=name
             )
-        blob: Blob = self.layer.blobs[name]
+        blob: OldBlob = self.layer.blobs[name]
         stored = self.blob_type(name)
         needed = stored.size_of(math.prod(shape))
         if needed != blob.size:
@@ -491,7 +491,7 @@ def _plain(text: str) -> str:
     return ",".join(words)
 
 
-Rule = Callable[[Step], Source | Sequence[Source]]
+Rule = Callable[[LayerConversion], Source | Sequence[Source]]
 """Converts a layer: adds new ones, and returns what computes each of its outputs."""
 
 
@@ -502,7 +502,7 @@ def outputs_of(made: Source | Sequence[Source]) -> list[Source]:
     return list(made)  # type: ignore[arg-type]
 
 
-def unknown(step: Step) -> None:
+def unknown(step: LayerConversion) -> None:
     """Add a layer that cannot be converted as an unknown operation, with its ports."""
     old = step.layer
     conversion = step.conversion

@@ -12,7 +12,7 @@ from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import Layer
 
 
-class Origin(NamedTuple):
+class OldOrigin(NamedTuple):
     """Where a layer of the graph comes from.
 
     Attributes
@@ -37,7 +37,7 @@ class ParsedLegacy(base.ParsedFile):
     ----------
     version : int
         That of the IR.
-    origins : list of Origin
+    origins : list of OldOrigin
         One for each layer of the graph.
     stated : list of int
         Offsets of the old layers and edges, in order.
@@ -53,7 +53,7 @@ class ParsedLegacy(base.ParsedFile):
         self.source: Source | None = None
         self.version = 0
         self.root = TextSpan(0, 0)
-        self.origins: list[Origin] = []
+        self.origins: list[OldOrigin] = []
         self.layers: list[int] = []
         self.edges: list[int] = []
         self.stated: list[int] = []

@@ -11,7 +11,7 @@ from deconv_ir.ir.dtypes import F32, ElementType, parse_element_type
 from deconv_ir.ir.graph import Port
 
 
-class Blob(NamedTuple):
+class OldBlob(NamedTuple):
     """A range of the weights file that belongs to a layer.
 
     Attributes
@@ -57,7 +57,7 @@ class OldLayer(NamedTuple):
     attributes: Mapping[str, str]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    blobs: Mapping[str, Blob]
+    blobs: Mapping[str, OldBlob]
     line: int
     start: int
     element: Element

@@ -7,7 +7,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 
 
-class Literal(Operation):
+class AddedConstant(Operation):
     """Numbers that are in no weights file.
 
     Attributes

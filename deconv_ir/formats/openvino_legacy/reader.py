@@ -10,9 +10,14 @@ from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation, Severity, TextSpan
-from deconv_ir.formats.openvino_legacy.conversion import Conversion, Step, outputs_of, unknown
-from deconv_ir.formats.openvino_legacy.document import Origin, ParsedLegacy
-from deconv_ir.formats.openvino_legacy.layer import Blob, OldLayer
+from deconv_ir.formats.openvino_legacy.conversion import (
+    Conversion,
+    LayerConversion,
+    outputs_of,
+    unknown,
+)
+from deconv_ir.formats.openvino_legacy.document import OldOrigin, ParsedLegacy
+from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldLayer
 from deconv_ir.formats.openvino_legacy.summary import summary
 from deconv_ir.formats.openvino_legacy.table import find_rule
 from deconv_ir.formats.openvino_xml.locations import XMLLocator
@@ -52,7 +57,7 @@ def read_document(
             message = f"the file has {tags} tags, more than the limit of {limits.tags}"
             raise oversize(message, file, 1, limits.tags, tags)
         document.source = Source(data, file)
-        _Reader(document, document.source, limits).read()
+        _LegacyReader(document, document.source, limits).read()
     except DeconvError as error:
         for problem in document.problems:
             if isinstance(problem.location, GraphLocation):
@@ -62,7 +67,7 @@ def read_document(
     return document
 
 
-class _Reader:
+class _LegacyReader:
     def __init__(self, document: ParsedLegacy, source: Source, limits: Limits) -> None:
         self.out = document
         self.source = source
@@ -156,7 +161,7 @@ class _Reader:
             raise_all(self.out, topology.problems)
         self.out.stated = sorted([*(old.start for old in layers), *(s for _, s in edges)])
         self.out.labels = {old.start: old.label for old in layers}
-        converter = Converter(self.out.file, self)
+        converter = NetworkConverter(self.out.file, self)
         conversion = converter.convert(layers, topology)
         add_results(conversion, layers, converter.outputs, topology)
         self.out.origins = conversion.origins
@@ -272,18 +277,18 @@ class _Reader:
             element,
         )
 
-    def blobs(self, element: Element) -> dict[str, Blob]:
+    def blobs(self, element: Element) -> dict[str, OldBlob]:
         """Read the blobs of a layer: children of ``<blobs>``, or of the layer in early files."""
         section = element.first("blobs")
         early = [c for c in element.children if c.tag in ("weights", "biases")]
-        found: dict[str, Blob] = {}
+        found: dict[str, OldBlob] = {}
         for child in [*early, *(section.children if section is not None else ())]:
             written = child.attributes()
             offset = whole(written, "offset", child, self.faults)
             size = whole(written, "size", child, self.faults)
             self.flush()
             if offset is not None and size is not None:
-                found[child.tag] = Blob(offset, size, written.get("precision", ""), child.head)
+                found[child.tag] = OldBlob(offset, size, written.get("precision", ""), child.head)
         return found
 
     def edges(self, section: Element, edges: list[tuple[Edge, int]]) -> None:
@@ -348,7 +353,7 @@ def scalar_port(port: Port) -> Port:
     return port._replace(names=(), extras=())
 
 
-class Converter:
+class NetworkConverter:
     """Converts the layers of a network in topological order.
 
     Attributes
@@ -359,7 +364,7 @@ class Converter:
         Layers of types without a rule.
     """
 
-    def __init__(self, file: str | None, reader: _Reader) -> None:
+    def __init__(self, file: str | None, reader: _LegacyReader) -> None:
         self.file = file
         self.reader = reader
         self.outputs: dict[int, list[Tensor]] = {}
@@ -377,11 +382,11 @@ class Converter:
                 for source in topology.sources[index]
                 if source is not None
             ]
-            step = Step(conversion, old, sources, names[old.name] == 1)
+            step = LayerConversion(conversion, old, sources, names[old.name] == 1)
             self.outputs[index] = self.one(step)
         return conversion
 
-    def one(self, step: Step) -> list[Tensor]:
+    def one(self, step: LayerConversion) -> list[Tensor]:
         """Convert one layer; return what computes each of its outputs."""
         old, conversion = step.layer, step.conversion
         rule = find_rule(old.type)
@@ -407,14 +412,14 @@ class Converter:
         conversion.finish(step, own)
         return own
 
-    def unknown(self, step: Step) -> list[Tensor]:
+    def unknown(self, step: LayerConversion) -> list[Tensor]:
         """Add the layer as an unknown operation."""
         self.reader.out.states_constants = False
         index = len(step.conversion.layers)
         unknown(step)
         return [(index, i) for i in range(len(step.layer.outputs))]
 
-    def report(self, error: DeconvError, step: Step) -> None:
+    def report(self, error: DeconvError, step: LayerConversion) -> None:
         """Record the problem of a layer, at its attribute or blob."""
         old = step.layer
         if error.location is None:
@@ -446,6 +451,6 @@ def add_results(
             conversion.layers.append(
                 Layer(position, name, Result(), "Result", "opset1", (shown,), line=old.line)
             )
-            conversion.origins.append(Origin(old.start))
+            conversion.origins.append(OldOrigin(old.start))
             port_id = conversion.layers[source[0]].outputs[source[1]].id
             conversion.edges.append(Edge(source[0], port_id, position, 0, old.line))

@@ -5,7 +5,6 @@ Source of the formulas: OpenVINO 2020.3, "Intermediate Representation Notation R
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from old_ir import OldIR
 
 import deconv_ir
-from deconv_ir.formats.openvino_legacy.table import TABLE
 
 from . import oracles
 
@@ -417,14 +415,6 @@ PRODUCTS: list[Row] = [
         [FLAT @ FC.T + 2 * BIAS5],
     ),
     (
-        "Gemm",
-        [real(3, 2).T.copy() * 0 + 1, SQUARE[0, 0, :2]],
-        {"transpose_a": "false"},
-        {},
-        [np.ones((2, 3)) @ np.ones((3, 4))],
-    )
-    if False
-    else (
         "Gemm",
         [SQUARE[0], SQUARE[1]],
         {"transpose_a": "true"},
@@ -1121,14 +1111,6 @@ RECURRENT: list[Row] = [
         [np.float32([1, 0, -1, -1]).reshape(1, 4, 1, 1)],
     ),
     (
-        "CTCGreedyDecoder",
-        [LOGITS.reshape(4, 1, 3)],
-        {"ctc_merge_repeated": 0},
-        {},
-        [np.float32([1, 1, 0, -1]).reshape(1, 4, 1, 1)],
-    )
-    if False
-    else (
         "CTCGreedyDecoder",
         [LOGITS.reshape(4, 1, 3), np.ones((4, 1), np.float32)],
         {"ctc_merge_repeated": 0},

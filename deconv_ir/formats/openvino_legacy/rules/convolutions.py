@@ -11,13 +11,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, Rule, Step
+from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
 from deconv_ir.ir.geometry import PadMode, Rounding
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.shapes import format_shape
 
 
-class Window(NamedTuple):
+class OldWindow(NamedTuple):
     """The window of a layer; a number for each spatial axis.
 
     Attributes
@@ -44,7 +44,7 @@ _AUTO: Final = ("same_upper", "same_lower", "valid")
 _EXPLICIT: Final = ("", "explicit", "notset", "none")
 
 
-def window(step: Step) -> Window:
+def window(step: LayerConversion) -> OldWindow:
     """Read a window in the lists of version 3 and later, or the numbers of version 2.
 
     A version 2 file has ``kernel-x``, ``stride-y``, ``pad-x``, ``pad-r`` and so on; a stride of 0
@@ -58,7 +58,7 @@ def window(step: Step) -> Window:
         kernel = step.integers("kernel", minimum=1)
         count = len(kernel)
         begin = step.integers("pads_begin", default=(0,) * count)
-        found = Window(
+        found = OldWindow(
             kernel,
             step.integers("strides", default=(1,) * count, minimum=1),
             step.integers("dilations", default=(1,) * count, minimum=1),
@@ -72,7 +72,7 @@ def window(step: Step) -> Window:
                 raise step.fault(spelt, f"must have {count} numbers, as kernel", step.text(spelt))
         return found
     before = [step.integer(f"pad-{axis}", default=0) for axis in "yx"]
-    return Window(
+    return OldWindow(
         tuple(step.integer(f"kernel-{axis}", default=REQUIRED, minimum=1) for axis in "yx"),
         tuple(step.integer(f"stride-{axis}", default=1, minimum=0) or 1 for axis in "yx"),
         tuple(step.integer(f"dilation-{axis}", default=1, minimum=0) or 1 for axis in "yx"),
@@ -84,7 +84,7 @@ def window(step: Step) -> Window:
     )
 
 
-def filter_of(step: Step, shape: Sequence[int]) -> Source:
+def filter_of(step: LayerConversion, shape: Sequence[int]) -> Source:
     """Return the filter: the blob ``weights``, or input 1 in late version 7 files."""
     if "w-scale" in step.layer.blobs or "oi-scale" in step.layer.blobs:
         raise step.unsupported("weights with the scales w-scale and oi-scale are not supported")
@@ -93,7 +93,7 @@ def filter_of(step: Step, shape: Sequence[int]) -> Source:
     return step.blob("weights", shape)
 
 
-def with_bias(step: Step, found: Source, channels: int, rank: int) -> Source:
+def with_bias(step: LayerConversion, found: Source, channels: int, rank: int) -> Source:
     """Add the blob ``biases``, or input 2, if the layer has one."""
     shape = (1, channels, *(1,) * (rank - 2))
     if step.has_blob("biases"):
@@ -103,7 +103,7 @@ def with_bias(step: Step, found: Source, channels: int, rank: int) -> Source:
     return found
 
 
-def channels(step: Step, name: str = "output") -> tuple[int, int]:
+def channels(step: LayerConversion, name: str = "output") -> tuple[int, int]:
     """Return the number of output channels and of groups, which must divide them."""
     count = step.integer(name, default=REQUIRED, minimum=1)
     group = step.integer("group", default=1, minimum=0) or 1
@@ -114,7 +114,7 @@ def channels(step: Step, name: str = "output") -> tuple[int, int]:
     return count, group
 
 
-def spatial(step: Step, found: Window) -> None:
+def spatial(step: LayerConversion, found: OldWindow) -> None:
     """Require an input with the axes of a window."""
     rank = step.rank(step.input())
     if rank != len(found.kernel) + 2:
@@ -126,7 +126,7 @@ def spatial(step: Step, found: Window) -> None:
         )
 
 
-def convolution(step: Step) -> Source:
+def convolution(step: LayerConversion) -> Source:
     """Convert Convolution; the weights are in the order G, O, I, then spatial."""
     found = window(step)
     spatial(step, found)
@@ -150,7 +150,7 @@ def convolution(step: Step) -> Source:
     return with_bias(step, made, count, len(found.kernel) + 2)
 
 
-def deconvolution(step: Step) -> Source:
+def deconvolution(step: LayerConversion) -> Source:
     """Convert Deconvolution; the weights are in the order G, I, O, then spatial.
 
     The catalogue names their order GOIYX, as that of Convolution, whose gradient a Deconvolution
@@ -183,7 +183,7 @@ def deconvolution(step: Step) -> Source:
     return with_bias(step, made, count, len(found.kernel) + 2)
 
 
-def deconvolution_pads(found: Window) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def deconvolution_pads(found: OldWindow) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pads at the begin and at the end of each axis; a negative one extends it.
 
     With `same_upper` and `same_lower`, the output has the input's extent times the stride.
@@ -204,7 +204,7 @@ def deconvolution_pads(found: Window) -> tuple[tuple[int, ...], tuple[int, ...]]
     return tuple(begin), tuple(end)
 
 
-def deformable(step: Step) -> Source:
+def deformable(step: LayerConversion) -> Source:
     """Convert DeformableConvolution; input 1 has the offsets."""
     found = window(step)
     spatial(step, found)
@@ -232,7 +232,7 @@ def deformable(step: Step) -> Source:
     return step.add("Add", made, step.blob("biases", (1, count, *(1 for _ in zeros))))
 
 
-def pooling(step: Step) -> Source:
+def pooling(step: LayerConversion) -> Source:
     """Convert Pooling.
 
     Before `rounding_type` existed, the declared dims alone told how a size was rounded.
@@ -265,7 +265,7 @@ def pooling(step: Step) -> Source:
 
 
 def pooling_rounding(
-    step: Step, found: Window, begin: Sequence[int], end: Sequence[int]
+    step: LayerConversion, found: OldWindow, begin: Sequence[int], end: Sequence[int]
 ) -> Rounding:
     """Return how the size of an output is rounded: as stated, or as the declared dims were."""
     text = step.text("rounding_type", "rounding-type").lower()
@@ -286,7 +286,7 @@ def pooling_rounding(
     return Rounding.CEIL if stated[2:] == ceil != floor else Rounding.FLOOR
 
 
-def fully_connected(step: Step) -> Source:
+def fully_connected(step: LayerConversion) -> Source:
     """Convert FullyConnected: the weights are in the order O, I; the input is flattened."""
     data = step.input()
     dims, stated = step.dims(data), step.declared()

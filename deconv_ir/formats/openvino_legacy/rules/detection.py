@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import Rule, Step
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.shapes import scalar, take
 from deconv_ir.ir.dtypes import F32, I32, I64
 from deconv_ir.ir.graph import Source
 from deconv_ir.ops.detection.nms import BoxEncoding
 
 
-def size_of(step: Step, index: int) -> Source:
+def size_of(step: LayerConversion, index: int) -> Source:
     """Return height and width of an input, as a list of i64."""
     shape = step.add("ShapeOf", step.input(index), version="opset3", output_type=I64)
     return take(step, shape, [0], (2,), (4,))
 
 
-def boxes(step: Step, found: Source) -> Source:
+def boxes(step: LayerConversion, found: Source) -> Source:
     """Return prior boxes with the batch of 1 that old layers had."""
     return step.add("Unsqueeze", found, step.literal((0,), suffix="batch"))
 
@@ -33,7 +33,7 @@ _PRIORS: Final = (
 )
 
 
-def prior_box(step: Step) -> Source:
+def prior_box(step: LayerConversion) -> Source:
     """Convert PriorBox; the inputs give the sizes of the feature map and of the image."""
     given = {name: step.text(name) for name in _PRIORS if step.has(name)}
     high, wide = step.number("step_h", default=0.0), step.number("step_w", default=0.0)
@@ -49,7 +49,7 @@ def prior_box(step: Step) -> Source:
     return boxes(step, made)
 
 
-def prior_box_clustered(step: Step) -> Source:
+def prior_box_clustered(step: LayerConversion) -> Source:
     """Convert PriorBoxClustered; `img_h` and `img_w` stand for the size of the image."""
     known = ("width", "height", "clip", "offset", "variance")
     given = {name: step.text(name) for name in known if step.has(name)}
@@ -64,13 +64,13 @@ def prior_box_clustered(step: Step) -> Source:
     return boxes(step, made)
 
 
-def detection_output(step: Step) -> Source:
+def detection_output(step: LayerConversion) -> Source:
     """Convert DetectionOutput, whose attributes and inputs are the same today."""
     given = {name: value for name, value in step.layer.attributes.items() if value.strip()}
     return step.written("DetectionOutput", *step.inputs, given=given)[0]
 
 
-def proposal(step: Step) -> Sequence[Source]:
+def proposal(step: LayerConversion) -> Sequence[Source]:
     """Convert Proposal; the size of the image may have a batch of 1."""
     if step.flag("for_deformable"):
         raise step.unsupported("Proposal with for_deformable=1 is not supported", "for_deformable")
@@ -83,17 +83,17 @@ def proposal(step: Step) -> Sequence[Source]:
     return step.written("Proposal", *sources, version=version, outputs=count)
 
 
-def roi_pooling(step: Step) -> Source:
+def roi_pooling(step: LayerConversion) -> Source:
     """Convert ROIPooling."""
     return step.written("ROIPooling", step.input(0), step.input(1))[0]
 
 
-def psroi_pooling(step: Step) -> Source:
+def psroi_pooling(step: LayerConversion) -> Source:
     """Convert PSROIPooling."""
     return step.written("PSROIPooling", step.input(0), step.input(1))[0]
 
 
-def region_yolo(step: Step) -> Source:
+def region_yolo(step: LayerConversion) -> Source:
     """Convert RegionYolo; without axes, all of them are flattened with softmax."""
     given = {name: step.text(name) for name in step.layer.attributes if step.has(name)}
     stated = step.declared()
@@ -105,12 +105,12 @@ def region_yolo(step: Step) -> Source:
     return step.written("RegionYolo", step.input(), given=given)[0]
 
 
-def reorg_yolo(step: Step) -> Source:
+def reorg_yolo(step: LayerConversion) -> Source:
     """Convert ReorgYolo."""
     return step.written("ReorgYolo", step.input())[0]
 
 
-def non_max_suppression(step: Step) -> Source:
+def non_max_suppression(step: LayerConversion) -> Source:
     """Convert NonMaxSuppression: rows behind the selected boxes are -1.
 
     The old layer had an output of fixed extent; the current one has as many rows as it selects.

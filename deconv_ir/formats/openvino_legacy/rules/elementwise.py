@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, Rule, Step, outputs_of
+from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule, outputs_of
 from deconv_ir.formats.openvino_legacy.layer import computed_type, stored_type
 from deconv_ir.ir.dtypes import F32, ElementType, parse_element_type
 from deconv_ir.ir.graph import Source
@@ -45,7 +45,7 @@ _COMPARISONS: Final = {
 }
 
 
-def eltwise(step: Step) -> Source:
+def eltwise(step: LayerConversion) -> Source:
     """Convert Eltwise of two or more inputs; coefficients are factors of the addends."""
     name = step.text("operation", default="sum").lower() or "sum"
     factors = step.numbers("coeff", default=())
@@ -76,7 +76,7 @@ def eltwise(step: Step) -> Source:
     return truth(step, made) if name in _LOGICAL or name in _COMPARISONS else made
 
 
-def alike(step: Step, one: Source, other: Source) -> tuple[Source, Source]:
+def alike(step: LayerConversion, one: Source, other: Source) -> tuple[Source, Source]:
     """Convert two tensors to a common type: a float if one is, else the wider integer."""
     a, b = step.type_of(one), step.type_of(other)
     if a is b:
@@ -86,12 +86,12 @@ def alike(step: Step, one: Source, other: Source) -> tuple[Source, Source]:
     return step.convert(one, wide), step.convert(other, wide)
 
 
-def truth(step: Step, source: Source) -> Source:
+def truth(step: LayerConversion, source: Source) -> Source:
     """Return truth values as numbers of the layer's precision, 1 and 0, as old layers had them."""
     return step.convert(source, result_type(step))
 
 
-def result_type(step: Step) -> ElementType:
+def result_type(step: LayerConversion) -> ElementType:
     """Return the type of numbers that a layer gives: that of its output port, or of its inputs."""
     port = step.layer.outputs[0].element_type if step.layer.outputs else None
     if port is not None and not port.is_float:
@@ -100,7 +100,7 @@ def result_type(step: Step) -> ElementType:
     return F32 if known.kind == "bool" else known
 
 
-def power(step: Step) -> Source:
+def power(step: LayerConversion) -> Source:
     """Convert Power: (shift + scale * x) ^ power."""
     data = step.input()
     exponent = step.number("power", default=1.0)
@@ -116,7 +116,7 @@ def power(step: Step) -> Source:
     return step.convert(made, own)
 
 
-def per_channel(step: Step, name: str, axis: int = 1) -> Source:
+def per_channel(step: LayerConversion, name: str, axis: int = 1) -> Source:
     """Return a blob that is broadcast over the input: one number, or one for each channel."""
     dims = step.dims(step.input())
     if not step.has_blob(name):
@@ -131,7 +131,7 @@ def per_channel(step: Step, name: str, axis: int = 1) -> Source:
     return step.blob(name, shape)
 
 
-def scale_shift(step: Step) -> Source:
+def scale_shift(step: LayerConversion) -> Source:
     """Convert ScaleShift: weights * x + biases; both are optional."""
     made = step.input()
     if len(step.inputs) > 1:
@@ -144,7 +144,7 @@ def scale_shift(step: Step) -> Source:
     return made
 
 
-def relu(step: Step) -> Source:
+def relu(step: LayerConversion) -> Source:
     """Convert ReLU; a slope makes it a PReLU of one slope."""
     slope = step.number("negative_slope", "negative-slope", default=0.0)
     if slope == 0:
@@ -152,7 +152,7 @@ def relu(step: Step) -> Source:
     return step.add("PReLU", step.input(), step.literal((slope,), F32, suffix="slope"))
 
 
-def prelu(step: Step) -> Source:
+def prelu(step: LayerConversion) -> Source:
     """Convert PReLU; the slopes are the weights, one or one for each channel."""
     data = step.input()
     if len(step.inputs) > 1 and not step.has_blob("weights"):
@@ -163,7 +163,7 @@ def prelu(step: Step) -> Source:
     return step.add("PReLU", data, step.blob("weights", (1 if one else channels,)))
 
 
-def clamp(step: Step) -> Source:
+def clamp(step: LayerConversion) -> Source:
     """Convert Clamp."""
     low, high = step.number("min", default=0.0), step.number("max", default=6.0)
     if low > high:
@@ -171,23 +171,23 @@ def clamp(step: Step) -> Source:
     return step.add("Clamp", step.input(), min=float(low), max=float(high))
 
 
-def relu6(step: Step) -> Source:
+def relu6(step: LayerConversion) -> Source:
     """Convert ReLU6: a Clamp from 0 to `n`."""
     high = step.number("n", default=6.0)
     return step.add("Clamp", step.input(), min=0.0, max=float(high))
 
 
-def elu(step: Step) -> Source:
+def elu(step: LayerConversion) -> Source:
     """Convert ELU."""
     return step.add("Elu", step.input(), alpha=float(step.number("alpha", default=1.0)))
 
 
-def negate(step: Step) -> Source:
+def negate(step: LayerConversion) -> Source:
     """Convert a logical not, whose result is 1 or 0."""
     return truth(step, step.add("LogicalNot", step.convert(step.input(), BOOLEAN)))
 
 
-def activation(step: Step) -> Source:
+def activation(step: LayerConversion) -> Source:
     """Convert Activation, whose `type` names a function."""
     name = step.text("type").lower()
     rule = _ACTIVATIONS.get(name)
@@ -196,52 +196,52 @@ def activation(step: Step) -> Source:
     return outputs_of(rule(step))[0]
 
 
-def function(kind: str) -> Callable[[Step], Source]:
+def function(kind: str) -> Callable[[LayerConversion], Source]:
     """Return the rule of a function without attributes."""
 
-    def rule(step: Step) -> Source:
+    def rule(step: LayerConversion) -> Source:
         return step.add(kind, step.input())
 
     return rule
 
 
-def reciprocal(step: Step) -> Source:
+def reciprocal(step: LayerConversion) -> Source:
     """Convert Reciprocal."""
     return step.add("Power", step.input(), step.scalar(-1.0))
 
 
-def hard_sigmoid(step: Step) -> Source:
+def hard_sigmoid(step: LayerConversion) -> Source:
     """Convert HardSigmoid: alpha * x + beta, clipped to [0, 1]."""
     alpha, beta = step.number("alpha", default=0.2), step.number("beta", default=0.5)
     return step.add("HardSigmoid", step.input(), step.scalar(alpha), step.scalar(beta))
 
 
-def selu(step: Step) -> Source:
+def selu(step: LayerConversion) -> Source:
     """Convert Selu; the defaults are those of its paper."""
     alpha = step.number("alpha", default=1.67326324)
     gamma = step.number("gamma", default=1.05070098)
     return step.add("Selu", step.input(), step.scalar(alpha), step.scalar(gamma))
 
 
-def swish(step: Step) -> Source:
+def swish(step: LayerConversion) -> Source:
     """Convert Swish: x * sigmoid(alpha * x)."""
     alpha = step.number("alpha", default=1.0)
     return step.add("Swish", step.input(), step.scalar(alpha))
 
 
-def select(step: Step) -> Source:
+def select(step: LayerConversion) -> Source:
     """Convert Select; a condition of numbers is true where they are not 0."""
     condition = step.convert(step.input(0), BOOLEAN)
     then, other = alike(step, step.input(1), step.input(2))
     return step.add("Select", condition, then, other)
 
 
-def identity(step: Step) -> Source:
+def identity(step: LayerConversion) -> Source:
     """Convert a layer that copies its input."""
     return step.input()
 
 
-def quantize(step: Step) -> Source:
+def quantize(step: LayerConversion) -> Source:
     """Convert FakeQuantize, or Quantize as it was first named."""
     levels = step.integer("levels", default=REQUIRED, minimum=2)
     return step.add("FakeQuantize", *(step.input(i) for i in range(5)), levels=levels)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, Rule, Step
+from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.elementwise import per_channel
 from deconv_ir.ir.graph import Source
 from deconv_ir.ops.normalization.normalization import EpsRule
 
 
-def batch_normalization(step: Step) -> Source:
+def batch_normalization(step: LayerConversion) -> Source:
     """Convert BatchNormalization: (x - biases) / sqrt(weights + epsilon).
 
     The weights are the variance and the biases the mean; a scale is a layer of its own.
@@ -29,7 +29,7 @@ def batch_normalization(step: Step) -> Source:
     return step.add("Divide", data, step.add("Sqrt", variance))
 
 
-def norm(step: Step) -> Source:
+def norm(step: LayerConversion) -> Source:
     """Convert Norm, local response normalization over channels or over an area."""
     data = step.input()
     region = step.text("region", default="across").lower()
@@ -48,7 +48,7 @@ def norm(step: Step) -> Source:
     )
 
 
-def normalize(step: Step) -> Source:
+def normalize(step: LayerConversion) -> Source:
     """Convert Normalize: x / sqrt(sum of squares + eps), times the weights."""
     data = step.input()
     rank = step.rank(data)
@@ -68,12 +68,12 @@ def normalize(step: Step) -> Source:
     return step.add("Multiply", made, per_channel(step, "weights"))
 
 
-def grn(step: Step) -> Source:
+def grn(step: LayerConversion) -> Source:
     """Convert GRN."""
     return step.add("GRN", step.input(), bias=float(step.number("bias", default=REQUIRED)))
 
 
-def mvn(step: Step) -> Source:
+def mvn(step: LayerConversion) -> Source:
     """Convert MVN."""
     return step.add(
         "MVN",
@@ -84,14 +84,14 @@ def mvn(step: Step) -> Source:
     )
 
 
-def softmax(step: Step) -> Source:
+def softmax(step: LayerConversion) -> Source:
     """Convert SoftMax."""
     data = step.input()
     axis = step.axis(step.integer("axis", default=1), step.rank(data))
     return step.add("SoftMax", data, axis=axis)
 
 
-def log_softmax(step: Step) -> Source:
+def log_softmax(step: LayerConversion) -> Source:
     """Convert LogSoftmax."""
     data = step.input()
     axis = step.axis(step.integer("axis", default=1), step.rank(data))

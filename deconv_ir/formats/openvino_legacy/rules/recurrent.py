@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import Rule, Step
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.ir.dtypes import F32, I64
 from deconv_ir.ir.graph import Source
 from deconv_ir.ops.recurrent.ctc import CTCGreedyDecoder
@@ -19,7 +19,7 @@ _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _COMMON: Final = ("activations", "activations_alpha", "activations_beta", "clip")
 
 
-def weights(step: Step, kind: str, size: int, hidden: int) -> tuple[Source, Source]:
+def weights(step: LayerConversion, kind: str, size: int, hidden: int) -> tuple[Source, Source]:
     """Return the weights of the input and those of the state."""
     gates = _GATES[kind]
     packed = step.blob("weights", (gates * hidden, size + hidden))
@@ -29,7 +29,7 @@ def weights(step: Step, kind: str, size: int, hidden: int) -> tuple[Source, Sour
     return first, second
 
 
-def biases(step: Step, kind: str, hidden: int) -> Source:
+def biases(step: LayerConversion, kind: str, hidden: int) -> Source:
     """Return the biases; without the blob, zeros."""
     own = _GATES[kind] + (kind == "GRU" and step.flag("linear_before_reset"))
     if step.has_blob("biases"):
@@ -37,7 +37,7 @@ def biases(step: Step, kind: str, hidden: int) -> Source:
     return step.add("Broadcast", step.scalar(0.0), step.literal((own * hidden,), suffix="shape"))
 
 
-def attributes(step: Step, kind: str, hidden: int) -> dict[str, str]:
+def attributes(step: LayerConversion, kind: str, hidden: int) -> dict[str, str]:
     """Return the attributes of a cell."""
     given = {name: step.text(name) for name in _COMMON if step.has(name)}
     given["hidden_size"] = str(hidden)
@@ -46,7 +46,7 @@ def attributes(step: Step, kind: str, hidden: int) -> dict[str, str]:
     return given
 
 
-def hidden_size(step: Step, state: Source | None) -> int:
+def hidden_size(step: LayerConversion, state: Source | None) -> int:
     """Return the extent of the state."""
     found = step.integer("hidden_size", default=None, minimum=1)
     if found is not None:
@@ -54,12 +54,12 @@ def hidden_size(step: Step, state: Source | None) -> int:
     return step.dims(state)[-1] if state is not None else step.stated()[-1]
 
 
-def cell(kind: str) -> Callable[[Step], Sequence[Source]]:
+def cell(kind: str) -> Callable[[LayerConversion], Sequence[Source]]:
     """Return the rule of a cell."""
     states = 2 if kind == "LSTM" else 1
     versions = {"LSTM": "opset4", "GRU": "opset3", "RNN": "opset3"}
 
-    def rule(step: Step) -> Sequence[Source]:
+    def rule(step: LayerConversion) -> Sequence[Source]:
         data, *given = (step.input(i) for i in range(1 + states))
         hidden = hidden_size(step, given[0])
         both = weights(step, kind, step.dims(data)[-1], hidden)
@@ -81,11 +81,11 @@ def cell(kind: str) -> Callable[[Step], Sequence[Source]]:
 _DIRECTIONS: Final = {"forward": "forward", "backward": "reverse", "reverse": "reverse"}
 
 
-def sequence(kind: str) -> Callable[[Step], Sequence[Source]]:
+def sequence(kind: str) -> Callable[[LayerConversion], Sequence[Source]]:
     """Return the rule of a sequence along `axis`, 0 or 1; missing states are zeros."""
     states = 2 if kind == "LSTM" else 1
 
-    def rule(step: Step) -> Sequence[Source]:
+    def rule(step: LayerConversion) -> Sequence[Source]:
         data = step.input()
         direction = step.text("direction", default="Forward").lower()
         if direction not in _DIRECTIONS:
@@ -129,7 +129,7 @@ def sequence(kind: str) -> Callable[[Step], Sequence[Source]]:
     return rule
 
 
-def ctc(step: Step) -> Source:
+def ctc(step: LayerConversion) -> Source:
     """Convert CTCGreedyDecoder of sequences [T, N, C], with or without their mask [T, N]."""
     data = step.input()
     if len(step.inputs) > 1:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, Rule, Step
+from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.shapes import take
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.graph import Source
 
 
 def interpolate(
-    step: Step,
+    step: LayerConversion,
     data: Source,
     sizes: tuple[int, ...],
     mode: str,
@@ -45,7 +45,7 @@ def interpolate(
     )[0]
 
 
-def target(step: Step, dims: tuple[int, ...], factor: float | None) -> tuple[int, ...]:
+def target(step: LayerConversion, dims: tuple[int, ...], factor: float | None) -> tuple[int, ...]:
     """Return the extents of the output: stated, by a factor, or those of the declared dims."""
     stated = step.declared()
     sizes = []
@@ -61,7 +61,7 @@ def target(step: Step, dims: tuple[int, ...], factor: float | None) -> tuple[int
     return tuple(sizes)
 
 
-def interp(step: Step) -> Source:
+def interp(step: LayerConversion) -> Source:
     """Convert Interp: bilinear; negative pads crop the input."""
     data = step.input()
     before = step.integer("pad_beg", "pad_begin", default=0)
@@ -87,7 +87,7 @@ _METHODS: Final = {
 }
 
 
-def resample(step: Step) -> Source:
+def resample(step: LayerConversion) -> Source:
     """Convert Resample of one input, or of two: then the declared dims are the shape."""
     data = step.input()
     name = step.text("type", "resample_type", default="caffe.ResampleParameter.NEAREST")
@@ -101,7 +101,7 @@ def resample(step: Step) -> Source:
     return interpolate(step, data, sizes, mode, "half_pixel", antialias)
 
 
-def upsampling(step: Step) -> Source:
+def upsampling(step: LayerConversion) -> Source:
     """Convert Upsampling: each element is repeated."""
     data = step.input()
     scale = step.integer("scale", "factor", default=None, minimum=1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, Rule, Step
+from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.elementwise import BOOLEAN, alike, truth
 from deconv_ir.formats.openvino_legacy.rules.shapes import scalar
 from deconv_ir.ir.dtypes import F32, I32, I64
@@ -18,7 +18,7 @@ from deconv_ir.ir.graph import Source
 from deconv_ir.ops.gather_scatter.sorting import Extreme, Order
 
 
-def arg_max(step: Step) -> Source:
+def arg_max(step: LayerConversion) -> Source:
     """Convert ArgMax: indices as floats; with `out_max_val`, values too or, on an axis, alone."""
     data = step.input()
     count = step.integer("top_k", default=1, minimum=1)
@@ -43,7 +43,7 @@ def arg_max(step: Step) -> Source:
     return step.reshape(made, step.declared() or (0, 2 if with_values else 1, count))
 
 
-def top_k(step: Step) -> Sequence[Source]:
+def top_k(step: LayerConversion) -> Sequence[Source]:
     """Convert TopK; `k` is input 1."""
     data, count = step.input(0), scalar(step, step.integral(step.input(1)))
     mode, sort = step.text("mode", default="max").lower(), step.text("sort", default="value")
@@ -58,7 +58,7 @@ def top_k(step: Step) -> Sequence[Source]:
     return made[: max(1, len(step.layer.outputs))]
 
 
-def gather(step: Step) -> Source:
+def gather(step: LayerConversion) -> Source:
     """Convert Gather: input 0 is the data and input 1 the indices.
 
     The catalogue describes files with the indices first: the declared dims tell which ones they
@@ -82,7 +82,7 @@ def gather(step: Step) -> Source:
     return step.add("Gather", data, step.integral(indices), along)
 
 
-def gemm(step: Step) -> Source:
+def gemm(step: LayerConversion) -> Source:
     """Convert Gemm: alpha * A * B + beta * C."""
     first, second = alike(step, step.input(0), step.input(1))
     made = step.add(
@@ -103,10 +103,10 @@ def gemm(step: Step) -> Source:
     return step.add("Add", made, addend)
 
 
-def reduction(kind: str, before: str = "", after: str = "") -> Callable[[Step], Source]:
+def reduction(kind: str, before: str = "", after: str = "") -> Callable[[LayerConversion], Source]:
     """Return the rule of a reduction over the axes of input 1, with functions around it."""
 
-    def rule(step: Step) -> Source:
+    def rule(step: LayerConversion) -> Source:
         data, axes = step.input(0), step.integral(step.input(1))
         if before:
             data = step.add(before, data)
@@ -117,10 +117,10 @@ def reduction(kind: str, before: str = "", after: str = "") -> Callable[[Step], 
     return rule
 
 
-def reduce_logical(kind: str) -> Callable[[Step], Source]:
+def reduce_logical(kind: str) -> Callable[[LayerConversion], Source]:
     """Return the rule of a reduction of truth values."""
 
-    def rule(step: Step) -> Source:
+    def rule(step: LayerConversion) -> Source:
         data, axes = step.convert(step.input(0), BOOLEAN), step.integral(step.input(1))
         keep = step.flag("keep_dims", default=True)
         return truth(step, step.add(kind, data, axes, keep_dims=keep))
@@ -128,14 +128,14 @@ def reduce_logical(kind: str) -> Callable[[Step], Source]:
     return rule
 
 
-def reduce_sum_square(step: Step) -> Source:
+def reduce_sum_square(step: LayerConversion) -> Source:
     """Convert ReduceSumSquare."""
     data, axes = step.input(0), step.integral(step.input(1))
     squares = step.add("Multiply", data, data)
     return step.add("ReduceSum", squares, axes, keep_dims=step.flag("keep_dims", default=True))
 
 
-def memory(step: Step) -> list[Source]:
+def memory(step: LayerConversion) -> list[Source]:
     """Convert Memory: a layer with an output reads the variable `id`, one without stores it."""
     name = step.text("id")
     if not name:
@@ -148,7 +148,7 @@ def memory(step: Step) -> list[Source]:
     return [step.add("ReadValue", start, version="opset3", variable_id=name)]
 
 
-def bucketize(step: Step) -> Source:
+def bucketize(step: LayerConversion) -> Source:
     """Convert Bucketize."""
     return step.add(
         "Bucketize",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, Rule, Step
+from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.layer import computed_type, stored_type
 from deconv_ir.formats.openvino_legacy.rules.elementwise import alike
 from deconv_ir.ir.dtypes import F32, I32, I64
@@ -21,7 +21,7 @@ _END: Final = 2**31 - 1
 """An end of a slice behind any extent."""
 
 
-def parameter(step: Step) -> Source:
+def parameter(step: LayerConversion) -> Source:
     """Convert Input."""
     port = step.layer.outputs[0] if step.layer.outputs else None
     if port is None:
@@ -33,14 +33,14 @@ def parameter(step: Step) -> Source:
     return step.apply(Parameter(shape=shape, element_type=known))[0]
 
 
-def constant(step: Step) -> Source:
+def constant(step: LayerConversion) -> Source:
     """Convert Const; its blob has any name, ``custom`` in most files."""
     names = [name for name in step.layer.blobs if step.has_blob(name)] or ["custom"]
     stated = step.layer.outputs[0].shape if step.layer.outputs else ()
     return step.blob(names[0], () if stated is None else step.stated())
 
 
-def concat(step: Step) -> Source:
+def concat(step: LayerConversion) -> Source:
     """Convert Concat."""
     inputs = list(step.inputs) or [step.input()]
     axis = step.axis(step.integer("axis", default=1), step.rank(inputs[0]))
@@ -49,7 +49,7 @@ def concat(step: Step) -> Source:
     return step.add("Concat", *inputs, axis=axis)
 
 
-def split(step: Step) -> list[Source]:
+def split(step: LayerConversion) -> list[Source]:
     """Convert Split and Slice: the extents of the parts are those of the outputs."""
     data, count = step.input(), len(step.layer.outputs)
     axis = step.axis(step.integer("axis", default=1), step.rank(data))
@@ -73,7 +73,7 @@ def split(step: Step) -> list[Source]:
     )
 
 
-def crop(step: Step) -> Source:
+def crop(step: LayerConversion) -> Source:
     """Convert Crop of all three types of the catalogue."""
     data = step.input()
     rank = step.rank(data)
@@ -99,7 +99,11 @@ def crop(step: Step) -> Source:
 
 
 def take(
-    step: Step, data: Source, axes: list[int], begin: tuple[int, ...], end: tuple[int, ...]
+    step: LayerConversion,
+    data: Source,
+    axes: list[int],
+    begin: tuple[int, ...],
+    end: tuple[int, ...],
 ) -> Source:
     """Add a Slice with steps of 1."""
     ends = (step.literal(begin, suffix="begin"), step.literal(end, suffix="end"))
@@ -107,7 +111,7 @@ def take(
     return step.add("Slice", data, *ends, ones, step.literal(axes, suffix="axes"), version="opset8")
 
 
-def pad(step: Step) -> Source:
+def pad(step: LayerConversion) -> Source:
     """Convert Pad."""
     data = step.input()
     rank = step.rank(data)
@@ -125,7 +129,7 @@ def pad(step: Step) -> Source:
     return step.add("Pad", data, *sources, pad_mode=PadValues(mode))
 
 
-def reshape(step: Step) -> Source:
+def reshape(step: LayerConversion) -> Source:
     """Convert Reshape: a shape from `dim`, from input 1, or else the declared dims.
 
     With `axis` and `num_axes`, as Caffe has them, `dim` stands for a part of the axes.
@@ -140,7 +144,7 @@ def reshape(step: Step) -> Source:
     return step.reshape(data, wanted)
 
 
-def flatten(step: Step) -> Source:
+def flatten(step: LayerConversion) -> Source:
     """Convert Flatten of the axes from `axis` to `end_axis`."""
     data = step.input()
     dims = step.dims(data)
@@ -156,7 +160,7 @@ def flatten(step: Step) -> Source:
     return step.reshape(data, (*(0,) * first, -1, *dims[last + 1 :]))
 
 
-def permute(step: Step) -> Source:
+def permute(step: LayerConversion) -> Source:
     """Convert Permute."""
     data = step.input()
     order = step.integers("order", default=REQUIRED, minimum=0)
@@ -165,7 +169,7 @@ def permute(step: Step) -> Source:
     return step.add("Transpose", data, step.literal(order, suffix="order"))
 
 
-def squeeze(step: Step) -> Source:
+def squeeze(step: LayerConversion) -> Source:
     """Convert Squeeze; without axes, all axes of extent 1."""
     data = step.input()
     if len(step.inputs) > 1:
@@ -176,7 +180,7 @@ def squeeze(step: Step) -> Source:
     return step.add("Squeeze", data, step.literal(axes, suffix="axes"))
 
 
-def unsqueeze(step: Step) -> Source:
+def unsqueeze(step: LayerConversion) -> Source:
     """Convert Unsqueeze."""
     data = step.input()
     if len(step.inputs) > 1:
@@ -185,7 +189,7 @@ def unsqueeze(step: Step) -> Source:
     return step.add("Unsqueeze", data, step.literal(axes, suffix="axes"))
 
 
-def tile(step: Step) -> Source:
+def tile(step: LayerConversion) -> Source:
     """Convert Tile of one axis."""
     data = step.input()
     rank = step.rank(data)
@@ -197,7 +201,7 @@ def tile(step: Step) -> Source:
     return step.add("Tile", data, step.literal(repeats, suffix="repeats"))
 
 
-def strided_slice(step: Step) -> Source:
+def strided_slice(step: LayerConversion) -> Source:
     """Convert StridedSlice.
 
     In the catalogue, a 1 in `begin_mask` says that a bound counts; today, that it is ignored.
@@ -216,7 +220,7 @@ def strided_slice(step: Step) -> Source:
     return step.written("StridedSlice", step.input(), *sources, given=given)[0]
 
 
-def shuffle_channels(step: Step) -> Source:
+def shuffle_channels(step: LayerConversion) -> Source:
     """Convert ShuffleChannels."""
     data = step.input()
     axis = step.axis(step.integer("axis", default=1), step.rank(data))
@@ -224,19 +228,19 @@ def shuffle_channels(step: Step) -> Source:
     return step.add("ShuffleChannels", data, axis=axis, group=group)
 
 
-def depth_to_space(step: Step) -> Source:
+def depth_to_space(step: LayerConversion) -> Source:
     """Convert DepthToSpace; the blocks come first, as in the catalogue's formula."""
     size = step.integer("block_size", default=1, minimum=1)
     return step.add("DepthToSpace", step.input(), block_size=size, mode=block_mode(step))
 
 
-def space_to_depth(step: Step) -> Source:
+def space_to_depth(step: LayerConversion) -> Source:
     """Convert SpaceToDepth."""
     size = step.integer("block_size", default=1, minimum=1)
     return step.add("SpaceToDepth", step.input(), block_size=size, mode=block_mode(step))
 
 
-def block_mode(step: Step) -> BlockMode:
+def block_mode(step: LayerConversion) -> BlockMode:
     """Return the order of blocks and channels, of late files; the blocks come first."""
     text = step.text("mode", default="blocks_first").lower()
     if text not in {mode.value for mode in BlockMode}:
@@ -244,12 +248,12 @@ def block_mode(step: Step) -> BlockMode:
     return BlockMode(text)
 
 
-def shape_of(step: Step) -> Source:
+def shape_of(step: LayerConversion) -> Source:
     """Convert Shape and ShapeOf, whose result is of I32 as the constants around it."""
     return step.add("ShapeOf", step.input(), version="opset3", output_type=I32)
 
 
-def fill(step: Step) -> Source:
+def fill(step: LayerConversion) -> Source:
     """Convert Fill: input 1 in the shape of input 0."""
     value = step.input(1)
     if step.rank(value):
@@ -257,12 +261,12 @@ def fill(step: Step) -> Source:
     return step.add("Broadcast", value, step.integral(step.input(0)))
 
 
-def broadcast(step: Step) -> Source:
+def broadcast(step: LayerConversion) -> Source:
     """Convert Broadcast, by NumPy's rule."""
     return step.add("Broadcast", step.input(), step.integral(step.input(1)))
 
 
-def range_(step: Step) -> Source:
+def range_(step: LayerConversion) -> Source:
     """Convert Range; its inputs have no dims, or one of extent 1."""
     sources = [scalar(step, step.input(i)) for i in range(3)]
     kinds = [step.type_of(source) for source in sources]
@@ -272,7 +276,7 @@ def range_(step: Step) -> Source:
     )
 
 
-def scalar(step: Step, source: Source) -> Source:
+def scalar(step: LayerConversion, source: Source) -> Source:
     """Return a tensor of one element without dims."""
     if not step.rank(source):
         return source
@@ -280,7 +284,7 @@ def scalar(step: Step, source: Source) -> Source:
     return step.add("Reshape", source, shape, special_zero=False)
 
 
-def one_hot(step: Step) -> Source:
+def one_hot(step: LayerConversion) -> Source:
     """Convert OneHot, whose depth and values are attributes."""
     depth = step.integer("depth", default=REQUIRED, minimum=1)
     on, off = step.number("on_value", default=1.0), step.number("off_value", default=0.0)
@@ -297,7 +301,7 @@ def one_hot(step: Step) -> Source:
     )
 
 
-def reverse_sequence(step: Step) -> Source:
+def reverse_sequence(step: LayerConversion) -> Source:
     """Convert ReverseSequence."""
     return step.add(
         "ReverseSequence",
