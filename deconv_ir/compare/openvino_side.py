@@ -198,6 +198,10 @@ def _as_tensor(array: Array, port: Any) -> Any:
 
 def _as_array(tensor: Any) -> Array:
     """Return a copy of a result; OpenVINO returns raw bytes for types that NumPy lacks."""
+    import numpy as np
+
     element_type = parse_element_type(tensor.element_type.get_type_name())
+    if element_type.numpy().isbuiltin == 1 and tensor.data.dtype == element_type.numpy():
+        return tensor.data  # which keeps the tensor
     count = math.prod(tensor.shape)
     return unpack(memoryview(tensor.data.tobytes()), element_type, count).reshape(tensor.shape)

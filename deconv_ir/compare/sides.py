@@ -17,7 +17,7 @@ from deconv_ir.ir.dtypes import Array, from_numpy
 from deconv_ir.ir.graph import Layer, Port, Source
 
 _GROUP_BYTES = 256 << 20
-_GROUP_TENSORS = 256
+_GROUP_TENSORS = 1024
 
 
 class Side(Protocol):

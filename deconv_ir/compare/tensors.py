@@ -9,6 +9,8 @@ from deconv_ir.errors import SettingError
 from deconv_ir.ir.dtypes import Array
 
 _BLOCK = 1 << 16
+_SQUARABLE = (1e-100, 1e100)
+"""Scales of tensors whose elements can be squared in f64."""
 
 
 class TensorDifference(NamedTuple):
@@ -109,31 +111,43 @@ def compare_tensors(
     blocks = [slice(start, start + _BLOCK) for start in range(0, x.size, _BLOCK)]
     scale = max((_magnitude(x[block]) for block in blocks), default=0.0)
     allowed = atol + rtol * scale
+    # In units of the scale where squares might overflow or vanish.
+    unit = 1.0 if _SQUARABLE[0] < scale < _SQUARABLE[1] else scale or 1.0
     largest = squares = dot = norm_a = norm_b = 0.0
     outside = finite = 0
     nans, infinities = [0, 0], [0, 0]
     first: int | None = None
     for block in blocks:
         left, right = _plain(x[block]), _plain(y[block])
-        for side, values in enumerate((left, right)):
-            nans[side] += int(np.isnan(values).sum())
-            infinities[side] += int(np.isinf(values).sum())
-        error = absolute_errors(left, right)
-        bad = error > allowed
-        if first is None and bad.any():
-            first = block.start + int(bad.argmax())
-        outside += int(bad.sum())
-        largest = max(largest, float(error.max()))
-        both = np.isfinite(left) & np.isfinite(right)
-        finite += int(both.sum())
-        # In units of the scale, so that squares do not overflow.
-        unit = scale or 1.0
-        left, right = left[both] / unit, right[both] / unit
+        with np.errstate(all="ignore"):
+            error = np.subtract(left, right)
+        np.abs(error, out=error)
+        worst = float(error.max())
+        if math.isfinite(worst):  # and so is every element
+            finite += left.size
+        else:
+            for side, values in enumerate((left, right)):
+                nans[side] += int(np.isnan(values).sum())
+                infinities[side] += int(np.isinf(values).sum())
+            error = absolute_errors(left, right)
+            worst = float(error.max())
+            both = np.isfinite(left) & np.isfinite(right)
+            finite += int(both.sum())
+            left, right = left[both], right[both]
+        if worst > allowed:
+            bad = error > allowed
+            if first is None:
+                first = block.start + int(bad.argmax())
+            outside += int(bad.sum())
+        largest = max(largest, worst)
+        if unit != 1.0:
+            left, right = left / unit, right / unit
         # Without the BLAS, whose threads would wait for those of a runtime.
-        squares += float(np.square(left - right).sum())
-        dot += float((left * right).sum())
-        norm_a += float(np.square(left).sum())
-        norm_b += float(np.square(right).sum())
+        dot += float(np.einsum("i,i", left, right))
+        norm_a += float(np.einsum("i,i", left, left))
+        norm_b += float(np.einsum("i,i", right, right))
+        left -= right
+        squares += float(np.einsum("i,i", left, left))
     length = math.sqrt(norm_a) * math.sqrt(norm_b)
     at = None if first is None else tuple(int(i) for i in np.unravel_index(first, a.shape))
     return TensorDifference(
@@ -144,7 +158,7 @@ def compare_tensors(
         scale,
         largest,
         largest / scale if scale else (0.0 if largest == 0 else math.inf),
-        (scale or 1.0) * math.sqrt(squares / finite) if finite else 0.0,
+        unit * math.sqrt(squares / finite) if finite else 0.0,
         min(1.0, dot / length) if length else float(norm_a == norm_b),
         (nans[0], nans[1]),
         (infinities[0], infinities[1]),
@@ -173,8 +187,9 @@ def absolute_errors(a: Array, b: Array) -> Array:
 
     with np.errstate(all="ignore"):
         error: Array = np.abs(a - b)
-    error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
-    error[np.isnan(error)] = np.inf
+    if not math.isfinite(float(error.max(initial=0))):
+        error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
+        error[np.isnan(error)] = np.inf
     return error
 
 
@@ -186,7 +201,12 @@ def _plain(values: Array) -> Array:
 
 
 def _magnitude(values: Array) -> float:
+    """Return the largest finite magnitude."""
     import numpy as np
 
-    found = np.abs(_plain(values))
-    return float(found[np.isfinite(found)].max(initial=0.0))
+    if values.dtype.kind == "f" and values.dtype.itemsize >= 4:
+        found = max(float(values.max()), -float(values.min()))
+        if math.isfinite(found):
+            return found
+    magnitudes = np.abs(_plain(values))
+    return float(magnitudes[np.isfinite(magnitudes)].max(initial=0.0))

@@ -240,25 +240,29 @@ def sums(
         return [0.0] * len(case.outputs)
     floats = [i for i, a in enumerate(case.inputs) if a.dtype.kind == "f"]
     summed = floats if values is None else [i for i in floats if i in values]
-    total = np.abs(magnitudes(case, summed))
+    total = magnitudes(case, summed)
     precision = case.precision
     share = (SUM_ULPS + math.sqrt(terms)) * precision.sums
-    allowed = share * (spread(total) if spread is not None and precision.windows else total)
-    allowed = allowed + terms / 4 * precision.sums * np.abs(case.outputs[0])
-    allowed = allowed + len(summed) * precision.operand * total
+    widened = spread(total) if spread is not None and precision.windows else total
+    allowed = np.multiply(widened, share, dtype=np.float64)
+    own = np.abs(case.outputs[0])
+    own *= terms / 4 * precision.sums + ULPS * precision.result
+    allowed += own
+    if precision.operand:
+        allowed += len(summed) * precision.operand * total
     for index in summed:
         error = case.errors[index]
         if error is not None:
             more = np.abs(case.inputs[index]) + error
-            allowed = allowed + _excess(magnitudes(case, summed, {index: more}), total)
+            allowed += _excess(magnitudes(case, summed, {index: more}), total)
         if precision.levels and np.size(case.inputs[index]):
             data = case.inputs[index]
             more = np.abs(data) + np.abs(data).max() / 127
-            allowed = allowed + _excess(magnitudes(case, summed, {index: more}), total)
-    allowed = allowed + ULPS * precision.result * np.abs(case.outputs[0])
+            allowed += _excess(magnitudes(case, summed, {index: more}), total)
     # Where the magnitudes exceed the range, a sum on the way may be infinite.
-    beyond = np.isfinite(total) & (total > precision.largest)
-    return [np.where(beyond, np.inf, allowed)]
+    if float(total.max(initial=0)) > precision.largest:
+        allowed[np.isfinite(total) & (total > precision.largest)] = np.inf
+    return [allowed]
 
 
 def _excess(larger: Array, total: Array) -> Array:
@@ -284,9 +288,11 @@ def magnitudes(
         operation = case.narrow
         inputs = [a.astype(np.float32) if a.dtype == np.float64 else a for a in inputs]
     with np.errstate(all="ignore"):
+        found: Array
         (found,) = operation.execute(inputs, case.context)
-    wide: Array = found.astype(np.float64)
-    return wide
+    if found.dtype != np.float32:
+        found = found.astype(np.float64, copy=False)
+    return np.abs(found)
 
 
 def resampled(case: Case) -> Bounds:
