@@ -34,6 +34,12 @@ class DiffRequest(Preprocessing, after="shapes"):
         "reshape the model, and the declared one allows sizes that are much for a small network. "
         "Repeatable."
     )
+    constants: tuple[str, ...] = option(
+        "NAME=FILE.npy",
+        "Another array for a constant, as of deconv-run, in both models. Repeatable.",
+        "--set",
+        multiple=True,
+    )
     against: tuple[str, ...] = option(
         "RUNTIME|DIR",
         "openvino or onnxruntime: the runtime of the second model (or, without one, of the "

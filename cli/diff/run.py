@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from deconv_ir.formats.dumps import MANIFEST, read_manifest
 from deconv_ir.ir.shapes import compatible, format_shape, intersect, is_static
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from .request import DiffRequest
 
+_VERDICTS: Mapping[str, bool | Literal["auto"]] = {"always": True, "auto": "auto", "never": False}
 RUNTIMES = ("openvino", "onnxruntime")
 NEEDS_ARRAYS = "compares tensors (use --input FILE, or --random-inputs SEED)"
 
@@ -65,24 +65,33 @@ def _sizes_of_second(
     return found
 
 
+def _needs_no_arrays(request: DiffRequest) -> bool:
+    """Whether the first model has no inputs."""
+    from deconv_ir import load
+
+    return not load(request.first, semantics=request.semantics, warn=False).inputs
+
+
 def _load(request: DiffRequest) -> Model:
     from deconv_ir import load
 
-    from ..shared.changes import changed
+    from ..shared.changes import changed, with_constants
 
     model = load(request.first, semantics=request.semantics, warn=False, accuracy=request.accuracy)
-    return changed(model, request)
+    return changed(with_constants(model, request.constants, False), request)
 
 
 def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
     """Return the second model, changed as the first was if it is not an ONNX model."""
-    from ..shared.changes import preprocessed
+    from ..shared.changes import preprocessed, with_constants
 
     shapes = {name: port.shape for name, port in first.inputs.items()}
     options = request.preprocesses
     if request.runtime == "onnxruntime" and options:
         raise Mistake(f"{options[0]} changes IRs, and cannot be combined with an ONNX model")
-    if request.second is None or not (request.shapes or options):
+    if request.runtime == "onnxruntime" and request.constants:
+        raise Mistake("--set changes IRs, and cannot be combined with an ONNX model")
+    if request.second is None or not (request.shapes or request.constants or options):
         return request.second
     if request.runtime == "onnxruntime":
         return request.second
@@ -91,6 +100,7 @@ def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
     second = load(
         request.second, semantics=request.other_semantics or request.semantics, warn=False
     )
+    second = with_constants(second, request.constants, False)
     if len(second.inputs) != len(shapes):
         return second
     # Inputs correspond by position, unless their names are the same.
@@ -120,19 +130,21 @@ def find_differences(request: DiffRequest) -> ModelDifference:
 
     needing = {"--against": request.runtime, "--plot": request.plot}
     needing["--fail-if"] = "" if request.fail_if else None
+    needing["--set"] = "" if request.constants else None
     needing["--verdict"] = "" if request.verdict == "always" else None
-    for option_name, value in (needing | dict.fromkeys(request.preprocesses, "")).items():
-        if value is not None and not request.runs:
-            raise Mistake(f"{option_name} {NEEDS_ARRAYS}")
+    asked = [option for option, value in needing.items() if value is not None]
+    asked += request.preprocesses
+    runs = request.runs or (bool(asked) and _needs_no_arrays(request))
+    if asked and not runs:
+        raise Mistake(f"{asked[0]} {NEEDS_ARRAYS}")
     if isinstance(against, str) and (against not in RUNTIMES or len(request.against) > 1):
         if request.second is not None:
             raise Mistake("--against a folder takes no second model")
         against = _dumps(request.against)
     ignore = [] if request.ignore == "none" else request.ignore.split(",")
-    first = _load(request) if request.runs else request.first
+    first = _load(request) if runs else request.first
     second = request.second if isinstance(first, str) else _load_second(first, request)
-    compare = functools.partial(
-        diff,
+    return diff(
         first,
         second,
         None if isinstance(first, str) else _arrays(first, request, second),
@@ -147,11 +159,8 @@ def find_differences(request: DiffRequest) -> ModelDifference:
         modest=request.modest,
         settings=_settings(request),
         fail_if=request.fail_if,
+        verdict=_VERDICTS[request.verdict],
     )
-    found = compare(verdict=request.verdict == "always")
-    if request.verdict == "auto" and not all(tensor.within for tensor in found.tensors):
-        found = compare(verdict=True)
-    return found
 
 
 def _dumps(folders: Sequence[str]) -> Dumps | tuple[Dumps, Dumps]:

@@ -57,6 +57,8 @@ class Behaviour:
         self.levels = 0
         self.settings: Mapping[str, str] | None = None
         self.judges = False
+        self.stops = False
+        """Whether the comparison ends at the first tensor out of tolerance."""
         self.conditions = OutputConditions((), {})
         self.judging: Judging | None = None
         self.repeated: tuple[SettingVerdict, ...] = ()
@@ -143,6 +145,8 @@ class Behaviour:
                 row.append(found)
                 self.conditions.judge((index, output), found, x, y)
                 yield found
+                if self.stops and not found.within:
+                    return
             if against == "openvino":
                 self.results |= {
                     (index, k): x

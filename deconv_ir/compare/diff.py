@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from deconv_ir.compare.behaviour import Against, Behaviour
 from deconv_ir.compare.culprit import Culprit
@@ -101,7 +101,7 @@ def diff(
     other_semantics: Semantics | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     modest: bool = False,
-    verdict: bool = False,
+    verdict: bool | Literal["auto"] = False,
     settings: Mapping[str, str] | None = None,
     fail_if: Sequence[str] = (),
 ) -> ModelDifference:
@@ -142,7 +142,7 @@ def diff(
     verdict : bool
         Also compute every layer in f64, from the tensors that each side had at its inputs, and say
         which side is wrong: its deviation is more than its precision allows
-        (``docs/verdicts.md``).
+        (``docs/verdicts.md``).  ``auto``: only if a tensor is out of tolerance.
     settings : mapping, optional
         Settings of OpenVINO, such as ``{"INFERENCE_PRECISION_HINT": "bf16"}``; by default, this
         hint is f32.
@@ -185,7 +185,11 @@ def diff(
         raise SettingError("against arrays, there is no second model")
     if isinstance(against, str) and against not in ("openvino", "onnxruntime"):
         raise SettingError(f"against must be openvino, onnxruntime or arrays, found {against!r}")
+    if not isinstance(verdict, bool) and verdict != "auto":
+        raise SettingError(f"verdict must be True, False or 'auto', found {verdict!r}")
     first = open_network(a, semantics)
+    if inputs is None and (against is not None or fail_if) and not first.inputs.parameters:
+        inputs = {}
     ignored = {_aspect(aspect) for aspect in ignore}
     arrays = None if inputs is None else first.inputs.bind(inputs, cast=False)
     second, matching = None, None
@@ -213,16 +217,22 @@ def diff(
         culprit, stopped = None, ""
         unmatched: Mapping[str, str] = {}
     else:
-        behaviour = Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
-        behaviour.levels = levels
-        behaviour.settings = settings
-        behaviour.judges = verdict
-        behaviour.conditions = conditions
-        if modest:
-            behaviour.require_modest_runs()
-        tensors = tuple(behaviour.run(b, against, progress))
+
+        def compare(*, judges: bool, stops: bool) -> tuple[Behaviour, tuple[TensorDifference, ...]]:
+            behaviour = Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
+            behaviour.levels = levels
+            behaviour.settings = settings
+            behaviour.judges, behaviour.stops = judges, stops
+            behaviour.conditions = _conditions(first, fail_if)
+            if modest:
+                behaviour.require_modest_runs()
+            return behaviour, tuple(behaviour.run(b, against, progress))
+
+        behaviour, tensors = compare(judges=verdict is True, stops=verdict == "auto")
+        if behaviour.stops and not all(tensor.within for tensor in tensors):
+            behaviour, tensors = compare(judges=True, stops=False)
         culprit, stopped = behaviour.culprit, behaviour.stopped
-        unmatched = behaviour.unmatched
+        unmatched, conditions = behaviour.unmatched, behaviour.conditions
         if not stopped:
             conditions.require_compared()
     other = _name(b) if b is not None else against if isinstance(against, str) else "arrays"

@@ -73,6 +73,9 @@ class Network:
                 self.absorbed.add(index)
                 self.constants[user] = self.constants.pop(index)._replace(layer=user)
                 self.sources[user] = []
+        if not any(layer.type == "Parameter" for layer in layers):
+            # Without inputs, the layers that compute would be constants, too.
+            self.constant_layers = frozenset({*self.constants, *self.absorbed})
 
     @functools.cached_property
     def inputs(self) -> ModelInputs:
