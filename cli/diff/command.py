@@ -17,6 +17,7 @@ Examples:
   deconv-diff a.xml b.xml --ignore names,rt_info --weights-tolerance 1e-3
   deconv-diff a.xml b.xml --input x.npy
   deconv-diff a.xml --random-inputs 0 --against openvino --plot error.png
+  deconv-diff a.xml --input x.npy --against openvino --report bug.zip
   deconv-diff a.xml --input x.npy --against dumps/
   deconv-diff a.xml --input x.npy --against dumps/ --against others/
   deconv-diff a.xml b.onnx --random-inputs 0 --against onnxruntime

@@ -115,7 +115,20 @@ class DiffRequest(Preprocessing, after="shapes"):
         multiple=True,
     )
     plot: str | None = option("FILE.png", "Draw the error through the network.", type=FILE)
-    force: bool = flag("Overwrite the plot.")
+    report: str | None = option(
+        "FILE.zip",
+        "Write a report to attach to an issue, if tensors differ: the smallest part that shows it, "
+        "its inputs, both outputs and the exact one, commands that repeat it, versions, a text.",
+        type=FILE,
+    )
+    strip_weights: bool = flag(
+        "With --report: replace the weights by noise, as deconv-cut does; the report says whether "
+        "the fault is still there."
+    )
+    seed: int = option(
+        None, "Seed of the noise.", type=IntegerRange(0), default=0, show_default=True
+    )
+    force: bool = flag("Overwrite the plot and the report.")
     form: str = option(
         None,
         None,

@@ -125,11 +125,16 @@ def find_differences(request: DiffRequest) -> ModelDifference:
     against: str | Dumps | tuple[Dumps, Dumps] | None = request.runtime
     if request.tool is not None:
         raise Mistake("--command requires --bisect")
+    if request.report is not None or request.strip_weights:
+        from .bug_report import require_target
+
+        require_target(request)
     if request.second is None and against is None:
         raise Mistake("name a second model, or --against openvino, onnxruntime or a folder")
 
     needing = {"--against": request.runtime, "--plot": request.plot}
     needing["--fail-if"] = "" if request.fail_if else None
+    needing["--report"] = request.report
     needing["--set"] = "" if request.constants else None
     needing["--verdict"] = "" if request.verdict == "always" else None
     asked = [option for option, value in needing.items() if value is not None]
@@ -144,10 +149,12 @@ def find_differences(request: DiffRequest) -> ModelDifference:
     ignore = [] if request.ignore == "none" else request.ignore.split(",")
     first = _load(request) if runs else request.first
     second = request.second if isinstance(first, str) else _load_second(first, request)
-    return diff(
+    arrays = None if isinstance(first, str) else _arrays(first, request, second)
+    settings = _settings(request)
+    found = diff(
         first,
         second,
-        None if isinstance(first, str) else _arrays(first, request, second),
+        arrays,
         against=against,
         ignore=[aspect.strip() for aspect in ignore if aspect.strip()],
         weights_tolerance=request.weights_tolerance,
@@ -157,10 +164,19 @@ def find_differences(request: DiffRequest) -> ModelDifference:
         semantics=request.semantics,
         other_semantics=request.other_semantics,
         modest=request.modest,
-        settings=_settings(request),
+        settings=settings,
         fail_if=request.fail_if,
         verdict=_VERDICTS[request.verdict],
     )
+    if request.report is not None:
+        from .bug_report import report_difference
+
+        assert not isinstance(first, str)
+        assert arrays is not None
+        dumps = against if isinstance(against, tuple) else (against,)
+        folders = tuple(d for d in dumps if isinstance(d, Dumps))
+        report_difference(request, (first, second), arrays, folders, settings, found)
+    return found
 
 
 def _dumps(folders: Sequence[str]) -> Dumps | tuple[Dumps, Dumps]:
@@ -196,6 +212,8 @@ def find_first(request: DiffRequest) -> ModelDifference:
         raise Mistake("--levels does not go with --bisect")
     if request.fail_if:
         raise Mistake("--fail-if does not go with --bisect")
+    if request.report is not None:
+        raise Mistake("--report does not go with --bisect (deconv-cut writes the part)")
     if request.verdict == "always":
         raise Mistake("--verdict always does not go with --bisect")
     if request.against not in ((), ("openvino",)):

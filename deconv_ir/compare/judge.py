@@ -87,7 +87,7 @@ class Execution(NamedTuple):
     levels: bool = False
 
 
-class Found(NamedTuple):
+class LayerBounds(NamedTuple):
     """The allowances of a layer, and the computation for which they are."""
 
     bounds: Bounds
@@ -164,15 +164,13 @@ class Judge:
                 if source is not None:
                     self.uses[source[0]] += 1
         self.states: dict[int, list[TensorState]] = {
-            index: [TensorState(array)]
-            for index, array in inputs.items()
-            if index in self.needed
+            index: [TensorState(array)] for index, array in inputs.items() if index in self.needed
         }
         self.given: Mapping[Source, Array] = {}
         """Tensors from the same run of the side as those that are judged."""
         self.unknown = False
         """Whether a tensor at the inputs of the last layer has no known bound of its error."""
-        self.found: Found | None = None
+        self.found: LayerBounds | None = None
         """The allowances of the last layer, unless none were needed."""
 
     def set_input(self, index: int, array: Array) -> None:
@@ -185,7 +183,7 @@ class Judge:
             self.states[index][output] = TensorState(array)
 
     def judge(
-        self, index: int, arrays: Sequence[Array | None], near: Found | None = None
+        self, index: int, arrays: Sequence[Array | None], near: LayerBounds | None = None
     ) -> list[Judged | None]:
         """Judge the outputs of a layer, each layer once; None: the side does not have it.
 
@@ -222,7 +220,7 @@ class Judge:
         return found
 
     def _verdict(
-        self, index: int, output: int, case: Case, array: Array, near: Found | None
+        self, index: int, output: int, case: Case, array: Array, near: LayerBounds | None
     ) -> SideVerdict:
         exact = case.outputs[output]
         info = self.infos[index][output]
@@ -323,7 +321,7 @@ class Judge:
         with np.errstate(all="ignore"):
             found = bounds(case)
         if found is not None:
-            self.found = Found(found, case)
+            self.found = LayerBounds(found, case)
         return found
 
     def _case(self, index: int) -> Case:

@@ -123,7 +123,7 @@ class OpenVINOSide(GroupedSide):
             by_name = {self.ports[i, 0][0]: array for i, array in self.inputs.items()}
             given = [by_name[port.get_node().get_friendly_name()] for port in model.inputs]
             request = compiled.create_infer_request()
-            request.infer(list(map(_as_tensor, given, model.inputs)))
+            request.infer(list(map(as_tensor, given, model.inputs)))
         except RuntimeError as error:
             raise UnsupportedError(
                 f"OpenVINO cannot run the model: {last_line(error)}", file=self.network.graph.file
@@ -133,7 +133,7 @@ class OpenVINOSide(GroupedSide):
         for position, output in enumerate(model.outputs):
             source = output.get_node().input_value(0)
             key = (source.get_node().get_friendly_name(), source.get_index())
-            found[key] = _as_array(request.get_output_tensor(position))
+            found[key] = as_array(request.get_output_tensor(position))
         return {source: found[self.ports[source]] for source in group}
 
 
@@ -180,7 +180,7 @@ def _text(info: Any, name: str) -> str:
     return str(getattr(value, "value", value))
 
 
-def _as_tensor(array: Array, port: Any) -> Any:
+def as_tensor(array: Array, port: Any) -> Any:
     """Return an array for OpenVINO, which needs raw bytes for types that NumPy lacks."""
     import numpy as np
 
@@ -196,12 +196,11 @@ def _as_tensor(array: Array, port: Any) -> Any:
     return import_runtime("openvino").Tensor(codes, array.shape, port.get_element_type())
 
 
-def _as_array(tensor: Any) -> Array:
-    """Return a copy of a result; OpenVINO returns raw bytes for types that NumPy lacks."""
-    import numpy as np
-
+def as_array(tensor: Any) -> Array:
+    """Return a result, which keeps its tensor; types that NumPy lacks are raw bytes there."""
     element_type = parse_element_type(tensor.element_type.get_type_name())
     if element_type.numpy().isbuiltin == 1 and tensor.data.dtype == element_type.numpy():
-        return tensor.data  # which keeps the tensor
+        found: Array = tensor.data
+        return found
     count = math.prod(tensor.shape)
     return unpack(memoryview(tensor.data.tobytes()), element_type, count).reshape(tensor.shape)
