@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.compare.smallest import Compared
 from deconv_ir.errors import one_line
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
     from .request import DiffRequest
-    from .run import Dumps
 
 _LISTED = 5
 
@@ -48,7 +47,7 @@ def report_difference(
     request: DiffRequest,
     models: tuple[Model, Model | str | None],
     arrays: Mapping[str, Array],
-    dumps: tuple[Dumps, ...],
+    dumps: tuple[Mapping[str, Any], ...],
     settings: Mapping[str, str],
     found: ModelDifference,
 ) -> None:
