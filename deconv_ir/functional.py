@@ -17,7 +17,7 @@ from deconv_ir.ir.dtypes import Array, from_numpy
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics
-from deconv_ir.ir.shapes import MAX_RANK, size_problem, static
+from deconv_ir.ir.shapes import MAX_RANK, size_error, static
 from deconv_ir.ops.base import MAX_INTEGER
 from deconv_ir.ops.convolution.deconvolution import AUTO_PAD
 from deconv_ir.ops.convolution.openvino import GroupConvolutionBackpropData
@@ -168,9 +168,9 @@ def _check_bias(bias: Array | None, output: TensorInfo) -> None:
 
 def _bytes_needed(output: tuple[int, ...], data: Array, weights: Array) -> int:
     """Return the bytes of the output, the packed filter and copies of broadcast data."""
-    problem = size_problem(output, 8 * data.itemsize)
-    if problem is not None:
-        raise ResourceError(f"invalid output: {problem}", rule="memory")
+    error = size_error(output, 8 * data.itemsize)
+    if error is not None:
+        raise ResourceError(f"invalid output: {error}", rule="memory")
     copied = 0 if data.flags.c_contiguous else data.nbytes
     return math.prod(output) * data.itemsize + weights.nbytes + copied
 

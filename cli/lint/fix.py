@@ -44,7 +44,7 @@ def fix_files(
         fixed_data, fixed, result = fix_bytes(
             data, file, chosen, beside, limits, unsafe=request.unsafe_fixes
         )
-        results.append(result._replace(document=None))
+        results.append(result._replace(parsed=None))
         total += fixed
         if fixed_data == data:
             continue

@@ -45,7 +45,7 @@ def write_html(
     file: str, findings: Sequence[Finding], options: CheckOptions, request: LintRequest
 ) -> None:
     """Write the page of a model with the findings of a run."""
-    from deconv_ir.drawing.page.document import write_page
+    from deconv_ir.drawing.page.html import write_page
     from deconv_ir.formats.openvino_xml.weights import weights_beside
 
     from ..shared.pages import progress, read_linted_file, read_model

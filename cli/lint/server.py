@@ -20,7 +20,7 @@ from pygls.uris import to_fs_path
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.formats import read_document
+from deconv_ir.formats import parse_bytes
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.formats.registry import find_format
 from deconv_ir.linter.catalogue import RULES
@@ -141,9 +141,9 @@ class Linter:
         known = self.contexts.get(uri)
         if known is None or known[0] != text:
             data, name, options, weights = self.arguments(uri, text)
-            document = read_document(data, name, self.limits)
-            known = self.contexts[uri] = text, open_context(document, options, weights)
-        return known[1] if known[1].document.graph is not None else None
+            parsed = parse_bytes(data, name, self.limits)
+            known = self.contexts[uri] = text, open_context(parsed, options, weights)
+        return known[1] if known[1].parsed.graph is not None else None
 
     def fix_all(self, uri: str, text: str) -> str:
         """Return the text with all safe fixes applied."""

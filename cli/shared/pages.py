@@ -51,7 +51,7 @@ def read_linted_file(
     from deconv_ir.linter.engine import check_bytes
 
     result = check_bytes(data, file, options, weights, limits or DEFAULT_LIMITS, resume=False)
-    graph = None if result.document is None else result.document.graph
+    graph = None if result.parsed is None else result.parsed.graph
     source: ConstantSource | None = None
     if graph is not None and weights is not None and Path(weights).exists():
         with contextlib.suppress(WeightsError):  # reported by a finding

@@ -58,7 +58,7 @@ def show(request: ShowRequest) -> None:
     if request.shapes or request.preprocesses or request.runs:
         linted, extras = run_model(data, beside, linted, request)
     if form == "html":
-        from deconv_ir.drawing.page.document import write_page
+        from deconv_ir.drawing.page.html import write_page
 
         page = utf_8(write_page(linted, extras, None if request.quiet else progress()))
     else:

@@ -165,9 +165,9 @@ def open_network(given: Comparable, semantics: Semantics | str = Semantics.SPEC)
 
     if isinstance(given, Model):
         return Network(given.graph, given.context)
-    graph, problems = read_model(given, DEFAULT_LIMITS)
-    for problem in (*problems, *(graph.topology.problems if graph else ())):
-        raise problem
+    graph, errors = read_model(given, DEFAULT_LIMITS)
+    for error in (*errors, *(graph.topology.errors if graph else ())):
+        raise error
     assert graph is not None, "no graph without a problem"
     graph, weights = with_weights(graph, None, Semantics.of(semantics))
     return Network(graph, Context(Semantics.of(semantics), weights))

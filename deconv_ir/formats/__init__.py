@@ -1,6 +1,6 @@
 """Files and graphs: reading and writing each format.
 
-A format is a `Format` in the registry; `read_document` finds that of a file.
+A format is a `Format` in the registry; `parse_bytes` finds that of a file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
         raise
 
 
-def read_document(
+def parse_bytes(
     data: bytes, file: str | None, limits: Limits, overrides: Overrides | None = None
 ) -> ParsedFile:
     """Read a file of any format by its contents, and keep the location of each part.
@@ -50,9 +50,9 @@ def read_document(
     found = find_format(data, file)
     other = None if found else other_kind(data, file)
     if other is not None:
-        document = ParsedFile(file)
-        document.problems.append(other)
-        return document
+        parsed = ParsedFile(file)
+        parsed.errors.append(other)
+        return parsed
     if overrides is not None:
         if found is not ONEDNN_JSON:
             name = file or "the file"

@@ -92,14 +92,14 @@ def read_manifest(folder: Path) -> tuple[TensorFile, ...]:
     import json
 
     try:
-        document = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, "it is not JSON") from error
-    if not isinstance(document, dict) or not isinstance(document.get("tensors"), list):
+    if not isinstance(content, dict) or not isinstance(content.get("tensors"), list):
         raise _damaged(path, 'it has no list "tensors"')
-    if document.get("format") != FORMAT:
-        raise _damaged(path, f"format {document.get('format')!r} is not supported")
-    return tuple(_entry(path, row) for row in document["tensors"])
+    if content.get("format") != FORMAT:
+        raise _damaged(path, f"format {content.get('format')!r} is not supported")
+    return tuple(_entry(path, row) for row in content["tensors"])
 
 
 def _entry(path: Path, row: object) -> TensorFile:

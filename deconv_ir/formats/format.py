@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from deconv_ir.errors import DeconvError
     from deconv_ir.findings import Location
     from deconv_ir.formats.exchange import Extract, Lowered, Written
-    from deconv_ir.formats.source_text import SourceText
+    from deconv_ir.formats.file_text import FileText
     from deconv_ir.ir.graph import Graph, Layer
     from deconv_ir.ir.operation import ConstantSource
     from deconv_ir.limits import Limits
@@ -113,9 +113,9 @@ class Format(abc.ABC):
 
 
 class Locator(abc.ABC):
-    """Finds the parts of a graph in the text that it was read from, `source`."""
+    """Finds the parts of a graph in the text that it was read from, `file_text`."""
 
-    source: SourceText
+    file_text: FileText
 
     @abc.abstractmethod
     def span(self, location: Location) -> TextSpan:
@@ -141,11 +141,11 @@ class ParsedFile:
     ----------
     format : str
         Name of its `Format`; empty for a file of none.
-    source : SourceText or None
+    file_text : FileText or None
         None if the file is not text of its format.
     graph : Graph or None
         None if the file has no graph.
-    problems : list of DeconvError
+    errors : list of DeconvError
         Those that prevent loading, in the order of the file.
     remarks : list of DeconvError
         Unknown parts of the file, which are ignored.
@@ -174,9 +174,9 @@ class ParsedFile:
 
     def __init__(self, file: str | None) -> None:
         self.file = file
-        self.source: SourceText | None = None
+        self.file_text: FileText | None = None
         self.graph: Graph | None = None
-        self.problems: list[DeconvError] = []
+        self.errors: list[DeconvError] = []
         self.remarks: list[DeconvError] = []
 
     def locator(self) -> Locator:
@@ -189,23 +189,23 @@ class ParsedFile:
         for _, _, body in self.bodies:
             yield from body.walk()
 
-    def located_problems(self) -> list[DeconvError]:
+    def located_errors(self) -> list[DeconvError]:
         """Return the problems, of bodies too, each with its line and column."""
         parts = list(self.walk())
         for part in parts:
-            if part.problems:
+            if part.errors:
                 part._pin_down()
-        return [problem for part in parts for problem in part.problems]
+        return [error for part in parts for error in part.errors]
 
     def _pin_down(self) -> None:
         """Narrow the problems' locations to the invalid attribute or dim."""
-        if self.source is None or self.graph is None:
+        if self.file_text is None or self.graph is None:
             return
         locator = self.locator()
-        for problem in self.problems:
-            if problem.location is not None:
-                start, _ = locator.span(problem.location)
-                problem.line, problem.column = self.source.position(start)
+        for error in self.errors:
+            if error.location is not None:
+                start, _ = locator.span(error.location)
+                error.line, error.column = self.file_text.position(start)
 
     def is_known(self, layer: Layer) -> bool:
         """Whether the type and version of a layer are implemented."""

@@ -10,7 +10,7 @@ from deconv_ir.errors import InputError
 from deconv_ir.formats.files import open_regular, output_errors, replace_file, similar_file
 from deconv_ir.formats.recognise import START, recognise
 from deconv_ir.ir.dtypes import BF16, F8E5M2, Array
-from deconv_ir.ir.shapes import element_count, size_problem
+from deconv_ir.ir.shapes import element_count, size_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,11 +120,11 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     # NumPy accepts booleans as extents, since they are ints in Python.
     if any(isinstance(extent, bool) for extent in shape):
         raise InputError(f"not a .npy file: its shape is {shape}", file=name)
-    problem = size_problem(shape, 8 * dtype.itemsize)
+    wrong = size_error(shape, 8 * dtype.itemsize)
     if any(extent < 0 for extent in shape):
-        problem = f"its shape is {shape}"
-    if problem is not None:
-        raise InputError(f"not a .npy file that can be read: {problem}", file=name)
+        wrong = f"its shape is {shape}"
+    if wrong is not None:
+        raise InputError(f"not a .npy file that can be read: {wrong}", file=name)
     return shape, fortran, dtype
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.formats import read_document, read_file
-from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory, weights_problem
+from deconv_ir.formats import parse_bytes, read_file
+from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory, weights_error
 from deconv_ir.formats.registry import format_of
 from deconv_ir.hints import Hint
 from deconv_ir.ir.body import walk_graphs
@@ -32,13 +32,13 @@ _ALIGNMENT = 64
 
 def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = None) -> Graph:
     """Read a model whose layers are connected, or raise the first problem of the file."""
-    graph, problems = read_model(model, limits, overrides)
-    if problems:
-        raise problems[0]
+    graph, errors = read_model(model, limits, overrides)
+    if errors:
+        raise errors[0]
     assert graph is not None, "no graph without a problem"
     for part in walk_graphs(graph):
-        if part.topology.problems:
-            raise part.topology.problems[0]
+        if part.topology.errors:
+            raise part.topology.errors[0]
     return graph
 
 
@@ -55,8 +55,8 @@ def read_model(
             data = read_file(file, limits)
         except DeconvError as error:
             return None, [error]
-    document = read_document(data, file, limits, overrides)
-    return document.graph, document.located_problems()
+    parsed = parse_bytes(data, file, limits, overrides)
+    return parsed.graph, parsed.located_errors()
 
 
 def _as_path(name: str, given: object) -> str:
@@ -144,10 +144,10 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
             return None
         opened = Weights(beside)
     filled = [c for c in constants if _bytes_of(c, graph)]
-    problem = weights_problem(opened) if filled else None
-    if problem is not None:
+    error = weights_error(opened) if filled else None
+    if error is not None:
         raise WeightsError(
-            f"the model has constants, but {opened.name}: {problem}",
+            f"the model has constants, but {opened.name}: {error}",
             file=graph.file,
             line=filled[0].line,
             layer=filled[0].label,

@@ -144,7 +144,7 @@ class Body:
         joints = (*self.inputs, *self.outputs)
         return next((joint.inner for joint in joints if joint.purpose == name), NONE)
 
-    def problem(self) -> str | None:
+    def error(self) -> str | None:
         """Return the first problem of the port map or the back edges; None if both are valid."""
         for side, joints in (("input", self.inputs), ("output", self.outputs)):
             for joint in joints:

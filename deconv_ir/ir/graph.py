@@ -187,7 +187,7 @@ class Topology(NamedTuple):
     order : tuple of int
         The layers so that each comes after its sources; layers on a cycle are
         left out.
-    problems : tuple of IRError
+    errors : tuple of IRError
         Edges and ports that do not fit together; empty for a graph that loads.
 
     Examples
@@ -202,7 +202,7 @@ class Topology(NamedTuple):
 
     sources: tuple[tuple[Source | None, ...], ...]
     order: tuple[int, ...]
-    problems: tuple[IRError, ...] = ()
+    errors: tuple[IRError, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -330,14 +330,14 @@ class Graph:
 
 def connect(graph: Graph) -> Topology:
     """Resolve the edges of a graph, collecting problems."""
-    problems: list[IRError] = []
+    errors: list[IRError] = []
     layers = graph.layers
 
-    def problem(
+    def error(
         rule: str, line: int | None, message: str, layer: Layer | None, location: GraphLocation
     ) -> None:
         label = None if layer is None else layer.label
-        problems.append(
+        errors.append(
             IRError(message, file=graph.file, line=line, layer=label, rule=rule, location=location)
         )
 
@@ -347,7 +347,7 @@ def connect(graph: Graph) -> Topology:
             first = layers[index[layer.id]]
             message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
             location = GraphLocation(layer=i, attribute="id", own=True)
-            problem("duplicate-layer-id", layer.line, message, layer, location)
+            error("duplicate-layer-id", layer.line, message, layer, location)
     sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in layers]
     numbered: dict[int, dict[int, int]] = {}
     for e, edge in enumerate(graph.edges):
@@ -358,7 +358,7 @@ def connect(graph: Graph) -> Topology:
             )
             message = f"edge names layer {missing}, which is not in the file"
             location = GraphLocation(edge=e, attribute=end_name)
-            problem("edge-to-missing-layer", edge.line, message, None, location)
+            error("edge-to-missing-layer", edge.line, message, None, location)
             continue
         outputs, inputs = layers[start].outputs, layers[end].inputs
         output = _numbered(outputs, numbered).get(edge.from_port)
@@ -372,13 +372,13 @@ def connect(graph: Graph) -> Topology:
             have = ", ".join(str(p.id) for p in ports[:16]) or "none"
             message = f"edge names {side} port {port_id}, the layer has {have}"
             location = GraphLocation(edge=e, attribute=end_name)
-            problem("edge-to-missing-port", edge.line, message, layer, location)
+            error("edge-to-missing-port", edge.line, message, layer, location)
             continue
         into = sources[end]
         if into[input_] is not None:
             message = f"input port {edge.to_port} already has an edge"
             location = GraphLocation(edge=e, attribute="to-port")
-            problem("two-edges-into-port", edge.line, message, layers[end], location)
+            error("two-edges-into-port", edge.line, message, layers[end], location)
             continue
         into[input_] = (start, output)
     for i, ends_in in enumerate(sources):
@@ -390,12 +390,12 @@ def connect(graph: Graph) -> Topology:
                 port = layer.inputs[k]
                 message = f"input port {port.id} has no edge"
                 location = GraphLocation(layer=i, side="input", port=k)
-                problem("input-without-edge", layer.line_of(port), message, layer, location)
+                error("input-without-edge", layer.line_of(port), message, layer, location)
     order = _sort(sources)
     if len(order) < len(layers):
         at, message = _find_cycle(graph, sources, order)
-        problem("cycle", layers[at].line, message, layers[at], GraphLocation(layer=at))
-    return Topology(tuple(map(tuple, sources)), order, tuple(problems))
+        error("cycle", layers[at].line, message, layers[at], GraphLocation(layer=at))
+    return Topology(tuple(map(tuple, sources)), order, tuple(errors))
 
 
 def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[int, int]:

@@ -12,7 +12,7 @@ from deconv_ir.ir.folding import fold
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
-from deconv_ir.ir.shapes import format_shape, intersect_dims, size_problem
+from deconv_ir.ir.shapes import format_shape, intersect_dims, size_error
 
 Outputs = tuple[TensorInfo, ...]
 """The infos of the outputs of a layer."""
@@ -163,11 +163,9 @@ def infer_layer(
             rule="output-count",
         )
     for info in outputs:
-        problem = size_problem(
-            info.shape, 8 if info.element_type is None else info.element_type.bits
-        )
-        if problem is not None:
-            raise ShapeError(f"invalid output: {problem}", rule="shape-overflow")
+        error = size_error(info.shape, 8 if info.element_type is None else info.element_type.bits)
+        if error is not None:
+            raise ShapeError(f"invalid output: {error}", rule="shape-overflow")
     return outputs
 
 

@@ -123,7 +123,7 @@ def element_count(shape: Sequence[int]) -> int:
     return math.prod(shape)
 
 
-def size_problem(shape: Shape, bits: int) -> str | None:
+def size_error(shape: Shape, bits: int) -> str | None:
     """Return the reason why no array can have this shape; None if an array can.
 
     Dynamic dims count with their lower bound; `bits` is the size of an element.

@@ -37,8 +37,8 @@ def _element(context: LintContext, index: int) -> Element:
 
 def read_bodies(context: LintContext) -> Iterator[BodyContext]:
     """Connect and infer the bodies of a graph's layers, with the shapes of their inputs."""
-    document = context.document
-    for owner, tag, inner in document.bodies:
+    parsed = context.parsed
+    for owner, tag, inner in parsed.bodies:
         assert inner.graph is not None, "a body has a graph"
         given = _given(context, owner, tag)
         errors: list[DeconvError] = []

@@ -77,24 +77,24 @@ class LintContext(GraphView):
 
     def __init__(
         self,
-        document: ParsedFile,
+        parsed: ParsedFile,
         context: Context,
         inference: Inference | None,
         weights: WeightsView | None,
         errors: Iterable[DeconvError] = (),
         evidence: Evidence | None = None,
     ) -> None:
-        super().__init__(document, context, inference, weights)
+        super().__init__(parsed, context, inference, weights)
         self._evidence = evidence
         self.dead_channels: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         self.library_findings: dict[str, list[Finding]] = {}
         for error in errors:
             self.file(error.finding)
-        for error in (*document.problems, *document.remarks):
+        for error in (*parsed.errors, *parsed.remarks):
             self.file(error.finding)
-        implied = () if document.states_edges else _OF_EDGES
+        implied = () if parsed.states_edges else _OF_EDGES
         if inference is not None:
-            for error in self.topology.problems:
+            for error in self.topology.errors:
                 if error.rule not in implied:
                     self.file(error.finding)
             for found in (*(error.finding for error in inference.errors), *inference.findings):
@@ -154,7 +154,7 @@ class LintContext(GraphView):
     def contradictions(self) -> list[Contradiction]:
         """Layers of a dynamic model that fit at no size, if shapes have no other errors."""
         assert self.inference is not None
-        wrong = self.inference.errors or self.topology.problems or self.disputed
+        wrong = self.inference.errors or self.topology.errors or self.disputed
         dynamic = any(
             isinstance(dim, Interval)
             for index in self.by_type.get("Parameter", ())
@@ -193,7 +193,7 @@ class LintContext(GraphView):
     def has_no_result(self) -> bool:
         """Whether the network has no Result and no Assign."""
         if self.graph.bare or (
-            not self.document.states_edges and (self.graph.layers or self.document.problems)
+            not self.parsed.states_edges and (self.graph.layers or self.parsed.errors)
         ):
             return False  # outputs of a graph file are its unused tensors
         return not any(self.by_type.get(kind) for kind in SINKS)
@@ -203,8 +203,8 @@ class LintContext(GraphView):
         """Layers, except Parameters, on which neither a Result nor an Assign depends."""
         if self.graph.bare or not self.by_type.get("Result"):
             return []
-        broken = self.document.problems or self.topology.problems
-        if broken and not self.document.states_edges:
+        broken = self.parsed.errors or self.topology.errors
+        if broken and not self.parsed.states_edges:
             return []
         ends = [i for kind in SINKS for i in self.by_type.get(kind, ())]
         needed = ancestors(self.topology, ends)
@@ -284,7 +284,7 @@ class LintContext(GraphView):
     @cached_property
     def unusual_operations(self) -> set[tuple[str, str]]:
         """Types and versions other than those of implemented operations."""
-        if not self.document.has_opsets:
+        if not self.parsed.has_opsets:
             return set()
         pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
         return {pair for pair in pairs if not _is_usual(*pair)}
@@ -297,7 +297,7 @@ class LintContext(GraphView):
     @property
     def is_openvino_model(self) -> bool:
         """Whether OpenVINO's reader should read the file."""
-        return not self.graph.bare and self.document.format == OPENVINO_XML.name
+        return not self.graph.bare and self.parsed.format == OPENVINO_XML.name
 
     @cached_property
     def has_doubtful_versions(self) -> bool:
@@ -319,7 +319,7 @@ class LintContext(GraphView):
     @cached_property
     def locator(self) -> Locator:
         """Finds the parts of the graph in the text."""
-        return self.document.locator()
+        return self.parsed.locator()
 
     @property
     def semantics(self) -> Semantics:

@@ -103,7 +103,7 @@ def _insertion(
     context: LintContext, port: Element, dims: list[Element], texts: tuple[str, ...]
 ) -> Edit:
     """Add dims to a port, in the style of the file."""
-    text = context.locator.source.text
+    text = context.locator.file_text.text
     if dims:
         start = dims[-1].end
         before = dims[-2].end if len(dims) > 1 else port.head_end
@@ -144,7 +144,7 @@ def attribute_edit(
     if name in spans:
         _, start, end = spans[name]
         return ((start, end, value),)
-    text = locator.source.text
+    text = locator.file_text.text
     end = element.head_end - (2 if element.closed else 1)
     while text[end - 1].isspace():
         end -= 1

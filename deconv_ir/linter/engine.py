@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, GraphLocation, Severity
-from deconv_ir.formats import read_document, read_file
+from deconv_ir.formats import parse_bytes, read_file
 from deconv_ir.formats.format import ParsedFile
-from deconv_ir.formats.openvino_xml.weights import weights_beside, weights_problem
+from deconv_ir.formats.openvino_xml.weights import weights_beside, weights_error
 from deconv_ir.formats.registry import FORMATS
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
@@ -47,7 +47,7 @@ class FileResult(NamedTuple):
     """Number of findings silenced by comments in the file."""
     hidden: tuple[tuple[Severity, int], ...] = ()
     """Findings that were not requested, by severity; see `CheckOptions.hidden`."""
-    document: ParsedFile | None = None
+    parsed: ParsedFile | None = None
     reads: tuple[tuple[int, int], ...] | None = None
     """The bytes of the .bin on which the findings depend; None if it was not opened."""
     lines: Mapping[int, str] = MappingProxyType({})
@@ -77,9 +77,9 @@ def read_or_check(file: str, options: CheckOptions, limits: Limits) -> bytes | F
     try:
         return read_file(file, limits)
     except DeconvError as error:
-        document = ParsedFile(file)
-        document.problems.append(error)
-        return check_document(document, options)
+        parsed = ParsedFile(file)
+        parsed.errors.append(error)
+        return check_parsed(parsed, options)
 
 
 def check_bytes(
@@ -96,23 +96,23 @@ def check_bytes(
     With `resume`, a layer that contradicts the declared dims on all sides is one finding, and
     inference continues with these dims; without it, each such dim is a finding.
     """
-    document = read_document(data, name, limits)
-    return check_document(document, options, weights, resume=resume)
+    parsed = parse_bytes(data, name, limits)
+    return check_parsed(parsed, options, weights, resume=resume)
 
 
-def check_document(
-    document: ParsedFile,
+def check_parsed(
+    parsed: ParsedFile,
     options: CheckOptions,
     weights: str | os.PathLike[str] | None = None,
     *,
     resume: bool = True,
 ) -> FileResult:
     """Check an IR that has been read; see `check_bytes`."""
-    context = open_context(document, options, weights, resume=resume)
+    context = open_context(parsed, options, weights, resume=resume)
     contexts = [context]
     if context.bodies:
         contexts = list(context.with_bodies())
-    graph, view = document.graph, context.weights
+    graph, view = parsed.graph, context.weights
     suppressions = _suppressions(contexts)
     found: list[Finding] = []
     suppressed = 0
@@ -129,34 +129,34 @@ def check_document(
             found.append(_complete(finding, RULES[code], severity, context))
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0, finding.code))
     return FileResult(
-        file=document.file or "",
+        file=parsed.file or "",
         findings=found,
         layers=0 if graph is None else len(graph.layers),
         passed_over=() if graph is None else _passed_over(contexts[0]),
         suppressed=suppressed,
         hidden=tuple(hidden.items()),
-        document=document,
+        parsed=parsed,
         reads=None if view is None else tuple(view.reads),
-        lines=_lines(document, found),
+        lines=_lines(parsed, found),
     )
 
 
 def open_context(
-    document: ParsedFile,
+    parsed: ParsedFile,
     options: CheckOptions,
     weights: str | os.PathLike[str] | None = None,
     *,
     resume: bool = True,
 ) -> LintContext:
     """Connect and infer a document and its bodies; see `check_bytes`."""
-    graph = document.graph
+    graph = parsed.graph
     errors: list[DeconvError] = []
     view: WeightsView | None = None
     inference: Inference | None = None
     evidence: Evidence | None = None
     inference_context = Context(options.semantics)
     if graph is not None:
-        own = next((f for f in FORMATS if f.name == document.format), None)
+        own = next((f for f in FORMATS if f.name == parsed.format), None)
         beside = weights if own is None or own.weights_suffix else None
         view = _open_weights(graph, beside, errors)
         inference_context = Context(options.semantics, view)
@@ -165,23 +165,23 @@ def open_context(
         inference, evidence = infer_with_evidence(
             graph, inference_context, given, errors, resume=resume
         )
-    context = LintContext(document, inference_context, inference, view, errors, evidence)
+    context = LintContext(parsed, inference_context, inference, view, errors, evidence)
     context.deep = options.deep
     context.resumes = resume
-    if document.bodies:
+    if parsed.bodies:
         from deconv_ir.linter.bodies import read_bodies
 
         context.bodies = tuple(read_bodies(context))
     return context
 
 
-def _lines(document: ParsedFile, findings: Iterable[Finding]) -> dict[int, str]:
+def _lines(parsed: ParsedFile, findings: Iterable[Finding]) -> dict[int, str]:
     """Return the text of the lines with findings."""
-    source = document.source
-    if source is None:
+    file_text = parsed.file_text
+    if file_text is None:
         return {}
     numbers = {finding.line for finding in findings if finding.line}
-    return {number: source.line_text(number)[:MAX_SHOWN] for number in sorted(numbers)}
+    return {number: file_text.line_text(number)[:MAX_SHOWN] for number in sorted(numbers)}
 
 
 def _found(rule: Rule, context: LintContext) -> Iterator[Finding]:
@@ -194,20 +194,20 @@ def _found(rule: Rule, context: LintContext) -> Iterator[Finding]:
                 if finding is not None:
                     yield finding
     # Without a graph, all findings come from reading the file.
-    if context.document.graph is not None:
+    if context.parsed.graph is not None:
         yield from rule.found_in(context)
 
 
 def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
     """Return the suppressions of the file's comments, and report comments that name no rule."""
-    source = contexts[0].document.source
-    if source is None or not source.comments:
+    file_text = contexts[0].parsed.file_text
+    if file_text is None or not file_text.comments:
         return None
     from deconv_ir.linter.suppress import Suppressions
 
-    documents = [context.document for context in contexts]
-    starts = [start for d in documents for start in (*d.layers, *d.edges)]
-    suppressions = Suppressions(source, starts)
+    parsed_files = [context.parsed for context in contexts]
+    starts = [start for d in parsed_files for start in (*d.layers, *d.edges)]
+    suppressions = Suppressions(file_text, starts)
     for mistake in suppressions.mistakes:
         contexts[0].file(mistake)
     return suppressions if suppressions.directives else None
@@ -218,7 +218,7 @@ def _runs(
 ) -> Iterator[tuple[LintContext, str]]:
     """Iterate over the rules to run and their contexts; the rule about unused comments is last."""
     runs = [(c, code) for c in contexts for code in _to_run(options, c)]
-    if suppressions is None or contexts[0].document.graph is None:
+    if suppressions is None or contexts[0].parsed.graph is None:
         yield from runs
         return
     from deconv_ir.linter.suppress import OWN_RULE
@@ -234,7 +234,7 @@ def _runs(
 def _to_run(options: CheckOptions, context: LintContext) -> Iterable[str]:
     """Iterate over the rules that may have something to report."""
     types = None if context.inference is None else context.by_type.keys()
-    others = {known.rules for known in FORMATS if known.name != context.document.format}
+    others = {known.rules for known in FORMATS if known.name != context.parsed.format}
     present = frozenset(context.library_findings)
     if "ir-version" in present:
         # Other versions give other meanings to what follows.
@@ -267,20 +267,20 @@ def _open_weights(
         try:
             view = WeightsView(path)
         except WeightsError as error:
-            problem = error.message
+            reason = error.message
         else:
-            found = weights_problem(view)
+            found = weights_error(view)
             if found is None:
                 return view
-            problem = found
+            reason = found
     else:
-        problem = "no weights file was given"
+        reason = "no weights file was given"
     if filled is not None:
         name = "" if path is None else f"{os.path.basename(path)}: "
         own = graph.layers[filled].type == "Const"
         errors.append(
             WeightsError(
-                f"the model has constants, but {name}{problem}",
+                f"the model has constants, but {name}{reason}",
                 location=GraphLocation(layer=filled, attribute="offset" if own else None),
                 rule="weights-missing",
                 hint=Hint.WEIGHTS_CAN_BE_NAMED(),
@@ -342,19 +342,19 @@ def _complete(finding: Finding, rule: Rule, severity: Severity, context: LintCon
     location = finding.location
     line, column, end_column = finding.line, finding.column, finding.end_column
     layer = finding.layer
-    source = context.document.source
-    if location is not None and source is not None:
+    file_text = context.parsed.file_text
+    if location is not None and file_text is not None:
         start, end = context.locator.span(location)
-        line, column = source.position(start)
-        last, end_column = source.position(max(end, start + 1))
+        line, column = file_text.position(start)
+        last, end_column = file_text.position(max(end, start + 1))
         if last > line:
-            end_column = len(source.line_text(line)) + 1
+            end_column = len(file_text.line_text(line)) + 1
     if isinstance(location, GraphLocation):
         layer = _label(location, context)
-    elif location is not None and source is not None and context.inference is not None:
+    elif location is not None and file_text is not None and context.inference is not None:
         layer = _layer_at(context, location.start)
     return finding._replace(
-        file=context.document.file,
+        file=context.parsed.file,
         line=line,
         column=column,
         end_column=end_column,
@@ -377,11 +377,11 @@ def _label(location: GraphLocation, context: LintContext) -> str | None:
 
 def _layer_at(context: LintContext, offset: int) -> str | None:
     """Return the label of the layer that contains an offset."""
-    at = bisect_right(context.document.layers, offset) - 1
+    at = bisect_right(context.parsed.layers, offset) - 1
     if at < 0 or context.graph.bare:
         return None
     owner = context.locator.owner(offset)
-    is_in = owner is not None and owner.start == context.document.layers[at]
+    is_in = owner is not None and owner.start == context.parsed.layers[at]
     return context.graph.layers[at].label if is_in else None
 
 
@@ -391,6 +391,6 @@ def _passed_over(context: LintContext) -> tuple[tuple[str, int], ...]:
         return ()
     counts: dict[str, int] = {}
     for layer in context.graph.layers:
-        if not layer.operation.implemented and not context.document.is_known(layer):
+        if not layer.operation.implemented and not context.parsed.is_known(layer):
             counts[layer.type] = counts.get(layer.type, 0) + 1
     return tuple(sorted(counts.items()))

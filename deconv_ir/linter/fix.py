@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from deconv_ir.edits import Edit
 from deconv_ir.findings import Finding
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import FileResult, check_bytes
 from deconv_ir.linter.options import CheckOptions
@@ -102,11 +102,11 @@ def _applicable(result: FileResult, unsafe: bool) -> list[tuple[Edit, ...]]:
 
 def _edited(result: FileResult, fixes: list[tuple[Edit, ...]]) -> bytes | None:
     """Return the bytes of a checked file with fixes applied; None if none can be applied."""
-    source = None if result.document is None else result.document.source
-    if not fixes or not isinstance(source, Source):
+    file_text = None if result.parsed is None else result.parsed.file_text
+    if not fixes or not isinstance(file_text, XMLText):
         return None
     try:
-        return source.edited(_without_overlaps(fixes))
+        return file_text.edited(_without_overlaps(fixes))
     except ValueError:
         return None  # the encoding does not reproduce the same bytes
 

@@ -21,7 +21,7 @@ class GraphView:
 
     Attributes
     ----------
-    document : ParsedFile
+    parsed : ParsedFile
     inference_context : Context
         Context of the inference: semantics and weights.
     inference : Inference or None
@@ -36,12 +36,12 @@ class GraphView:
 
     def __init__(
         self,
-        document: ParsedFile,
+        parsed: ParsedFile,
         context: Context,
         inference: Inference | None,
         weights: WeightsView | None,
     ) -> None:
-        self.document = document
+        self.parsed = parsed
         self.inference_context = context
         self.inference = inference
         self.weights = weights
@@ -50,8 +50,8 @@ class GraphView:
     @property
     def graph(self) -> Graph:
         """The network."""
-        assert self.document.graph is not None
-        return self.document.graph
+        assert self.parsed.graph is not None
+        return self.parsed.graph
 
     @property
     def topology(self) -> Topology:

@@ -23,7 +23,7 @@ class Hover(NamedTuple):
 
 def hover(context: LintContext, offset: int) -> Hover | None:
     """Describe the element at an offset of a document; None: unknown."""
-    if context.document.graph is None or not isinstance(context.locator, XMLLocator):
+    if context.parsed.graph is None or not isinstance(context.locator, XMLLocator):
         return None
     for inner in reversed(list(context.with_bodies())):
         found = _Pointer(inner, offset).describe()

@@ -68,16 +68,16 @@ def contradictions(context: GraphView) -> list[Contradiction]:
         return []
     base = math.lcm(total_stride(context.graph), DIVISIBLE)
     sizes = (base, 2 * base, 3 * base)
-    problems = _problems(_probe(context, dynamic, sizes[0], PATTERNS[0]))
+    errors = _errors(_probe(context, dynamic, sizes[0], PATTERNS[0]))
     assert context.inference is not None
-    reported = _problems(context.inference)
+    reported = _errors(context.inference)
     found: list[tuple[int, Finding, int]] = []
-    for index, problem in problems.items():
+    for index, error in errors.items():
         before = ancestors(context.topology, [index])
         parameters = dynamic & before
-        if len(parameters) == 1 and not before & (problems.keys() - {index} | reported.keys()):
+        if len(parameters) == 1 and not before & (errors.keys() - {index} | reported.keys()):
             (parameter,) = parameters
-            found.append((index, problem, parameter))
+            found.append((index, error, parameter))
     if not found:
         return []
 
@@ -86,11 +86,11 @@ def contradictions(context: GraphView) -> list[Contradiction]:
         return [_probe(context, dynamic, size, pattern) for size in sizes]
 
     return [
-        (problem, context.graph.layers[parameter].name, sizes)
-        for index, problem, parameter in found
+        (error, context.graph.layers[parameter].name, sizes)
+        for index, error, parameter in found
         if all(
             _never_fits(context, index, probes(pattern), sizes)
-            for pattern in (PATTERNS + LAST if problem.rule == "input-shape" else PATTERNS)
+            for pattern in (PATTERNS + LAST if error.rule == "input-shape" else PATTERNS)
         )
     ]
 
@@ -131,12 +131,12 @@ def _probe(
     return infer(context.graph, context.inference_context, given, collect=True)
 
 
-def _problems(inference: Inference) -> dict[int, Finding]:
+def _errors(inference: Inference) -> dict[int, Finding]:
     """Return errors and wrong declared dims by the index of their layer."""
     own = (found for found in inference.findings if found.part.child is None)
     declared = [found for found in own if found.rule == "declared-dims"]
-    problems = [*declared, *(error.finding for error in inference.errors)]
-    return {found.part.layer: found for found in problems if found.part.layer is not None}
+    errors = [*declared, *(error.finding for error in inference.errors)]
+    return {found.part.layer: found for found in errors if found.part.layer is not None}
 
 
 def _inputs(context: GraphView, index: int, inference: Inference) -> list[TensorInfo] | None:
@@ -153,7 +153,7 @@ def _never_fits(
     context: GraphView, index: int, probes: Sequence[Inference], sizes: Sequence[int]
 ) -> bool:
     """Whether a layer fits neither at the sizes tried nor at those between."""
-    if not all(index in _problems(inference) for inference in probes):
+    if not all(index in _errors(inference) for inference in probes):
         return False
     tried = [_inputs(context, index, inference) for inference in probes]
     known = [infos for infos in tried if infos is not None]

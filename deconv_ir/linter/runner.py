@@ -67,7 +67,7 @@ def _light(result: FileResult) -> FileResult:
         )
         for f in result.findings
     ]
-    return result._replace(findings=findings, document=None)
+    return result._replace(findings=findings, parsed=None)
 
 
 def check_all(jobs: Sequence[FileCheck], processes: int | None = None) -> Iterator[FileResult]:

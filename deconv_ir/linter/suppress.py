@@ -13,7 +13,7 @@ from typing import Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, TextSpan
-from deconv_ir.formats.source_text import SourceText
+from deconv_ir.formats.file_text import FileText
 from deconv_ir.linter.catalogue import RULES, select_rules
 from deconv_ir.suggestions import one_edit_apart
 
@@ -49,16 +49,16 @@ class Directive:
 class Suppressions:
     """The rules that a file's comments silence; `starts` has the offsets of its parts, in order."""
 
-    def __init__(self, source: SourceText, starts: Sequence[int]) -> None:
+    def __init__(self, file_text: FileText, starts: Sequence[int]) -> None:
         self.directives: dict[int | None, list[Directive]] = {}
         """Start of a layer or an edge, or None for the whole file -> its directives."""
         self.mistakes: list[Finding] = []
         """Comments that do not name a rule."""
         self._silent: dict[tuple[int | None, str], bool] = {}
         known = set(starts)
-        followers = _followers(source)
-        for start, end in source.comments:
-            text = source.text[start:end]
+        followers = _followers(file_text)
+        for start, end in file_text.comments:
+            text = file_text.text[start:end]
             if "deconv-lint:" not in text and not _is_meant(text):
                 continue
             match = _DIRECTIVE.fullmatch(text)
@@ -121,14 +121,14 @@ class Suppressions:
             yield _finding(message, *directive.span)
 
 
-def _followers(source: SourceText) -> dict[int, int]:
+def _followers(file_text: FileText) -> dict[int, int]:
     """Return, for the start of each comment, the offset of the first thing after it.
 
     Blanks and further comments are passed over.
     """
     found: dict[int, int] = {}
-    for start, end in reversed(source.comments):
-        gap = _BLANK.match(source.text, end + _CLOSING)
+    for start, end in reversed(file_text.comments):
+        gap = _BLANK.match(file_text.text, end + _CLOSING)
         after = gap.end() if gap else end
         found[start] = found.get(after + _OPENING, after)
     return found

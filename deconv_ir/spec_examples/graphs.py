@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.formats.onednn_json.reader import read_document
+from deconv_ir.formats.onednn_json.reader import parse_bytes
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
@@ -50,12 +50,12 @@ def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Ju
     text = document.text[start:end]
     first = document.text.count("\n", 0, start)
     example = Example({"type": "oneDNN Graph"}, first + 1, start)
-    read = read_document(text.encode("utf-8", "surrogateescape"))
-    errors: list[DeconvError] = list(read.problems)
+    read = parse_bytes(text.encode("utf-8", "surrogateescape"))
+    errors: list[DeconvError] = list(read.errors)
     findings: list[Finding] = []
     reason, missing = "", []
     if read.graph is not None and not errors:
-        errors += read.graph.topology.problems
+        errors += read.graph.topology.errors
     if read.graph is not None and not errors:
         inference = infer(read.graph, Context(semantics), collect=True)
         errors += inference.errors

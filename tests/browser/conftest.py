@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deconv_cli.shared.pages import read_linted_file
 
-from deconv_ir.drawing.page.document import write_page
+from deconv_ir.drawing.page.html import write_page
 from deconv_ir.linter.options import choose
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")

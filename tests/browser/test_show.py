@@ -20,7 +20,7 @@ from deconv_ir.drawing.graph.bodies import flatten
 from deconv_ir.drawing.graph.labels import place_labels
 from deconv_ir.drawing.graph.placing import first_open, place
 from deconv_ir.drawing.graph.sketch import tensor_text
-from deconv_ir.drawing.page.document import write_page
+from deconv_ir.drawing.page.html import write_page
 from deconv_ir.drawing.page.pictures import colours
 from deconv_ir.drawing.palette import SEQUENTIAL
 from deconv_ir.drawing.png import indexed_png

@@ -23,7 +23,7 @@ from support import IR, deconvolution_ir
 
 import deconv_ir
 from deconv_ir.drawing.graph.sketch import svg_of
-from deconv_ir.drawing.page.document import as_script, write_page
+from deconv_ir.drawing.page.html import as_script, write_page
 from deconv_ir.drawing.page.linted_file import LintedFile
 from deconv_ir.drawing.palette import MARKS
 from deconv_ir.findings import Severity

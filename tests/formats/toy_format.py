@@ -46,7 +46,7 @@ class ToyDocument(ParsedFile):
 
     def __init__(self, file: str | None, text: str) -> None:
         super().__init__(file)
-        self.source = ToyText(text)
+        self.file_text = ToyText(text)
         self.starts: list[int] = []
 
     def locator(self) -> ToyLocator:
@@ -54,15 +54,15 @@ class ToyDocument(ParsedFile):
 
 
 class ToyLocator(Locator):
-    def __init__(self, document: ToyDocument) -> None:
-        self.source = document.source
-        self.starts = document.starts
+    def __init__(self, parsed: ToyDocument) -> None:
+        self.file_text = parsed.file_text
+        self.starts = parsed.starts
 
     def span(self, location: Location) -> TextSpan:
         if not isinstance(location, GraphLocation):
             return location
         start = self.starts[location.layer or 0]
-        return TextSpan(start, self.source.text.index("\n", start))
+        return TextSpan(start, self.file_text.text.index("\n", start))
 
 
 class Toy(Format):
@@ -76,7 +76,7 @@ class Toy(Format):
 
     def read(self, data: bytes, file: str | None, limits: Limits) -> ToyDocument:
         text = data.decode()
-        document = ToyDocument(file, text)
+        parsed = ToyDocument(file, text)
         layers: list[Layer] = []
         edges: list[Edge] = []
         made: dict[str, Layer] = {}
@@ -86,10 +86,10 @@ class Toy(Format):
             found = match and find_operation(match[2])
             if match is None or found is None:
                 message = f"no operation in {line!r}"
-                document.problems.append(IRError(message, file=file, line=number, rule="toy"))
-                return document
+                parsed.errors.append(IRError(message, file=file, line=number, rule="toy"))
+                return parsed
             name, kind, rest = match.groups()
-            document.starts.append(at)
+            parsed.starts.append(at)
             at += len(line) + 1
             own, inputs, outputs = len(layers), (), (Port(1, None, names=(name or "",)),)
             attributes: tuple[tuple[str, str], ...] = ()
@@ -117,10 +117,10 @@ class Toy(Format):
             )
             made[name or ""] = layer
             layers.append(layer)
-        document.graph = Graph(
+        parsed.graph = Graph(
             name="toy", layers=tuple(layers), edges=tuple(edges), file=file, format=self.name
         )
-        return document
+        return parsed
 
     def save(self, graph: Graph, weights: ConstantSource | None, path: Path) -> list[str]:
         lines = ["toy"]

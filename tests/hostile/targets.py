@@ -25,10 +25,10 @@ def xml(data: bytes) -> None:
     from deconv_ir.linter.engine import check_bytes
     from deconv_ir.linter.options import choose
 
-    graph, problems = read_bytes(data, "f.xml", LIMITS)
-    _all_of_one_line(problems)
+    graph, errors = read_bytes(data, "f.xml", LIMITS)
+    _all_of_one_line(errors)
     if graph is not None:
-        _all_of_one_line(graph.topology.problems)
+        _all_of_one_line(graph.topology.errors)
         infer(graph, Context(), collect=True)
     result = check_bytes(data, "f.xml", choose(severity="info", deep=True), None, LIMITS)
     _all_of_one_line(result.findings)

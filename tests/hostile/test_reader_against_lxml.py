@@ -13,7 +13,7 @@ import pytest
 from lxml import etree
 
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 
 NAMES = ("net", "a", "layer", "x-y", "n:b", "\u00e9t\u00e9", "_.1")
 TEXTS = (
@@ -132,26 +132,26 @@ def test_the_same_elements(encoding: str) -> None:
             tree = etree.fromstring(data, parser)
         except etree.XMLSyntaxError:
             continue  # a name outside the encoding, or "]]>" in text
-        source = Source(data)
-        assert len(source.markup) == len(source.text)
-        (root,) = scan(source.markup)
+        xml = XMLText(data)
+        assert len(xml.markup) == len(xml.text)
+        (root,) = scan(xml.markup)
         assert own(root) == oracle(tree), text
-        assert source.edited([]) == data
+        assert xml.edited([]) == data
         compared += 1
     assert compared > 300
 
 
 def test_spans_lead_to_what_they_name() -> None:
     for seed in range(300):
-        source = Source(Writer(seed).document().encode())
-        stack = list(scan(source.markup))
+        xml = XMLText(Writer(seed).document().encode())
+        stack = list(scan(xml.markup))
         while stack:
             element = stack.pop()
             stack += element.children
-            assert source.text[element.start : element.start + 1 + len(element.tag)] == (
+            assert xml.text[element.start : element.start + 1 + len(element.tag)] == (
                 f"<{element.tag}"
             )
-            assert source.text[element.end - 1] == ">"
+            assert xml.text[element.end - 1] == ">"
             for name, (start, first, last) in element.attribute_spans().items():
-                assert source.text.startswith(name, start)
-                assert source.text[first - 1] == source.text[last] in "'\""
+                assert xml.text.startswith(name, start)
+                assert xml.text[first - 1] == xml.text[last] in "'\""

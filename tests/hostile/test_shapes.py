@@ -14,7 +14,7 @@ import pytest
 from support import IR, deconvolution_ir
 
 import deconv_ir
-from deconv_ir.ir.shapes import size_problem
+from deconv_ir.ir.shapes import size_error
 from hostile.children import MIB, bounded, environment, one_error_line, run
 
 
@@ -33,15 +33,15 @@ from hostile.children import MIB, bounded, environment, one_error_line, run
     ],
 )
 def test_what_can_be_addressed(shape: tuple[int, ...] | None, bits: int, fits: bool) -> None:
-    assert (size_problem(shape, bits) is None) == fits
+    assert (size_error(shape, bits) is None) == fits
 
 
 @pytest.mark.parametrize(
     "dims", list(itertools.product((0, 1, 2**31, 2**62, 2**63 - 1), repeat=2)), ids=str
 )
 def test_the_bound_is_that_of_arrays(dims: tuple[int, int]) -> None:
-    """NumPy also refuses every shape that `size_problem` rejects."""
-    if size_problem(dims, 32) is not None:
+    """NumPy also refuses every shape that `size_error` rejects."""
+    if size_error(dims, 32) is not None:
         with pytest.raises(ValueError, match=r"too big|Maximum allowed"):
             np.empty(dims, np.float32)
 

@@ -8,7 +8,7 @@ import pytest
 
 import deconv_ir
 from deconv_ir.formats.openvino_xml import entry
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from hostile.children import MIB, bounded
 
@@ -25,7 +25,7 @@ LAUGHS = (
 QUADRATIC = f'<!DOCTYPE net [<!ENTITY a "{"x" * 50_000}">]><net name="{"&a;" * 50_000}"/>'
 
 
-def problems(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> list[str]:
+def errors(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> list[str]:
     data = text.encode() if isinstance(text, str) else text
     return [str(p) for p in entry.read_bytes(data, "m.xml", limits)[1]]
 
@@ -55,7 +55,7 @@ def problems(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> list[str]:
     ids=lambda v: v[:40] if isinstance(v, str) else repr(v[:20]),
 )
 def test_refused_in_one_line(document: str | bytes, words: str) -> None:
-    found = problems(document)
+    found = errors(document)
     assert words in found[0]
     assert "\n" not in found[0]
 
@@ -77,7 +77,7 @@ def test_what_comes_before_the_doctype_does_not_hide_it() -> None:
         "<?a <b?>",
         "<?xml version='1.0'?>",
     ):
-        assert "DOCTYPE" in problems(f"{before}<!DOCTYPE net><net/>")[0]
+        assert "DOCTYPE" in errors(f"{before}<!DOCTYPE net><net/>")[0]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_unicode_encodings_load(codec: str) -> None:
 def test_wrong_encodings_are_refused(encoding: str, words: str) -> None:
     head = f'<?xml version="1.0" encoding="{encoding}"?>'
     data = head.encode().ljust(43) + b'\xe9<net version="11"/>'
-    assert words in problems(data)[0]
+    assert words in errors(data)[0]
 
 
 def test_the_parser_and_the_reader_see_one_text() -> None:
@@ -134,9 +134,7 @@ def test_an_attribute_of_a_gibibyte_is_refused_before_it_is_read(tmp_path: Path)
 
 
 def test_an_attribute_within_the_file_limit_is_bounded_too() -> None:
-    assert (
-        "Resource limit exceeded" in problems(f'<net version="11" name="{"a" * 20_000_000}"/>')[0]
-    )
+    assert "Resource limit exceeded" in errors(f'<net version="11" name="{"a" * 20_000_000}"/>')[0]
 
 
 def test_ten_million_layers_are_refused(tmp_path: Path) -> None:
@@ -179,7 +177,7 @@ def test_ten_million_layers_are_refused(tmp_path: Path) -> None:
     ids=["xml_bytes", "tags", "layers", "rank"],
 )
 def test_limits_can_be_changed(limits: Limits, document: str, words: str) -> None:
-    assert words in problems(document, limits)[0]
+    assert words in errors(document, limits)[0]
 
 
 def test_limits_of_the_library(tmp_path: Path) -> None:
@@ -193,18 +191,18 @@ def test_limits_of_the_library(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_bounded_too() -> None:
-    found = problems(NET.format("", "<edge/>" * 1000), Limits(problems=100))
+    found = errors(NET.format("", "<edge/>" * 1000), Limits(problems=100))
     assert len(found) == 101
     assert "there are 100 mistakes up to here; the rest is not read" in found[-1]
     ports = '<port id="x"><dim>z</dim></port>' * 10_000
-    found = problems(NET.format(f'<layer id="1" type="A"><input>{ports}</input></layer>', ""))
+    found = errors(NET.format(f'<layer id="1" type="A"><input>{ports}</input></layer>', ""))
     assert 1000 < len(found) < 2100
 
 
 def test_remarks_do_not_crowd_out_mistakes() -> None:
     strange = "".join(f"<x{i}/>" for i in range(5000))
     layer = f'<layer id="1" type="A">{strange}<input><port id="x"/></input></layer>'
-    assert "id of <port> must be a whole number" in problems(NET.format(layer, ""))[0]
+    assert "id of <port> must be a whole number" in errors(NET.format(layer, ""))[0]
 
 
 def test_many_mistakes_in_one_long_line_take_memory_for_a_few() -> None:
@@ -219,9 +217,9 @@ def test_many_mistakes_in_one_long_line_take_memory_for_a_few() -> None:
 
 def test_lines_are_counted_without_a_list_of_them() -> None:
     out = bounded(
-        "from deconv_ir.formats.openvino_xml.source import Source\n"
-        "source = Source(b'<net>' + b'\\n' * 40_000_000 + b'</net>')\n"
-        "print(source.position(len(source.text) - 1), source.line_text(40_000_001))",
+        "from deconv_ir.formats.openvino_xml.text import XMLText\n"
+        "xml = XMLText(b'<net>' + b'\\n' * 40_000_000 + b'</net>')\n"
+        "print(xml.position(len(xml.text) - 1), xml.line_text(40_000_001))",
         320 * MIB,
     )
     assert out == "(40000001, 6) </net>\n"
@@ -230,15 +228,15 @@ def test_lines_are_counted_without_a_list_of_them() -> None:
 @pytest.mark.parametrize("text", ["<net>\na\r\nb\n</net>", "\ufeff<net>\n\n</net>\n"])
 def test_positions_are_those_of_the_lines(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in (1, 2, 3, 7):
-        monkeypatch.setattr("deconv_ir.formats.openvino_xml.source.BLOCK", block)
-        source = Source(text.encode())
+        monkeypatch.setattr("deconv_ir.formats.openvino_xml.text.BLOCK", block)
+        xml = XMLText(text.encode())
         lines = text.split("\n")
         for number, line in enumerate(lines, 1):
-            assert source.line_text(number) == line.rstrip("\r").lstrip("\ufeff")
+            assert xml.line_text(number) == line.rstrip("\r").lstrip("\ufeff")
         for offset in range(text.startswith("\ufeff"), len(text)):
             before = text[:offset].lstrip("\ufeff")
             line = before.count("\n") + 1
-            assert source.position(offset) == (line, len(before) - before.rfind("\n"))
+            assert xml.position(offset) == (line, len(before) - before.rfind("\n"))
 
 
 def test_messages_are_one_line_of_bounded_length(tmp_path: Path) -> None:

@@ -335,8 +335,8 @@ def _declare(graph: etree._Element, path: tuple[object, ...], outputs: Shown) ->
 def change_layer_and_dims(choices: random.Random, text: str) -> Mutation:
     """Change an attribute of a layer, and declare at its outputs what it computes then."""
     mutation = choices.choice((change_attribute, change_number, change_word))(choices, text)
-    graph, problems = read_bytes(mutation.text.encode())
-    if graph is None or problems:
+    graph, errors = read_bytes(mutation.text.encode())
+    if graph is None or errors:
         raise ValueError("it cannot be read")
     root = etree.fromstring(mutation.text.encode())
     layers = root.findall("layers/layer")

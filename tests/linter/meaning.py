@@ -16,8 +16,8 @@ from deconv_ir.ops.constants.constant import Const
 
 def meaning(data: bytes, weights: bytes) -> Any:
     """Return operations, edges and the bytes of constants, or None if the file does not load."""
-    graph, problems = read_bytes(data)
-    if graph is None or problems:
+    graph, errors = read_bytes(data)
+    if graph is None or errors:
         return None
     layers = [_layer(layer.type, layer.operation, weights) for layer in graph.layers]
     return layers, graph.topology.sources

@@ -76,19 +76,19 @@ FURTHER_ON = {
 
 def layers_from(result: FileResult, line: int) -> set[int]:
     """Return the lines of the layer that contains a line, and of all layers behind it."""
-    document = result.document
-    assert document is not None
-    if document.graph is None or not document.layers:
+    parsed = result.parsed
+    assert parsed is not None
+    if parsed.graph is None or not parsed.layers:
         return set()
-    locator = document.locator()
-    assert document.source is not None
-    position = document.source.position
+    locator = parsed.locator()
+    assert parsed.file_text is not None
+    position = parsed.file_text.position
     extents = []
-    for index in range(len(document.layers)):
+    for index in range(len(parsed.layers)):
         element = locator.layer(index)
         extents.append(range(position(element.start)[0], position(element.end)[0] + 1))
     reached = {i for i, extent in enumerate(extents) if line in extent}
-    sources = document.graph.topology.sources
+    sources = parsed.graph.topology.sources
     for _ in range(len(sources)):
         more = {i for i, row in enumerate(sources) if any(s and s[0] in reached for s in row)}
         if more <= reached:

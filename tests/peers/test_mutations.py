@@ -41,8 +41,8 @@ Shapes = dict[str, list[Bounds]]
 
 def computed(result: FileResult, weights: Path) -> Shapes:
     """Return the inferred shapes by name of the layer, without those of Results."""
-    assert result.document is not None
-    graph = result.document.graph
+    assert result.parsed is not None
+    graph = result.parsed.graph
     assert graph is not None
     inference = infer(graph, Context(weights=Weights(weights)), collect=True)
     return {
@@ -110,8 +110,8 @@ def test_openvino_agrees(chunk: int, tmp_path: Path) -> None:
 
 def said_to_be_computed(result: FileResult) -> list[tuple[str, int, int, Any]]:
     """Return name of the layer, output, axis and computed dim of the findings that name one."""
-    assert result.document is not None
-    graph = result.document.graph
+    assert result.parsed is not None
+    graph = result.parsed.graph
     assert graph is not None
     return [
         (

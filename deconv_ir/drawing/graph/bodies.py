@@ -119,7 +119,7 @@ def _given(
     layer: Layer, number: int, inputs: Sequence[TensorInfo], context: Context
 ) -> dict[int, TensorInfo] | None:
     """Return the infos of the Parameters of a body; None if its port map is invalid."""
-    if _bodies(layer)[number].problem() is not None:
+    if _bodies(layer)[number].error() is not None:
         return None
     try:
         return layer.operation.infer_parameters(inputs, context)[number]

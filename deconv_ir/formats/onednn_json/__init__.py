@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deconv_ir.formats.exchange import Extract, Lowered, Written
-    from deconv_ir.formats.onednn_json.document import ParsedJSON
     from deconv_ir.formats.onednn_json.overrides import Overrides
+    from deconv_ir.formats.onednn_json.parsed import ParsedJSON
     from deconv_ir.ir.graph import Graph
     from deconv_ir.ir.operation import ConstantSource
     from deconv_ir.limits import Limits
@@ -38,9 +38,9 @@ class _OneDNN(Format):
     def read(
         self, data: bytes, file: str | None, limits: Limits, overrides: Overrides | None = None
     ) -> ParsedJSON:
-        from deconv_ir.formats.onednn_json.reader import read_document
+        from deconv_ir.formats.onednn_json.reader import parse_bytes
 
-        return read_document(data, file, limits, overrides)
+        return parse_bytes(data, file, limits, overrides)
 
     def save(self, graph: Graph, weights: ConstantSource | None, path: Path) -> list[str]:
         from deconv_ir.formats.onednn_json.writer import save

@@ -21,7 +21,7 @@ def strides_of(port: Port) -> tuple[int, ...] | None:
     return None
 
 
-def strides_problem(shape: Sequence[int], strides: Sequence[int]) -> str | None:
+def strides_error(shape: Sequence[int], strides: Sequence[int]) -> str | None:
     """Return the reason why strides make elements of a shape overlap; None if they do not.
 
     Axes are visited from the innermost outwards: each stride must pass over the span of the axes
@@ -56,9 +56,9 @@ def to_physical(array: Array, strides: Sequence[int]) -> Array:
     """
     import numpy as np
 
-    problem = strides_problem(array.shape, strides)
-    if problem is not None:
-        raise InputError(f"the strides do not describe a layout: {problem}")
+    error = strides_error(array.shape, strides)
+    if error is not None:
+        raise InputError(f"the strides do not describe a layout: {error}")
     memory = np.zeros(span(array.shape, strides), array.dtype)
     width = array.dtype.itemsize
     view = np.lib.stride_tricks.as_strided(memory, array.shape, [s * width for s in strides])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from deconv_ir.errors import IRError
-from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON
 from deconv_ir.formats.onednn_json.kinds import DTYPES, SPELLINGS
-from deconv_ir.formats.onednn_json.text import Node, Text
+from deconv_ir.formats.onednn_json.parsed import LogicalTensor, ParsedJSON
+from deconv_ir.formats.onednn_json.text import JSONText, Node
 from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import UNKNOWN
@@ -28,27 +28,27 @@ class UnusableError(Exception):
 class Members:
     """Reads members, and collects problems with the operation that they are in."""
 
-    def __init__(self, document: ParsedJSON, source: Text, limits: Limits) -> None:
-        self.document = document
-        self.source = source
+    def __init__(self, parsed: ParsedJSON, file_text: JSONText, limits: Limits) -> None:
+        self.parsed = parsed
+        self.file_text = file_text
         self.limits = limits
         self.label: str | None = None
 
-    def problem(self, rule: str, message: str, node: Node, **facts: Any) -> None:
+    def error(self, rule: str, message: str, node: Node, **facts: Any) -> None:
         """Collect a problem; after too many, the rest is not read."""
-        line, column = self.source.position(node.start)
-        found = self.document.problems
+        line, column = self.file_text.position(node.start)
+        found = self.parsed.errors
         if len(found) >= self.limits.problems:
             raise IRError(
                 f"more than {self.limits.problems} problems; the rest was not read",
-                file=self.document.file,
+                file=self.parsed.file,
                 line=line,
                 rule="oversize",
             )
         found.append(
             IRError(
                 message,
-                file=self.document.file,
+                file=self.parsed.file,
                 line=line,
                 column=column,
                 layer=self.label,
@@ -59,14 +59,14 @@ class Members:
 
     def fail(self, rule: str, message: str, node: Node, **facts: Any) -> UnusableError:
         """Collect a problem, and return the exception that ends the reading of this part."""
-        self.problem(rule, message, node, **facts)
+        self.error(rule, message, node, **facts)
         return UnusableError()
 
     def shown(self, node: Node) -> str:
         """Return the beginning of the text in the file, on one line."""
         if isinstance(node.value, int) and not isinstance(node.value, bool):
             return str(node.value)  # an element of a list is located at the list
-        text = " ".join(self.source.text[node.start : min(node.end, node.start + 80)].split())
+        text = " ".join(self.file_text.text[node.start : min(node.end, node.start + 80)].split())
         return text if len(text) <= 40 and node.end - node.start <= 80 else f"{text[:37]}..."
 
     def member(self, node: Node, name: str, kind: type | tuple[type, ...], what: str) -> Any:
@@ -85,18 +85,18 @@ class Members:
         if section is None or section.value is None:
             return {}
         if not isinstance(section.value, dict):
-            self.problem("json", "'attrs' must be an object", section)
+            self.error("json", "'attrs' must be an object", section)
             return {}
         found = {}
         for name, member in section.value.items():
             kind, value = member.get("type"), member.get("value")
             if kind is None or value is None:
-                self.problem(
+                self.error(
                     "missing-attribute", f"attribute {name!r} must have 'type' and 'value'", member
                 )
                 continue
             if kind.value not in _TYPES:
-                self.problem(
+                self.error(
                     "attribute-value",
                     f"the type of attribute {name!r} must be one of {', '.join(_TYPES)}, "
                     f"found {self.shown(kind)}",
@@ -106,7 +106,7 @@ class Members:
                 continue
             text = _as_text(kind.value, value)
             if text is None:
-                self.problem(
+                self.error(
                     "attribute-value",
                     f"attribute {name!r} must be a value of type {kind.value}, "
                     f"found {self.shown(value)}",
@@ -118,7 +118,7 @@ class Members:
         names = [name for name in found if name in SPELLINGS]
         if len({found[name] for name in names}) > 1:
             first, last = names
-            self.problem(
+            self.error(
                 "attribute-value",
                 f"{first!r} and {last!r} are names of one attribute, and must be equal: "
                 f"found {found[first][:40]!r} and {found[last][:40]!r}",
@@ -133,7 +133,7 @@ class Members:
         if section is None:
             return []
         if not isinstance(section.value, list):
-            self.problem(
+            self.error(
                 "json", f"{name!r} must be a list of tensors, found {self.shown(section)}", section
             )
             return []
@@ -162,7 +162,7 @@ class Members:
         if found is None:
             return default
         if not isinstance(found.value, str):
-            self.problem("json", f"{name!r} must be text, found {self.shown(found)}", found)
+            self.error("json", f"{name!r} must be text, found {self.shown(found)}", found)
             return default
         return found.value
 
@@ -171,7 +171,7 @@ class Members:
         if dtype == "undef":
             return None
         if dtype not in DTYPES:
-            self.problem(
+            self.error(
                 "precision",
                 f"dtype must be an element type, found {dtype[:40]!r}",
                 node.get("dtype") or node,
@@ -187,14 +187,14 @@ class Members:
         if found is None:
             return None
         if not isinstance(found.value, tuple) and found.value != []:
-            self.problem(
+            self.error(
                 "number",
                 f"{name!r} must be a list of whole numbers, found {self.shown(found)}",
                 found,
             )
             return None
         if len(found.value) > self.limits.rank:
-            self.problem(
+            self.error(
                 "oversize",
                 f"the tensor has {len(found.value)} dims, more than the limit of "
                 f"{self.limits.rank}",
@@ -213,7 +213,7 @@ class Members:
             return None
         for dim in dims:
             if dim < 0 and dim not in _UNKNOWN_DIMS:
-                self.problem(
+                self.error(
                     "dim-value",
                     f"a dim must not be negative, found {dim}",
                     node.get("shape") or node,
@@ -229,7 +229,7 @@ class Members:
 
     def port(self, tensor: LogicalTensor, index: int, line: int, *, output: bool) -> Port:
         """Make a port of a tensor; for outputs, a scalar and an unknown rank are the same."""
-        at, _ = self.source.position(tensor.node.start)
+        at, _ = self.file_text.position(tensor.node.start)
         shape = tensor.shape if tensor.shape or not output else None
         names = (str(tensor.id),) if output else ()
         return Port(index, shape, tensor.element_type, names, at - line, (layout_info(tensor),))

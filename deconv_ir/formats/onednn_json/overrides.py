@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from deconv_ir.errors import InputError
-from deconv_ir.formats.onednn_json.document import LogicalTensor, Stated
 from deconv_ir.formats.onednn_json.kinds import DTYPES, KINDS, SPELLINGS
 from deconv_ir.formats.onednn_json.layout import dense_strides
+from deconv_ir.formats.onednn_json.parsed import LogicalTensor, Stated
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import infer

@@ -9,8 +9,8 @@ from pathlib import Path
 from deconv_ir.errors import InputError, IRError
 from deconv_ir.formats.exchange import Extract, Written
 from deconv_ir.formats.files import output_errors, read_input, replace_file
-from deconv_ir.formats.onednn_json.document import ParsedJSON
-from deconv_ir.formats.onednn_json.reader import read_document
+from deconv_ir.formats.onednn_json.parsed import ParsedJSON
+from deconv_ir.formats.onednn_json.reader import parse_bytes
 from deconv_ir.limits import DEFAULT_LIMITS
 
 
@@ -44,18 +44,18 @@ def part_of_file(
     inputs, outputs : sequence of str
         The tensors that become ports.
     """
-    document = read_document(data)
-    assert document.source is not None, "the file was read before"
-    assert document.graph is not None, "the file was read before"
-    settings = dict(document.graph.extras[0].attributes)
+    parsed = parse_bytes(data)
+    assert parsed.file_text is not None, "the file was read before"
+    assert parsed.graph is not None, "the file was read before"
+    settings = dict(parsed.graph.extras[0].attributes)
     ports = {"input_ports": list(map(int, inputs)), "output_ports": list(map(int, outputs))}
     members = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in settings.items()]
     members += [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in ports.items()]
     kept = sorted(
         stated.node.span
-        for layer, stated in zip(document.graph.layers, document.stated, strict=True)
+        for layer, stated in zip(parsed.graph.layers, parsed.stated, strict=True)
         if layer.id in operations and layer.type not in ("Parameter", "Result")
     )
-    text = ",\n    ".join(document.source.text[start:end] for start, end in kept)
+    text = ",\n    ".join(parsed.file_text.text[start:end] for start, end in kept)
     members.append(f'"graph": [\n    {text}\n  ]')
     return "{\n  " + ",\n  ".join(members) + "\n}\n"

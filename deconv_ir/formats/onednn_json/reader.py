@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
 from deconv_ir.findings import GraphLocation, TextSpan
-from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON, Stated
 from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, OpKind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
-from deconv_ir.formats.onednn_json.text import Node, Text, parse
+from deconv_ir.formats.onednn_json.parsed import LogicalTensor, ParsedJSON, Stated
+from deconv_ir.formats.onednn_json.text import JSONText, Node, parse
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port
 from deconv_ir.ir.operation import Operation
@@ -26,14 +26,14 @@ from deconv_ir.ops.convolution.onednn import ConvTranspose
 from deconv_ir.suggestions import nearest
 
 
-def read_document(
+def parse_bytes(
     data: bytes,
     file: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     overrides: Overrides | None = None,
 ) -> ParsedJSON:
     """Read a graph, and keep the location of each part."""
-    document = ParsedJSON(file)
+    parsed = ParsedJSON(file)
     try:
         if len(data) > limits.xml_bytes:
             raise IRError(
@@ -44,35 +44,35 @@ def read_document(
                 expected=limits.xml_bytes,
                 actual=len(data),
             )
-        document.source = Text(data, file)
-        root = parse(document.source, limits)
-        _GraphReader(document, document.source, limits, overrides).read(root)
+        parsed.file_text = JSONText(data, file)
+        root = parse(parsed.file_text, limits)
+        _GraphReader(parsed, parsed.file_text, limits, overrides).read(root)
     except DeconvError as error:
         error.locate(file=file)
-        document.problems.append(error)
-    return document
+        parsed.errors.append(error)
+    return parsed
 
 
 class _GraphReader(Members):
     def __init__(
-        self, document: ParsedJSON, source: Text, limits: Limits, overrides: Overrides | None
+        self, parsed: ParsedJSON, file_text: JSONText, limits: Limits, overrides: Overrides | None
     ) -> None:
-        super().__init__(document, source, limits)
+        super().__init__(parsed, file_text, limits)
         self.overrides = None if overrides is None else Changes(overrides)
         self.layers: list[Layer] = []
         self.edges: list[Edge] = []
         self.misplaced: list[tuple[AttributeValueError, Node]] = []
 
     def read(self, root: Node) -> None:
-        """Read the file into `document`."""
-        self.document.root = TextSpan(root.start, root.start + 1)
+        """Read the file into `parsed`."""
+        self.parsed.root = TextSpan(root.start, root.start + 1)
         operations = root.get("graph")
         if operations is None or not isinstance(operations.value, list | tuple):
             what = "the file has no list 'graph'"
             raise IRError(
                 f"not a oneDNN Graph file: {what}",
-                file=self.document.file,
-                line=self.source.position(root.start)[0],
+                file=self.parsed.file,
+                line=self.file_text.position(root.start)[0],
                 rule="root" if operations is None else "missing-element",
                 hint=Hint.ONEDNN_DUMPS(),
             )
@@ -80,15 +80,17 @@ class _GraphReader(Members):
             raise IRError(
                 f"the graph has {len(operations.value)} operations, more than the limit of "
                 f"{self.limits.layers}",
-                file=self.document.file,
-                line=self.source.position(operations.start)[0],
+                file=self.parsed.file,
+                line=self.file_text.position(operations.start)[0],
                 rule="oversize",
             )
         if self.overrides is not None and self.overrides.dtype:
-            unchanged = _GraphReader(ParsedJSON(self.document.file), self.source, self.limits, None)
+            unchanged = _GraphReader(
+                ParsedJSON(self.parsed.file), self.file_text, self.limits, None
+            )
             self.overrides.keep_types(unchanged.operations(operations))
         stated = self.operations(operations)
-        if self.overrides is not None and not self.document.problems:
+        if self.overrides is not None and not self.parsed.errors:
             self.overrides.require_used()
             stated = self.overrides.change_batch(stated)
         ended = {
@@ -103,17 +105,17 @@ class _GraphReader(Members):
             layers=tuple(self.layers),
             edges=tuple(self.edges),
             extras=tuple(self.settings(root)),
-            file=self.document.file,
+            file=self.parsed.file,
             format=ParsedJSON.format,
         )
         quantizes = any(layer.type == "Dequantize" for layer in self.layers)
-        if quantizes and not self.document.problems:
+        if quantizes and not self.parsed.errors:
             from deconv_ir.ops.onednn.integer import with_grouped_scales
 
             graph = with_grouped_scales(graph)
-        self.document.graph = graph
-        if self.overrides is not None and not self.document.problems:
-            self.document.graph = self.overrides.fit_channels(self.document.graph)
+        self.parsed.graph = graph
+        if self.overrides is not None and not self.parsed.errors:
+            self.parsed.graph = self.overrides.fit_channels(self.parsed.graph)
 
     def operations(self, section: Node) -> list[tuple[Layer, Stated]]:
         """Read the operations that can be used."""
@@ -128,7 +130,7 @@ class _GraphReader(Members):
         return found
 
     def _name(self) -> str:
-        file = self.document.file or "graph"
+        file = self.parsed.file or "graph"
         return file.replace("\\", "/").rpartition("/")[2].removesuffix(".json")
 
     def settings(self, root: Node) -> list[Info]:
@@ -147,11 +149,11 @@ class _GraphReader(Members):
             return None
         if not isinstance(node.value, tuple) and node.value != []:
             message = f"{name} must be a list of tensor ids, found {self.shown(node)}"
-            self.problem("number", message, node)
+            self.error("number", message, node)
             return None
         ids = tuple(node.value)
         for index, tensor in enumerate(ids):
-            self.document.ports.append((name, tensor, self.source.integer_span(node, index)))
+            self.parsed.ports.append((name, tensor, self.file_text.integer_span(node, index)))
         return ids
 
     def operation(self, node: Node, position: int) -> tuple[Layer, Stated]:
@@ -182,7 +184,7 @@ class _GraphReader(Members):
             )
         else:
             written, operation = self.make(row, kind, given, inputs, outputs, node)
-        line, _ = self.source.position(node.start)
+        line, _ = self.file_text.position(node.start)
         layer = Layer(
             number,
             text or f"{kind}_{number}",
@@ -244,14 +246,14 @@ class _GraphReader(Members):
 
     def _file(self, error: AttributeValueError, node: Node) -> None:
         """Collect the problem of an attribute; `_place` sets its location."""
-        line, _ = self.source.position(node.start)
-        error.locate(file=self.document.file, line=line, layer=self.label)
-        self.document.problems.append(error)
+        line, _ = self.file_text.position(node.start)
+        error.locate(file=self.parsed.file, line=line, layer=self.label)
+        self.parsed.errors.append(error)
         self.misplaced.append((error, node))
 
     def _place(self) -> None:
         """Set the graph locations of the attributes with problems."""
-        indices = {id(stated.node): i for i, stated in enumerate(self.document.stated)}
+        indices = {id(stated.node): i for i, stated in enumerate(self.parsed.stated)}
         for error, node in self.misplaced:
             error.location = GraphLocation(layer=indices.get(id(node)), attribute=error.attribute)
 
@@ -271,7 +273,7 @@ class _GraphReader(Members):
                 if tensor.id in produced:
                     first, _ = produced[tensor.id]
                     self.label = layer.label
-                    self.problem(
+                    self.error(
                         "tensor-produced-twice",
                         f"tensor {tensor.id} is already produced by {first.label} "
                         f"in line {first.line}",
@@ -302,9 +304,9 @@ class _GraphReader(Members):
                 for port, tensor in zip(layer.inputs, facts.inputs, strict=True)
             )
             self.layers.append(layer._replace(inputs=ports))
-            self.document.stated.append(facts)
+            self.parsed.stated.append(facts)
             for index, tensor in enumerate(facts.inputs):
-                line, _ = self.source.position(tensor.node.start)
+                line, _ = self.file_text.position(tensor.node.start)
                 if tensor.id in produced:
                     source, port = produced[tensor.id]
                     self.edges.append(Edge(source.id, port, layer.id, index, line))
@@ -320,7 +322,7 @@ class _GraphReader(Members):
             free += 1
 
     def _parameter(self, number: int, tensor: LogicalTensor) -> None:
-        line, _ = self.source.position(tensor.node.start)
+        line, _ = self.file_text.position(tensor.node.start)
         operation = Parameter(shape=tensor.shape, element_type=tensor.element_type)
         name = str(tensor.id)
         written = (("shape", format_shape(tensor.shape)), ("element_type", tensor.dtype))
@@ -328,12 +330,12 @@ class _GraphReader(Members):
         self.layers.append(
             Layer(number, name, operation, "Parameter", "opset1", (), (port,), written, line)
         )
-        self.document.stated.append(Stated(tensor.node, (), (tensor,)))
+        self.parsed.stated.append(Stated(tensor.node, (), (tensor,)))
 
     def _result(self, number: int, tensor: LogicalTensor, source: Layer, index: int) -> None:
-        line, _ = self.source.position(tensor.node.start)
+        line, _ = self.file_text.position(tensor.node.start)
         port = Port(0, source.outputs[index].shape, tensor.element_type)
         name = f"{tensor.id}/result"
         self.layers.append(Layer(number, name, Result(), "Result", "opset1", (port,), line=line))
-        self.document.stated.append(Stated(tensor.node, (tensor,)))
+        self.parsed.stated.append(Stated(tensor.node, (tensor,)))
         self.edges.append(Edge(source.id, index, number, 0, line))

@@ -64,7 +64,7 @@ class Node:
         return found
 
 
-class Text:
+class JSONText:
     """The text of a JSON file.
 
     Parameters
@@ -118,7 +118,7 @@ class Text:
         return node.span
 
 
-def parse(source: Text, limits: Limits) -> Node:
+def parse(file_text: JSONText, limits: Limits) -> Node:
     """Parse JSON.
 
     Raises
@@ -127,24 +127,26 @@ def parse(source: Text, limits: Limits) -> Node:
         The text is not JSON, an object has a duplicate key, a number is not finite or too large, or
         a limit is exceeded.
     """
-    parser = _Parser(source, limits)
+    parser = _Parser(file_text, limits)
     node = parser.value(parser.skip(0), 0)
     at = parser.skip(node.end)
-    if at < len(source.text):
+    if at < len(file_text.text):
         parser.fail("the file goes on after the end of the JSON value", at)
     return node
 
 
 class _Parser:
-    def __init__(self, source: Text, limits: Limits) -> None:
-        self.source = source
-        self.text = source.text
+    def __init__(self, file_text: JSONText, limits: Limits) -> None:
+        self.file_text = file_text
+        self.text = file_text.text
         self.left = limits.tags
         self.limits = limits
 
     def fail(self, message: str, at: int, rule: str = "json", **facts: Any) -> NoReturn:
-        line, column = self.source.position(at)
-        raise IRError(message, file=self.source.file, line=line, column=column, rule=rule, **facts)
+        line, column = self.file_text.position(at)
+        raise IRError(
+            message, file=self.file_text.file, line=line, column=column, rule=rule, **facts
+        )
 
     def expected(self, what: str, at: int) -> NoReturn:
         """Report unexpected text at a position, and the expected one."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deconv_ir.formats.exchange import Extract, Written
-    from deconv_ir.formats.openvino_xml.document import ParsedXML
+    from deconv_ir.formats.openvino_xml.parsed import ParsedXML
     from deconv_ir.ir.graph import Graph
     from deconv_ir.ir.operation import ConstantSource
     from deconv_ir.limits import Limits
@@ -27,9 +27,9 @@ class _OpenVINO(Format):
         return start.startswith(b"<") and not start.startswith((b"<!doctype html", b"<html"))
 
     def read(self, data: bytes, file: str | None, limits: Limits) -> ParsedXML:
-        from deconv_ir.formats.openvino_xml.entry import read_document
+        from deconv_ir.formats.openvino_xml.entry import parse_bytes
 
-        return read_document(data, file, limits)
+        return parse_bytes(data, file, limits)
 
     def save(self, graph: Graph, weights: ConstantSource | None, path: Path) -> list[str]:
         from deconv_ir.formats.openvino_xml.writer import save

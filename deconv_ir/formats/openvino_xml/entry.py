@@ -11,9 +11,9 @@ import os
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation
 from deconv_ir.formats.files import read_input
-from deconv_ir.formats.openvino_xml.document import ParsedXML
+from deconv_ir.formats.openvino_xml.parsed import ParsedXML
 from deconv_ir.formats.openvino_xml.reader import Reader, oversize
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.ir.graph import Graph
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
@@ -33,15 +33,13 @@ def read_bytes(
     data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Graph | None, list[DeconvError]]:
     """Read an IR from the bytes of its file; see `read`."""
-    document = read_document(data, file, limits)
-    return document.graph, document.located_problems()
+    parsed = parse_bytes(data, file, limits)
+    return parsed.graph, parsed.located_errors()
 
 
-def read_document(
-    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
-) -> ParsedXML:
+def parse_bytes(data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS) -> ParsedXML:
     """Read an IR from the bytes of its file, and keep the location of each part."""
-    document = ParsedXML(file)
+    parsed = ParsedXML(file)
     try:
         if len(data) > limits.xml_bytes:
             size = len(data)
@@ -53,11 +51,11 @@ def read_document(
         if tags > limits.tags:
             message = f"the file has {tags} tags, more than the limit of {limits.tags}"
             raise oversize(message, file, 1, limits.tags, tags)
-        document.source = Source(data, file)
-        document.graph = Reader(document, document.source, limits).document()
+        parsed.file_text = XMLText(data, file)
+        parsed.graph = Reader(parsed, parsed.file_text, limits).read()
     except DeconvError as error:
-        for problem in document.problems:
-            if isinstance(problem.location, GraphLocation):
-                problem.location = None  # without a graph, the location has no meaning
-        document.problems.append(error)
-    return document
+        for earlier in parsed.errors:
+            if isinstance(earlier.location, GraphLocation):
+                earlier.location = None  # without a graph, the location has no meaning
+        parsed.errors.append(error)
+    return parsed

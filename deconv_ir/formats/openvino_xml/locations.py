@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from deconv_ir.findings import GraphLocation, Location, TextSpan
 from deconv_ir.formats import format as base
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 
 
 class XMLLocator(base.Locator):
@@ -16,14 +16,14 @@ class XMLLocator(base.Locator):
 
     Parameters
     ----------
-    source : Source
+    file_text : XMLText
         The text.
     layers, edges : sequence of int
         Offsets of the graph's layers and edges in it.
     """
 
-    def __init__(self, source: Source, layers: Sequence[int], edges: Sequence[int]) -> None:
-        self.source: Source = source
+    def __init__(self, file_text: XMLText, layers: Sequence[int], edges: Sequence[int]) -> None:
+        self.file_text: XMLText = file_text
         self.layers = layers
         self.edges = edges
         self._elements: dict[int, Element] = {}
@@ -33,7 +33,7 @@ class XMLLocator(base.Locator):
         """Return the element that begins at an offset, with its descendants."""
         found = self._elements.get(start)
         if found is None:
-            markup = self.source.markup
+            markup = self.file_text.markup
             found = self._elements[start] = next(scan(markup, start))
         return found
 

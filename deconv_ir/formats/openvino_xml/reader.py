@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation, Severity, TextSpan
-from deconv_ir.formats.openvino_xml.document import ParsedXML
+from deconv_ir.formats.openvino_xml.parsed import ParsedXML
 from deconv_ir.formats.openvino_xml.pieces import (
     OPENVINO_FORM,
     Piece,
@@ -24,7 +24,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
     whole,
 )
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Edge, Graph, Info, Layer
@@ -76,12 +76,12 @@ class Reader:
     """One pass over one document."""
 
     def __init__(
-        self, document: ParsedXML, source: Source, limits: Limits, around: Reader | None = None
+        self, parsed: ParsedXML, file_text: XMLText, limits: Limits, around: Reader | None = None
     ) -> None:
-        self.out = document
-        self.file = document.file
-        self.source = source
-        self.markup = source.markup
+        self.out = parsed
+        self.file = parsed.file
+        self.file_text = file_text
+        self.markup = file_text.markup
         self.limits = limits
         # Lines are counted from the last requested offset, which is always near.
         self._line_at: int = 0 if around is None else around._line_at
@@ -114,7 +114,7 @@ class Reader:
 
         found = fault.finding
         start, end = span or cast(TextSpan, found.location)
-        line, column = self.source.position(base + start)
+        line, column = self.file_text.position(base + start)
         error = copy.copy(fault)  # the piece may be shared
         error.finding = found._replace(
             location=TextSpan(base + start, base + end),
@@ -127,8 +127,8 @@ class Reader:
             if len(self.out.remarks) < self.limits.problems:
                 self.out.remarks.append(error)
             return
-        self.out.problems.append(error)
-        if len(self.out.problems) >= self.limits.problems:
+        self.out.errors.append(error)
+        if len(self.out.errors) >= self.limits.problems:
             most = self.limits.problems
             message = f"there are {most} mistakes up to here; the rest is not read"
             raise oversize(message, self.file, line, most)
@@ -143,9 +143,9 @@ class Reader:
         self._line_at = offset
         return self._line
 
-    # Document
+    # The file
 
-    def document(self) -> Graph:
+    def read(self) -> Graph:
         """Read the root element."""
         match = TAG.search(self.markup)
         assert match is not None, "a well-formed document has a root"
@@ -154,7 +154,7 @@ class Reader:
             return self._net(Element.of(self.markup, match))
         if match[2] == "layer":
             return self._bare(match)
-        line, column = self.source.position(match.start())
+        line, column = self.file_text.position(match.start())
         raise IRError(
             f"the root element is <{match[2]}>, expected <net>, or a single <layer>",
             file=self.file,
@@ -186,7 +186,7 @@ class Reader:
         self.flush()
         graph = self._graph(root, attributes.get("name", ""), version)
         if graph.layers and _EXECUTED.issubset(name for name, _ in graph.layers[0].attributes):
-            self.out.problems.clear()  # its layers have no attributes of a model
+            self.out.errors.clear()  # its layers have no attributes of a model
             self.out.remarks.clear()
             raise IRError(
                 "the file is an OpenVINO execution graph: it records a run and has neither "
@@ -232,8 +232,8 @@ class Reader:
                 self.flush()
                 continue
             inner = ParsedXML(self.file)
-            inner.source, inner.root = self.source, child.head
-            reader = Reader(inner, self.source, self.limits, self)
+            inner.file_text, inner.root = self.file_text, child.head
+            reader = Reader(inner, self.file_text, self.limits, self)
             reader._rounds = self._rounds * operation.inference_rounds
             inner.graph = graph = reader._graph(child, "", None)
             self._work[0] += reader._rounds * len(graph.layers)
@@ -405,7 +405,7 @@ class Reader:
             at = start if raw is None else data_start
             self.report(error, 0, layer.label, TextSpan(at, rest))
             index = len(self.out.layers)
-            self.out.problems[-1].location = GraphLocation(layer=index, attribute=error.attribute)
+            self.out.errors[-1].location = GraphLocation(layer=index, attribute=error.attribute)
         return layer, end
 
     def _operation(
@@ -466,7 +466,7 @@ class Reader:
         """Make a model of a single layer, the form of the examples in the documents."""
         head = self._head(Element.of(self.markup, match), default_id=0)
         if head is None:
-            raise self.out.problems.pop()
+            raise self.out.errors.pop()
         layer, _ = self._layer(head, None, match.start())
         from deconv_ir.ops.single_layer import wrap_layer
 
@@ -475,9 +475,9 @@ class Reader:
         for remark in self.out.remarks:
             if remark.rule == OPENVINO_FORM:
                 remark.rule = OPENVINO_FORM_OF_BARE
-        for problem in self.out.problems:
-            if isinstance(problem.location, GraphLocation):
-                problem.location = GraphLocation(layer=index, attribute=problem.location.attribute)
+        for error in self.out.errors:
+            if isinstance(error.location, GraphLocation):
+                error.location = GraphLocation(layer=index, attribute=error.location.attribute)
         self.out.layers = [match.start()] * len(graph.layers)
         self.out.edges = [match.start()] * len(graph.edges)
         return graph

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from deconv_ir.findings import TextSpan
-from deconv_ir.formats.openvino_xml.source import attribute_value, unescape
+from deconv_ir.formats.openvino_xml.text import attribute_value, unescape
 
 TAG: Final = re.compile(r"""<(/?)([^\s/>]+)([^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*)*)>""")
 _ATTRIBUTE: Final = re.compile(r"""([^\s=/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")

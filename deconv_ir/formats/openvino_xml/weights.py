@@ -185,7 +185,7 @@ class ExtendedWeights(Weights):
         return memoryview(bytes(self._first.read(offset, border - offset)) + bytes(own))
 
 
-def weights_problem(weights: _Readable) -> str | None:
+def weights_error(weights: _Readable) -> str | None:
     """Return why a file cannot be a weights file, by its first bytes; None if it can be."""
     kind = recognise_weights(bytes(weights.read(0, min(len(weights), START))))
     if kind is None:

@@ -23,14 +23,14 @@ def unknown_attributes(context: LintContext) -> Iterator[Finding]:
     """
 
     def check(index: int, layer: Layer) -> Iterator[Finding]:
-        known = context.document.known_attributes(layer)
+        known = context.parsed.known_attributes(layer)
         if known is None:
             return
         for name, value in layer.attributes:
             if name not in known:
                 from deconv_ir.linter.leftovers import is_leftover
 
-                if context.document.has_opsets and is_leftover(layer.type, name, value):
+                if context.parsed.has_opsets and is_leftover(layer.type, name, value):
                     continue
                 yield Finding(
                     f"{layer.type} has no attribute {name!r}",

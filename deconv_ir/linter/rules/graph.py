@@ -208,7 +208,7 @@ def no_result(context: LintContext) -> Iterator[Finding]:
         <layer id="6" type="ReLU"/>
     """
     if context.has_no_result:
-        yield Finding("the network has no Result", context.document.root)
+        yield Finding("the network has no Result", context.parsed.root)
 
 
 @rule("IR212", "duplicate-port-id", ERROR, when="repeated_port_ids")

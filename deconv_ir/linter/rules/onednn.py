@@ -12,7 +12,7 @@ from deconv_ir.linter.rule import ERROR, WARNING, rule
 from deconv_ir.suggestions import nearest
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.onednn_json.document import LogicalTensor, ParsedJSON
+    from deconv_ir.formats.onednn_json.parsed import LogicalTensor, ParsedJSON
 
 _MADE: Final = ("Parameter", "Result")
 
@@ -21,14 +21,14 @@ def _tensors(
     context: LintContext,
 ) -> Iterator[tuple[int, str, int, LogicalTensor]]:
     """Iterate over the tensors of operations: index of the layer, side, position."""
-    from deconv_ir.formats.onednn_json.document import ParsedJSON
+    from deconv_ir.formats.onednn_json.parsed import ParsedJSON
 
-    document = context.document
-    assert isinstance(document, ParsedJSON), "the family is that of the format"
+    parsed = context.parsed
+    assert isinstance(parsed, ParsedJSON), "the family is that of the format"
     for index, layer in enumerate(context.graph.layers):
         if layer.type in _MADE:
             continue
-        stated = document.stated[index]
+        stated = parsed.stated[index]
         for side, tensors in (("input", stated.inputs), ("output", stated.outputs)):
             for position, tensor in enumerate(tensors):
                 yield index, side, position, tensor
@@ -48,7 +48,7 @@ def wrong_strides(context: LintContext) -> Iterator[Finding]:
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2, 3]}]}
         ]}
     """
-    from deconv_ir.formats.onednn_json.layout import strides_problem
+    from deconv_ir.formats.onednn_json.layout import strides_error
 
     for index, side, position, tensor in _tensors(context):
         if tensor.layout_type != "strided" or tensor.strides is None or not is_static(tensor.shape):
@@ -56,11 +56,11 @@ def wrong_strides(context: LintContext) -> Iterator[Finding]:
         shape = static(tensor.shape)
         if side == "output" and not shape and tensor.strides:
             continue  # a rank that is not known
-        problem = strides_problem(shape, tensor.strides)
-        if problem is not None:
+        error = strides_error(shape, tensor.strides)
+        if error is not None:
             yield Finding(
                 f"strides [{','.join(map(str, tensor.strides))}] of tensor {tensor.id} do not "
-                f"cover shape {format_shape(shape)}: {problem}",
+                f"cover shape {format_shape(shape)}: {error}",
                 GraphLocation(layer=index, side=side, port=position, attribute="stride"),
                 actual=",".join(map(str, tensor.strides)),
             )
@@ -114,12 +114,12 @@ def missing_ports(context: LintContext) -> Iterator[Finding]:
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
         ]}
     """
-    from deconv_ir.formats.onednn_json.document import ParsedJSON
+    from deconv_ir.formats.onednn_json.parsed import ParsedJSON
 
-    document = context.document
-    assert isinstance(document, ParsedJSON), "the family is that of the format"
-    produced, used = _ids(document)
-    for section, number, span in document.ports:
+    parsed = context.parsed
+    assert isinstance(parsed, ParsedJSON), "the family is that of the format"
+    produced, used = _ids(parsed)
+    for section, number, span in parsed.ports:
         wanted, other = (used, produced) if section == "input_ports" else (produced, used)
         if number in wanted and (section == "output_ports" or number not in produced):
             continue
@@ -131,11 +131,11 @@ def missing_ports(context: LintContext) -> Iterator[Finding]:
             yield Finding(message, span, actual=number)
 
 
-def _ids(document: ParsedJSON) -> tuple[set[int], set[int]]:
-    assert document.graph is not None, "rules run on graphs"
+def _ids(parsed: ParsedJSON) -> tuple[set[int], set[int]]:
+    assert parsed.graph is not None, "rules run on graphs"
     produced: set[int] = set()
     used: set[int] = set()
-    for layer, stated in zip(document.graph.layers, document.stated, strict=True):
+    for layer, stated in zip(parsed.graph.layers, parsed.stated, strict=True):
         if layer.type not in _MADE:
             produced |= {t.id for t in stated.outputs}
             used |= {t.id for t in stated.inputs}

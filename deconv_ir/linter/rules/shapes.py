@@ -73,7 +73,7 @@ def _without_dims(context: LintContext) -> Iterator[Finding]:
         for port, declared in enumerate(layer.outputs):
             if declared.shape is not None or not layer.operation.implemented:
                 continue
-            if context.document.is_rank_unknown(index, port):
+            if context.parsed.is_rank_unknown(index, port):
                 continue
             computed = context.outputs(index)[port].shape
             # OpenVINO infers no rank for axes that are not constant.
@@ -195,15 +195,15 @@ def contradictions(context: LintContext) -> Iterator[Finding]:
             <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
         </output>
     """
-    for problem, parameter, sizes in context.contradictions:
+    for error, parameter, sizes in context.contradictions:
         tried = ", ".join(map(str, sizes))
         yield Finding(
             f"does not fit at any size of {parameter!r} (tried {tried}); "
-            f"at {sizes[0]}: {problem.message}",
-            problem.location,
-            expected=problem.expected,
-            actual=problem.actual,
-            hint=problem.hint,
+            f"at {sizes[0]}: {error.message}",
+            error.location,
+            expected=error.expected,
+            actual=error.actual,
+            hint=error.hint,
         )
 
 

@@ -238,7 +238,7 @@ def unused_bytes(context: LintContext) -> Iterator[Finding]:
         location = None if index is None else GraphLocation(layer=index, attribute="offset")
         yield Finding(
             f"bytes {start} to {end} of {weights.name} are used by no constant",
-            context.document.root if location is None else location,
+            context.parsed.root if location is None else location,
             actual=end - start,
         )
 

@@ -31,9 +31,9 @@ class WithBodies(Operation):
         """Infer each body that may run."""
         parameters = self.infer_parameters(inputs, context)
         for body, given in zip(self.bodies, parameters, strict=True):
-            problem = body.problem()
-            if problem is not None:
-                raise _in_body(ShapeError(problem, rule="body"), body)
+            reason = body.error()
+            if reason is not None:
+                raise _in_body(ShapeError(reason, rule="body"), body)
             try:
                 inference = infer(body.graph, context, given)
             except DeconvError as error:

@@ -10,7 +10,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import F32, Array
 from deconv_ir.ir.geometry import Dim, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import size_problem
+from deconv_ir.ir.shapes import size_error
 from deconv_ir.ops.base import attribute, boolean, number, numbers, operation
 from deconv_ir.ops.checks import (
     check_count,
@@ -71,9 +71,9 @@ class _BoxGrid(Operation, abc.ABC):
         for values, name, least in ((grid, _INPUTS[0], 0), (image, _INPUTS[1], 1)):
             check_least(values, name, least, "input-value")
         count = grid[0] * grid[1] * self.boxes * 4
-        problem = size_problem((2, count), 32)
-        if problem:
-            raise ShapeError(f"PriorBox makes {problem}", rule="oversize")
+        error = size_error((2, count), 32)
+        if error:
+            raise ShapeError(f"PriorBox makes {error}", rule="oversize")
         output = np.empty((2, count), np.float32)
         with np.errstate(all="ignore"):
             output[0] = self.corners(grid, image).reshape(-1)

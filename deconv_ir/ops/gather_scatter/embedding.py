@@ -11,7 +11,7 @@ from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import element_count, is_static, size_problem, static
+from deconv_ir.ir.shapes import element_count, is_static, size_error, static
 from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.checks import (
     check_integers,
@@ -227,9 +227,9 @@ class EmbeddingSegmentsSum(_Embedding):
         count = int(only(inputs[3], "num_segments"))
         row = math.prod(inputs[0].shape[1:])
         check_least((count,), "num_segments", 0, "input-value")
-        problem = size_problem((count, row), 64)
-        if problem:
-            raise ShapeError(f"num_segments {count} gives {problem}", rule="oversize")
+        error = size_error((count, row), 64)
+        if error:
+            raise ShapeError(f"num_segments {count} gives {error}", rule="oversize")
         if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
             must = f"be from 0 to {count - 1}"
             wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())

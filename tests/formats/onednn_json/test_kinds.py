@@ -64,9 +64,9 @@ def test_the_page_says_what_can_be_an_ir(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [*UNSUPPORTED, "ReduceAMax"])
 def test_other_kinds_are_refused_by_name(kind: str) -> None:
-    document = graph_of("ReLU")
-    document["graph"][0]["kind"] = kind
-    model = deconv_ir.load(json.dumps(document).encode())
+    parsed = graph_of("ReLU")
+    parsed["graph"][0]["kind"] = kind
+    model = deconv_ir.load(json.dumps(parsed).encode())
     with pytest.raises(UnsupportedError, match=f"operation {kind} is not implemented"):
         model.run(np.zeros((1, 4, 3, 3), np.float32))
 
@@ -80,9 +80,9 @@ def test_other_kinds_are_refused_by_name(kind: str) -> None:
     ],
 )
 def test_the_operation_that_may_be_meant_is_one_of_onednn(kind: str, meant: str) -> None:
-    document = graph_of("ReLU")
-    document["graph"][0]["kind"] = kind
-    model = deconv_ir.load(json.dumps(document).encode())
+    parsed = graph_of("ReLU")
+    parsed["graph"][0]["kind"] = kind
+    model = deconv_ir.load(json.dumps(parsed).encode())
     with pytest.raises(UnsupportedError, match=f"{kind} is not implemented {meant}"):
         model.run(np.zeros((1, 4, 3, 3), np.float32))
 

@@ -12,7 +12,7 @@ from onednn_forms import as_bytes, attention, deconvolution, graph, op, tensor, 
 
 import deconv_ir
 from deconv_ir.errors import DeconvError, IRError
-from deconv_ir.formats.onednn_json.reader import read_document
+from deconv_ir.formats.onednn_json.reader import parse_bytes
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import choose
 
@@ -170,9 +170,9 @@ def test_limits_are_those_of_irs(limits: deconv_ir.Limits, message: str) -> None
 def test_the_number_of_problems_is_limited() -> None:
     """After the limit, the rest of the file is not read."""
     bad = [op(i, "ReLU", [tensor(i, [1], "f33")], []) for i in range(50)]
-    document = read_document(as_bytes(*bad), None, deconv_ir.Limits(problems=10))
-    assert len(document.problems) == 11
-    assert "more than 10 problems" in str(document.problems[-1])
+    parsed = parse_bytes(as_bytes(*bad), None, deconv_ir.Limits(problems=10))
+    assert len(parsed.errors) == 11
+    assert "more than 10 problems" in str(parsed.errors[-1])
 
 
 def changed(member: str, value: Any, where: str = "inputs") -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 import deconv_ir
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.openvino_xml.entry import read, read_bytes, read_document
+from deconv_ir.formats.openvino_xml.entry import parse_bytes, read, read_bytes
 from deconv_ir.formats.openvino_xml.pieces import split_names
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.geometry import Interval
@@ -50,15 +50,15 @@ NET = """<net name="n" version="11">
 
 
 def graph_of(text: str | bytes) -> Graph:
-    graph, problems = read_bytes(text.encode() if isinstance(text, str) else text)
-    assert not problems
+    graph, errors = read_bytes(text.encode() if isinstance(text, str) else text)
+    assert not errors
     assert graph is not None
     return graph
 
 
-def problems_of(text: str | bytes) -> list[DeconvError]:
-    graph, problems = read_bytes(text.encode() if isinstance(text, str) else text, "m.xml")
-    return problems + list(graph.topology.problems if graph else ())
+def errors_of(text: str | bytes) -> list[DeconvError]:
+    graph, errors = read_bytes(text.encode() if isinstance(text, str) else text, "m.xml")
+    return errors + list(graph.topology.errors if graph else ())
 
 
 def test_network() -> None:
@@ -169,8 +169,8 @@ def test_mistakes_among_ports(old: str, new: str, rule: str, line: int) -> None:
     ],
 )
 def test_remarks_about_ports(old: str, new: str, rule: str) -> None:
-    assert not read_document(PORTS.encode()).remarks
-    assert [r.rule for r in read_document(PORTS.replace(old, new).encode()).remarks] == [rule]
+    assert not parse_bytes(PORTS.encode()).remarks
+    assert [r.rule for r in parse_bytes(PORTS.replace(old, new).encode()).remarks] == [rule]
 
 
 def test_utf16() -> None:
@@ -183,7 +183,7 @@ def test_bare_layer_is_a_model() -> None:
     assert [layer.name for layer in graph.of_type("Parameter")] == ["data", "filter"]
     # edges bind ports in order, so the output may repeat an input's id
     assert graph.find("up").line == 1
-    assert not graph.topology.problems
+    assert not graph.topology.errors
 
 
 @pytest.mark.parametrize(
@@ -240,11 +240,11 @@ def test_attributes_with_blanks_and_any_case() -> None:
     ],
 )  # fmt: skip
 def test_each_mistake_has_its_own_message(text: str, rule: str, line: int, words: str) -> None:
-    problems = problems_of(text)
-    assert rule in [p.rule for p in problems]
-    problem = next(p for p in problems if p.rule == rule)
-    assert words in problem.message
-    assert (problem.file, problem.line) == ("m.xml", line)
+    errors = errors_of(text)
+    assert rule in [p.rule for p in errors]
+    error = next(p for p in errors if p.rule == rule)
+    assert words in error.message
+    assert (error.file, error.line) == ("m.xml", line)
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,11 @@ def test_each_mistake_has_its_own_message(text: str, rule: str, line: int, words
     ],
 )
 def test_wrong_attribute_values(attribute: str, words: str) -> None:
-    (problem,) = problems_of(LAYER.replace('strides="2,2"', attribute))
-    text = str(problem)
+    (error,) = errors_of(LAYER.replace('strides="2,2"', attribute))
+    text = str(error)
     assert words in text
     assert text.startswith("m.xml:2: layer 'up' (ConvolutionBackpropData, id 5): ")
-    assert problem.attribute == attribute.split("=")[-2].split()[-1]
+    assert error.attribute == attribute.split("=")[-2].split()[-1]
 
 
 @pytest.mark.parametrize(
@@ -286,13 +286,13 @@ def test_wrong_attribute_values(attribute: str, words: str) -> None:
 )
 def test_wrong_attribute_values_of_onednn(attribute: str, words: str) -> None:
     text = LAYER.replace("ConvolutionBackpropData", "ConvTranspose")
-    (problem,) = problems_of(text.replace('strides="2,2"', f'strides="2,2" {attribute}'))
-    assert words in problem.message
+    (error,) = errors_of(text.replace('strides="2,2"', f'strides="2,2" {attribute}'))
+    assert words in error.message
 
 
 def test_several_mistakes_are_all_collected() -> None:
     text = LAYER.replace('strides="2,2"', 'strides="0,2" pads_begin="x" auto_pad="up"')
-    assert [p.attribute for p in problems_of(text)] == ["strides", "pads_begin", "auto_pad"]
+    assert [p.attribute for p in errors_of(text)] == ["strides", "pads_begin", "auto_pad"]
 
 
 def test_unknown_operation_loads() -> None:
@@ -338,12 +338,12 @@ def test_oversize_is_refused_before_it_is_read(tmp_path: Path) -> None:
 
     path = tmp_path / "big.xml"
     path.write_text(NET)
-    graph, problems = read(path, Limits(xml_bytes=10))
+    graph, errors = read(path, Limits(xml_bytes=10))
     assert graph is None
-    assert problems[0].rule == "oversize"
-    graph, problems = read(path, Limits(layers=2))
+    assert errors[0].rule == "oversize"
+    graph, errors = read(path, Limits(layers=2))
     assert graph is None
-    assert "more layers than the limit of 2" in problems[0].message
+    assert "more layers than the limit of 2" in errors[0].message
 
 
 def test_long_chain_needs_no_recursion() -> None:
@@ -358,6 +358,6 @@ def test_long_chain_needs_no_recursion() -> None:
         for i in range(count)
     )
     text = f'<net name="n" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>'
-    (problem,) = problems_of(text)
-    assert problem.rule == "cycle"
-    assert len(problem.message) < 300
+    (error,) = errors_of(text)
+    assert error.rule == "cycle"
+    assert len(error.message) < 300

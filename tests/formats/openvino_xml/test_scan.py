@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from deconv_ir.errors import IRError
-from deconv_ir.formats.openvino_xml.entry import read_document
+from deconv_ir.formats.openvino_xml.entry import parse_bytes
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 
 names = st.sampled_from(["net", "layers", "layer", "port", "dim", "a.b", "x-y", "é"])
 texts = st.text("a3é€<&>\"' ]\n\t-?", max_size=8) | st.sampled_from(
@@ -76,27 +76,27 @@ def test_same_elements_and_attributes(text: str, encoding: str, newline: str) ->
         root = etree.fromstring(data)
     except etree.XMLSyntaxError:
         with pytest.raises(IRError):
-            Source(data)
+            XMLText(data)
         return
-    source = Source(data)
-    (element,) = scan(source.markup)
+    xml = XMLText(data)
+    (element,) = scan(xml.markup)
     assert as_lxml(element) == tree(root)
-    assert len(source.markup) == len(source.text)
-    assert source.markup.count("\n") == source.text.count("\n")
-    assert source.edited([]) == data
-    line, _ = source.position(element.head_end - 1)  # libxml2 counts the line in which a tag ends
+    assert len(xml.markup) == len(xml.text)
+    assert xml.markup.count("\n") == xml.text.count("\n")
+    assert xml.edited([]) == data
+    line, _ = xml.position(element.head_end - 1)  # libxml2 counts the line in which a tag ends
     assert line == root.sourceline
 
 
 @settings(deadline=None)
 @given(documents())
 def test_offsets_lead_to_the_text(text: str) -> None:
-    source = Source(text.encode())
-    (element,) = scan(source.markup)
-    assert source.text[element.start : element.end] == text
+    xml = XMLText(text.encode())
+    (element,) = scan(xml.markup)
+    assert xml.text[element.start : element.end] == text
     for name, (start, first, last) in element.attribute_spans().items():
-        assert source.text[start:].startswith(name)
-        assert source.text[first - 1] == source.text[last]
+        assert xml.text[start:].startswith(name)
+        assert xml.text[first - 1] == xml.text[last]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -105,7 +105,7 @@ def test_lines_beyond_65535_are_exact(newline: str) -> None:
     layer = '<layer id="{}" name="r" type="Result" version="opset1">{}</layer>{}'
     text = "".join(layer.format(i, newline * 9, newline) for i in range(10_000))
     data = f'<net name="n" version="11">{newline}<layers>{newline}{text}</layers></net>'.encode()
-    graph = read_document(data).graph
+    graph = parse_bytes(data).graph
     assert graph is not None
     assert [layer.line for layer in graph.layers] == [3 + 10 * i for i in range(10_000)]
 
@@ -140,10 +140,10 @@ def test_every_way_of_writing_gives_the_same_graph(plain: str, odd: str) -> None
     assert plain in text
 
     def graph_of(text: str) -> object:
-        document = read_document(text.encode())
-        assert document.problems == []
-        assert document.graph is not None
-        graph = document.graph
+        parsed = parse_bytes(text.encode())
+        assert parsed.errors == []
+        assert parsed.graph is not None
+        graph = parsed.graph
         layers = [
             layer._replace(
                 line=None,
@@ -165,7 +165,7 @@ def test_layers_within_layers_are_not_mistaken() -> None:
         f"<body>{body}</body></layer>"
         '<layer id="1" name="r" type="ReLU" version="opset1" /></layers><edges /></net>'
     )
-    graph = read_document(text.encode()).graph
+    graph = parse_bytes(text.encode()).graph
     assert graph is not None
     assert [layer.name for layer in graph.layers] == ["loop", "r"]
     assert [info.tag for info in graph.layers[0].extras] == ["body"]

@@ -34,8 +34,8 @@ def without_lines(graph: Graph) -> Graph:
 def test_round_trip(path: Path) -> None:
     graph, _ = read(path)
     assert graph is not None
-    again, problems = read_bytes(to_bytes(graph))
-    assert not problems
+    again, errors = read_bytes(to_bytes(graph))
+    assert not errors
     assert again is not None
     assert without_lines(again) == without_lines(graph)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-class SourceText(Protocol):
+class FileText(Protocol):
     """The text of a file, with lines and columns.
 
     Attributes

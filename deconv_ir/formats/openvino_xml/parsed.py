@@ -5,7 +5,7 @@ from __future__ import annotations
 from deconv_ir.findings import TextSpan
 from deconv_ir.formats import format as base
 from deconv_ir.formats.openvino_xml.locations import XMLLocator
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 
 
 class ParsedXML(base.ParsedFile):
@@ -15,7 +15,7 @@ class ParsedXML(base.ParsedFile):
 
     def __init__(self, file: str | None) -> None:
         super().__init__(file)
-        self.source: Source | None = None
+        self.file_text: XMLText | None = None
         self.layers: list[int] = []
         self.edges: list[int] = []
         self.root = TextSpan(0, 0)
@@ -24,5 +24,5 @@ class ParsedXML(base.ParsedFile):
 
     def locator(self) -> XMLLocator:
         """Return the locator of the parts of the graph in the text."""
-        assert self.source is not None
-        return XMLLocator(self.source, self.layers, self.edges)
+        assert self.file_text is not None
+        return XMLLocator(self.file_text, self.layers, self.edges)

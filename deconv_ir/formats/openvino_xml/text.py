@@ -48,7 +48,7 @@ _CHARSETS: Final = tuple(_NAMES.split())
 _CDATA_LESS, _CDATA_AMPERSAND = "\ufffe", "\uffff"
 
 
-class Source:
+class XMLText:
     """One XML file, named `file` in messages; ill-formed XML or a DOCTYPE is an IRError."""
 
     __slots__ = ("_lines", "comments", "data", "encoding", "file", "markup", "text")

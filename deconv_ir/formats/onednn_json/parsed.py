@@ -7,7 +7,7 @@ from typing import NamedTuple
 from deconv_ir.findings import GraphLocation, Location, TextSpan
 from deconv_ir.formats import format as base
 from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS
-from deconv_ir.formats.onednn_json.text import Node, Text
+from deconv_ir.formats.onednn_json.text import JSONText, Node
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import Shape
@@ -67,7 +67,7 @@ class ParsedJSON(base.ParsedFile):
 
     def __init__(self, file: str | None) -> None:
         super().__init__(file)
-        self.source: Text | None = None
+        self.file_text: JSONText | None = None
         self.stated: list[Stated] = []
         self.root = TextSpan(0, 0)
         self.ports: list[tuple[str, int, TextSpan]] = []
@@ -97,18 +97,18 @@ class ParsedJSON(base.ParsedFile):
 class JSONLocator(base.Locator):
     """Finds the parts of a graph in the text."""
 
-    def __init__(self, document: ParsedJSON) -> None:
-        assert document.source is not None
-        self.document = document
-        self.source: Text = document.source
+    def __init__(self, parsed: ParsedJSON) -> None:
+        assert parsed.file_text is not None
+        self.parsed = parsed
+        self.file_text: JSONText = parsed.file_text
 
     def span(self, location: Location) -> TextSpan:
         """Return the narrowest span of the text that contains a location."""
         if not isinstance(location, GraphLocation):
             return location
         if location.layer is None:
-            return self.document.root
-        stated = self.document.stated[location.layer]
+            return self.parsed.root
+        stated = self.parsed.stated[location.layer]
         if location.side is not None and location.port is not None:
             tensors = stated.inputs if location.side == "input" else stated.outputs
             if location.port < len(tensors):
@@ -121,7 +121,7 @@ class JSONLocator(base.Locator):
     def _of_tensor(self, node: Node, location: GraphLocation) -> TextSpan:
         if location.axis is not None:
             shape = node.get("shape")
-            return node.span if shape is None else self.source.integer_span(shape, location.axis)
+            return node.span if shape is None else self.file_text.integer_span(shape, location.axis)
         names = {"precision": "dtype"}
         member = node.get(names.get(location.attribute or "", location.attribute or "id"))
         return (node if member is None else member).span
