@@ -20,8 +20,8 @@ from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import MAX_RANK, size_error, static
 from deconv_ir.ops.base import MAX_INTEGER
 from deconv_ir.ops.convolution.deconvolution import AUTO_PAD
+from deconv_ir.ops.convolution.dims import describe_requested
 from deconv_ir.ops.convolution.openvino import GroupConvolutionBackpropData
-from deconv_ir.ops.convolution.views import describe_requested
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -265,7 +265,7 @@ class Model(Changeable, Tileable):
         self, inputs: Inputs, outputs: str | Sequence[str] | None, cast: Cast
     ) -> BoundModel:
         wanted = self._wanted(outputs)
-        arrays = self._given.bind(inputs, cast=cast)
+        arrays = self._given.match(inputs, cast=cast)
         describe = _arrays().describe
         return self._bound(wanted, {i: describe(a) for i, a in arrays.items()}, arrays)
 
@@ -339,7 +339,7 @@ class Model(Changeable, Tileable):
         """
         if state is None:
             return self._bind_arrays(inputs, outputs, cast).run(profile=profile)
-        arrays = self._given.bind(inputs, cast=cast)
+        arrays = self._given.match(inputs, cast=cast)
         with state.taken() as values:
             return self._run_with(values, self._wanted(outputs), arrays, profile)
 
@@ -536,8 +536,8 @@ def _bound_model() -> type[BoundModel]:
     return BoundModel
 
 
-def _indices(graph: Graph, kind: str) -> tuple[int, ...]:
-    return tuple(i for i, layer in enumerate(graph.layers) if layer.type == kind)
+def _indices(graph: Graph, type_name: str) -> tuple[int, ...]:
+    return tuple(i for i, layer in enumerate(graph.layers) if layer.type == type_name)
 
 
 __all__ = ["Model"]

@@ -26,11 +26,11 @@ def main() -> None:
     types: dict[str, list[str]] = {}
     for info in pkgutil.walk_packages(deconv_ir.ops.__path__, "deconv_ir.ops."):
         importlib.import_module(info.name)
-    for kind, versions in sorted(REGISTRY.items()):
+    for type_name, versions in sorted(REGISTRY.items()):
         files = {cls.__module__.removeprefix("deconv_ir.ops.") for cls in versions.values()}
         if len(files) > 1:
-            sys.exit(f"{kind} is registered in more than one file: {', '.join(sorted(files))}")
-        types.setdefault(files.pop(), []).append(kind)
+            sys.exit(f"{type_name} is registered in more than one file: {', '.join(sorted(files))}")
+        types.setdefault(files.pop(), []).append(type_name)
     lines = [
         '"""Index of the files of operation types; written by `make regen`."""',
         "",

@@ -117,9 +117,9 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
         near = range(max(0, wrong[0] - _AROUND), min(len(tensors), wrong[0] + _AROUND + 1))
         shown = sorted({*near, *(k for k in range(len(tensors) - 2, len(tensors)))})
     rows = [
-        ["" if t.within else "!", one_line(t.name, MAX_NAME), kind, *_figures(t)]
+        ["" if t.within else "!", one_line(t.name, MAX_NAME), type_name, *_figures(t)]
         for t in (tensors[k] for k in shown)
-        for kind in [t.layer.rpartition("(")[2].partition(",")[0]]
+        for type_name in [t.layer.rpartition("(")[2].partition(",")[0]]
     ]
     headers = [
         "",

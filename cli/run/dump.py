@@ -52,7 +52,7 @@ class Dump:
 
         network = open_network(self.model)
         wanted = list(dict.fromkeys(index for index, _ in self.tensors.values()))
-        given = network.inputs.bind(arrays, cast=request.cast)
+        given = network.inputs.match(arrays, cast=request.cast)
         evaluator = Evaluator(network, given, wanted)
         by_layer: dict[int, dict[str, int]] = {}
         for name, (index, output) in self.tensors.items():

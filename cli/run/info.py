@@ -46,8 +46,8 @@ def print_info(model: Model, request: RunRequest) -> int:
     from ..shared.tables import print_table
 
     table = [
-        [kind, name, str(element_type or "?"), format_shape(shape)]
-        for kind, ports in (("input", inputs), ("output", outputs))
+        [side, name, str(element_type or "?"), format_shape(shape)]
+        for side, ports in (("input", inputs), ("output", outputs))
         for name, element_type, shape in ports
     ]
     print_table(table, ["", "name", "type", "shape"], ("left", "left", "left", "left"))

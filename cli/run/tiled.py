@@ -103,8 +103,8 @@ def run_tiled(model: Model, request: RunRequest) -> int:
             if request.two_pass:
                 run, results = precompute(run, tile, place.measure, passes.choose)
             grid = Grid(run.shape, tile or _recorded(earlier.get("tile"), run, budget))
-            job = _Job(request, run, grid, inputs, record, passes.tiles)
-            return job.run(place, results)
+            result = _PartialResult(request, run, grid, inputs, record, passes.tiles)
+            return result.run(place, results)
 
 
 def _require_apart(target: Path, name: str, path: str) -> None:
@@ -219,15 +219,15 @@ class _Here:
         return measure_here(FileReader(run, self._inputs))(run, results, layer, boxes)
 
     def compute(
-        self, job: _Job, results: Sequence[Precomputed], left: Mapping[int, Box]
+        self, result: _PartialResult, results: Sequence[Precomputed], left: Mapping[int, Box]
     ) -> Iterator[int]:
         """Compute tiles; yield the number of each."""
-        stream = Stream(job.run_, self._inputs, open_volume(str(job.partial), "r+"))
+        stream = Stream(result.run_, self._inputs, open_volume(str(result.partial), "r+"))
         if kernel_info().available:  # NumPy uses more memory than is counted
-            set_memory_pool_limit(spare_bytes(job.run_, job.grid.tile, self._budget))
+            set_memory_pool_limit(spare_bytes(result.run_, result.grid.tile, self._budget))
         for number, box in left.items():
             stream.compute(box)
-            job.journal.add(number)
+            result.journal.add(number)
             yield number
 
 
@@ -254,11 +254,11 @@ class _OnCluster:
         yield from zip(all_boxes, map(result_of, found), strict=True)
 
     def compute(
-        self, job: _Job, results: Sequence[Precomputed], left: Mapping[int, Box]
+        self, result: _PartialResult, results: Sequence[Precomputed], left: Mapping[int, Box]
     ) -> Iterator[int]:
         """Compute tiles; yield the number of each."""
-        journal = Journal(job.journal.path.resolve(), job.journal.header)
-        arguments = self._remote, self._files(str(job.partial), journal), self._send(results)
+        journal = Journal(result.journal.path.resolve(), result.journal.header)
+        arguments = self._remote, self._files(str(result.partial), journal), self._send(results)
         tasks = [submit(self._client, compute_tile, *arguments, *one) for one in left.items()]
         yield from map(result_of, completed(self._client, tasks))
 
@@ -321,7 +321,7 @@ class _ResumeRecord:
         return EXIT_OK
 
 
-class _Job:
+class _PartialResult:
     """A partial result next to its final path, and the journal of its tiles."""
 
     def __init__(

@@ -197,10 +197,10 @@ def colour_wanted() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-def _report(kind: str, colour: str, message: str) -> None:
+def _report(label: str, colour: str, message: str) -> None:
     # If standard error cannot be written, only the exit code remains.
     with contextlib.suppress(OSError):
-        start = click.style(f"{kind}: ", fg=colour, bold=True)
+        start = click.style(f"{label}: ", fg=colour, bold=True)
         click.echo(start + one_line(message, _MAX_LINE), err=True, color=colour_wanted())
 
 

@@ -63,7 +63,7 @@ def draw_tensors(
     network = open_network(model, model.semantics)
     given = [arrays] if others is None else [arrays, others]
     runs = [
-        _Run(which, network, network.inputs.bind(one, cast=False), {})
+        _Run(which, network, network.inputs.match(one, cast=False), {})
         for which, one in enumerate(given)
     ]
     drawer = _Drawer(parts, len(given), max_bytes)

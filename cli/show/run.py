@@ -23,7 +23,7 @@ def show(request: ShowRequest) -> None:
     model, output = request.model, request.output
     form = request.form or _form_of(output)
     target = output or f"{'model' if model == STREAM else Path(model).stem}.{form}"
-    from deconv_ir.formats import other_kind
+    from deconv_ir.formats import other_type
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
 
@@ -47,7 +47,7 @@ def show(request: ShowRequest) -> None:
     if form != "html" and request.runs:
         raise Mistake(f"--format {form} draws the graph alone (--format html has the tensors)")
     data, name = read_model(model, request.limits)
-    other = other_kind(data, name)
+    other = other_type(data, name)
     if other is not None:
         raise other
     chosen = choose(severity=request.severity, semantics=request.semantics)

@@ -55,7 +55,7 @@ class ModelInputs:
     def _named(self) -> str:
         return _listed(self.ports) or "none"
 
-    def bind(self, inputs: Any, *, cast: Cast) -> dict[int, Array]:
+    def match(self, inputs: Any, *, cast: Cast) -> dict[int, Array]:
         """Return the array of each Parameter layer, by index; see `fitting.fit`.
 
         `inputs` are arrays by name or in order; a bare array is the only input.

@@ -305,8 +305,11 @@ def _parse(inputs: ModelInputs, what: str, value: Any) -> Any:
             return value
     except (TypeError, ValueError, OverflowError):
         pass
-    kinds = {"layout": "a layout such as 'nhwc'", "element_type": "an element type such as 'u8'"}
-    expects = kinds.get(what, "a number, or one for each channel")
+    expected_values = {
+        "layout": "a layout such as 'nhwc'",
+        "element_type": "an element type such as 'u8'",
+    }
+    expects = expected_values.get(what, "a number, or one for each channel")
     raise InputError(f"{what}: expected {expects}, found {value!r}", file=inputs.graph.file)
 
 

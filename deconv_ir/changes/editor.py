@@ -70,13 +70,13 @@ class Editor:
     def add(
         self,
         name: str,
-        kind: str | Operation,
+        type_name: str | Operation,
         sources: Sequence[tuple[Layer, Port]],
         shape: Shape,
         element_type: ElementType | None,
     ) -> tuple[Layer, Port]:
         """Add a layer of opset1 with one output, and return both."""
-        operation = kind if isinstance(kind, Operation) else _operation(kind)
+        operation = type_name if isinstance(type_name, Operation) else _operation(type_name)
         own, self._next = self._next, self._next + 1
         while name in self._names:
             name += "_"
@@ -125,7 +125,7 @@ def with_operation(layer: Layer, operation: Operation) -> Layer:
     return layer._replace(operation=operation, attributes=tuple(written.items()))
 
 
-def _operation(kind: str, version: str = "opset1") -> Operation:
-    found = find_operation(kind, version)
+def _operation(type_name: str, version: str = "opset1") -> Operation:
+    found = find_operation(type_name, version)
     assert found is not None, "it is built in"
     return found()

@@ -276,11 +276,11 @@ class _Chain:
         self.editor.layers[self.index] = layer
         return layer, port
 
-    def _add(self, name: str, kind: str, data: Output, *others: Output) -> Output:
+    def _add(self, name: str, type_name: str, data: Output, *others: Output) -> Output:
         """Add a layer whose output has the shape of the network's input, and the data's type."""
         return self.editor.add(
             f"{self.layer.name}/{name}",
-            kind,
+            type_name,
             [data, *others],
             self.prepared.shape,
             data[1].element_type,

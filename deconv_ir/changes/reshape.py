@@ -217,18 +217,18 @@ def _replace_input(
     editor: Editor, graph: Graph, index: int, port: int, elements: Sequence[int], info: TensorInfo
 ) -> None:
     """Replace an input that is a constant list of integers."""
-    kind = info.element_type
-    assert kind is not None, "it has elements"
-    code = _CODES.get(kind.name)
+    element_type = info.element_type
+    assert element_type is not None, "it has elements"
+    code = _CODES.get(element_type.name)
     if code is None:
-        kind, code = I64, "q"
+        element_type, code = I64, "q"
     constant = editor.store(
-        struct.pack(f"<{len(elements)}{code}", *elements), kind, (len(elements),)
+        struct.pack(f"<{len(elements)}{code}", *elements), element_type, (len(elements),)
     )
     layer, source = graph.layers[index], graph.topology.sources[index][port]
     assert source is not None, "the input is connected"
     producer = graph.layers[source[0]]
-    made = editor.add(f"{layer.name}/shape", constant, (), constant.shape, kind)
+    made = editor.add(f"{layer.name}/shape", constant, (), constant.shape, element_type)
     editor.move([editor.edge_into(layer, layer.inputs[port])], made)
     editor.drop_unused(producer.id)
 

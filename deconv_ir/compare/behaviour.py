@@ -254,7 +254,7 @@ class Behaviour:
                 file=self.b.graph.file,
                 line=layers[missing[0]].line,
             )
-        return self.b.inputs.bind([given[i] for i in wanted], cast=False)
+        return self.b.inputs.match([given[i] for i in wanted], cast=False)
 
 
 def _sizes(infos: Sequence[Sequence[TensorInfo]]) -> dict[Source, int]:

@@ -97,7 +97,7 @@ def bisect(
     """
     require_tolerances(rtol=rtol, atol=atol)
     network = open_stored(model)
-    arrays = network.inputs.bind(inputs, cast=False)
+    arrays = network.inputs.match(inputs, cast=False)
     search = _Search(network, run, arrays, (rtol, atol), progress)
     if modest:
         require_modest_run(network.graph, search.infos)

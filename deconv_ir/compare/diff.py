@@ -191,7 +191,7 @@ def diff(
     if inputs is None and (against is not None or fail_if) and not first.inputs.parameters:
         inputs = {}
     ignored = {_aspect(aspect) for aspect in ignore}
-    arrays = None if inputs is None else first.inputs.bind(inputs, cast=False)
+    arrays = None if inputs is None else first.inputs.match(inputs, cast=False)
     second, matching = None, None
     pairs: dict[int, int] = {}
     differences: tuple[Difference, ...] = ()

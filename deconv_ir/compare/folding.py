@@ -11,7 +11,7 @@ from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.weights import largest_difference
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.shapes import static
-from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
+from deconv_ir.ops.convolution.dims import OUTPUT_CHANNEL_AXES
 
 _TOLERANCE = 2e-3
 """Tolerance of folded weights, relative to the largest: they may have been rounded to f16."""
@@ -68,15 +68,17 @@ def find_folded(a: Network, b: Network, matching: Matching) -> list[Folded]:
             left, right = _affine(a, i, axes), _affine(b, j, axes)
         if left is None or right is None:
             continue
-        kinds = [[n.layer(k).type for k in x.steps] for n, x in ((a, left), (b, right))]
-        if kinds[0] == kinds[1]:
+        type_names = [[n.layer(k).type for k in x.steps] for n, x in ((a, left), (b, right))]
+        if type_names[0] == type_names[1]:
             continue
         if left.weights.operation.shape != right.weights.operation.shape:
             continue
         error = _difference(a, left, b, right, axes)
         if error > _TOLERANCE:
             continue
-        normalises = "BatchNormInference" in kinds[1] and "BatchNormInference" not in kinds[0]
+        normalises = (
+            "BatchNormInference" in type_names[1] and "BatchNormInference" not in type_names[0]
+        )
         network, apart, side = (b, right, "A") if normalises else (a, left, "B")
         names = ", ".join(network.layer(step).label for step in apart.steps) or "nothing"
         message = (

@@ -46,14 +46,16 @@ class _Matcher:
         sides = (self.a, self.b)
         own = [_signatures(side) for side in sides]
         names = [[layer.name for layer in side.graph.layers] for side in sides]
-        kinds: list[Keys] = [list(map(side.kind, range(len(side.graph.layers)))) for side in sides]
+        type_names: list[Keys] = [
+            list(map(side.type_name, range(len(side.graph.layers)))) for side in sides
+        ]
         self._unique(names, own)
         if any(self._free()):
             pasts = [_pasts(side, keys) for side, keys in zip(sides, own, strict=True)]
             futures = [_futures(side, keys) for side, keys in zip(sides, own, strict=True)]
             # A common name has priority over a layer that is merely similar.
             self._unique(pasts, only=[set(names[0]) - set(names[1]), set(names[1]) - set(names[0])])
-            self._unique(names, kinds)
+            self._unique(names, type_names)
             self._spread(own)
             self._unique(pasts, futures)
             self._unique(pasts)
@@ -119,7 +121,9 @@ class _Matcher:
                 self._pair(i, same.pop(0))
         free_a = [i for i in free_a if i not in self.pairs]
         free_b = [j for j in free_b if j not in self.taken]
-        if len(free_a) == len(free_b) == 1 and self.a.kind(free_a[0]) == self.b.kind(free_b[0]):
+        if len(free_a) == len(free_b) == 1 and self.a.type_name(free_a[0]) == self.b.type_name(
+            free_b[0]
+        ):
             self._pair(free_a[0], free_b[0])
 
 
@@ -127,7 +131,7 @@ def _by_use(network: Network, index: int) -> dict[tuple[str, int], list[int]]:
     """Return the layers that use a layer, by their type and input port."""
     found: dict[tuple[str, int], list[int]] = {}
     for user, port in network.consumers[index]:
-        found.setdefault((network.kind(user), port), []).append(user)
+        found.setdefault((network.type_name(user), port), []).append(user)
     return found
 
 

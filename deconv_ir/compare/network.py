@@ -102,7 +102,7 @@ class Network:
         """Return a layer by its index."""
         return self.graph.layers[index]
 
-    def kind(self, index: int) -> str:
+    def type_name(self, index: int) -> str:
         """Return the type of a layer; ``Const`` for a constant in any form."""
         return "Const" if index in self.constants else self.graph.layers[index].type
 

@@ -169,7 +169,7 @@ class _Comparer:
         both = a, b = _Partners(self.a.layer(i), self.b.layer(j))
         if a.name != b.name:
             yield both.differ(Aspect.NAME, "renamed", repr(a.name), repr(b.name))
-        elif self.a.kind(i) != "Const" or a.type == b.type:
+        elif self.a.type_name(i) != "Const" or a.type == b.type:
             for port_a, port_b in zip(a.outputs, b.outputs, strict=False):
                 if port_a.names != port_b.names:
                     names = (", ".join(p.names) for p in (port_a, port_b))

@@ -199,7 +199,7 @@ def _who_is_wrong(
     else:
         at = 0 if first.a.right is False else 1
         wrong, other = (first.a, first.b) if at == 0 else (first.b, first.a)
-        said = f"{sides[at]} is wrong in {first.describe()}: {_finding(wrong)}."
+        said = f"{sides[at]} is wrong in {first.describe()}: {_reason(wrong)}."
         if other.right is None:
             said += f" {sides[1 - at]} is not judged there: {other.note}."
         else:
@@ -211,7 +211,7 @@ def _who_is_wrong(
     return said
 
 
-def _finding(side: SideVerdict) -> str:
+def _reason(side: SideVerdict) -> str:
     if side.value is None:
         return side.note
     times = f", {_times(side.times)} times the allowance" if side.times < math.inf else ""
@@ -253,12 +253,12 @@ def _nobody(layers: Sequence[LayerVerdict]) -> str:
     start = differing[0]
     reaching = [layer for layer in differing if layers.index(layer) <= layers.index(last)]
     types = sorted({s.executed for layer in reaching for s in (layer.a, layer.b) if s.executed})
-    kind = f"differences of {' and '.join(types)}" if types else "rounding differences"
+    differences = f"differences of {' and '.join(types)}" if types else "rounding differences"
     if len(reaching) < 2 or last.difference <= 2 * start.difference:
         whose = f"the largest, in {last.describe()}, is {last.difference:.1g} of the scale"
-        return f"Neither is wrong: there are {kind} only; {whose}."
+        return f"Neither is wrong: there are {differences} only; {whose}."
     said = (
-        f"Neither is wrong: {kind} of {start.difference:.1g} grow to {last.difference:.1g} "
+        f"Neither is wrong: {differences} of {start.difference:.1g} grow to {last.difference:.1g} "
         f"in {len(reaching)} layers"
     )
     most = max(reaching, key=lambda layer: layer.amplification)

@@ -180,6 +180,9 @@ def indexed_png(indices: Array, palette: Sequence[tuple[int, int, int]]) -> byte
         (b"IEND", b""),
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in parts
+        struct.pack(">I", len(data))
+        + chunk_type
+        + data
+        + struct.pack(">I", zlib.crc32(chunk_type + data))
+        for chunk_type, data in parts
     )

@@ -27,10 +27,10 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
     hint = Hint.OTHER_OUTPUTS()
     if len(missing) == 1:
         hint = _suggestion(missing[0]) or hint
-        message = f"operation {_kind(*next(iter(groups)))} is not implemented"
+        message = f"operation {_named(*next(iter(groups)))} is not implemented"
     else:
         listed = "; ".join(
-            f"{_kind(*key)} x{len(layers)}{_bracketed(_suggestion(layers[0]))}: {_places(layers)}"
+            f"{_named(*key)} x{len(layers)}{_bracketed(_suggestion(layers[0]))}: {_places(layers)}"
             for key, layers in groups.items()
         )
         message = f"{len(missing)} layers that are needed are not implemented: {listed}"
@@ -45,8 +45,8 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
     )
 
 
-def _kind(kind: str, version: str | None) -> str:
-    return f"{kind} (version {version})" if version else kind
+def _named(type_name: str, version: str | None) -> str:
+    return f"{type_name} (version {version})" if version else type_name
 
 
 def _suggestion(layer: Layer) -> Advice | None:

@@ -182,9 +182,9 @@ class _Finder:
             return None
         return _Scores((product[0], source[0]), 1 / scale if divided else scale, None)
 
-    def _operands(self, source: Source | None, kind: str) -> tuple[Source, Source] | None:
+    def _operands(self, source: Source | None, type_name: str) -> tuple[Source, Source] | None:
         """Return the inputs of the elementwise layer that computes a tensor, if its kind fits."""
-        if source is None or source in self.constants or self.layers[source[0]].type != kind:
+        if source is None or source in self.constants or self.layers[source[0]].type != type_name:
             return None
         if (
             getattr(self.layers[source[0]].operation, "auto_broadcast", None)
@@ -206,9 +206,9 @@ class _Finder:
         return info.element_type is F32 and info.shape is not None and len(info.shape) >= rank
 
 
-def _is_of_openvino(layer: Layer, kind: str) -> bool:
+def _is_of_openvino(layer: Layer, type_name: str) -> bool:
     """Whether a layer is OpenVINO's operation; oneDNN's may have a bias or other modes."""
-    return layer.type == kind and bool(layer.operation.versions)
+    return layer.type == type_name and bool(layer.operation.versions)
 
 
 def _transposed(product: Operation) -> tuple[bool, bool]:

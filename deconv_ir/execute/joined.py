@@ -72,8 +72,8 @@ def with_groups(prepared: PreparedModel, groups: Iterable[LayerGroup]) -> Prepar
     inner: set[int] = set()
     for group in groups:
         root = group.layers[-1]
-        kinds = "+".join(member.type for member in group.operation.members)
-        layers[root] = layers[root]._replace(operation=group.operation, type=kinds)
+        type_names = "+".join(member.type for member in group.operation.members)
+        layers[root] = layers[root]._replace(operation=group.operation, type=type_names)
         sources[root] = group.inputs
         inner.update(group.layers[:-1])
     steps = tuple(index for index in prepared.steps if index not in inner)

@@ -184,10 +184,10 @@ def _row(plan: Plan, step: Step) -> LayerTime:
     outputs = plan.infos[step.layer]
     first = outputs[0] if outputs else TensorInfo(None)
     operations = layer.operation.work(inputs, first)
-    kind = layer.type
+    type_name = layer.type
     for index in step.fused:
         added = graph.layers[index]
-        kind = f"{kind}+{added.type}"
+        type_name = f"{type_name}+{added.type}"
         more = added.operation.work([first, first], first)
         operations = None if operations is None or more is None else operations + more
     shape = f"{first.element_type or '?'}{format_shape(first.shape)}"
@@ -195,4 +195,4 @@ def _row(plan: Plan, step: Step) -> LayerTime:
     sizes = [tensor_bytes(plan.infos[s[0]][s[1]]) for s in dict.fromkeys(sources)]
     sizes += map(tensor_bytes, made)
     moved = None if None in sizes else sum(size for size in sizes if size is not None)
-    return LayerTime(layer.name, kind, shape, 0.0, 0.0, operations, bytes=moved)
+    return LayerTime(layer.name, type_name, shape, 0.0, 0.0, operations, bytes=moved)

@@ -48,7 +48,7 @@ def parse_bytes(
         `overrides` are given, and the format does not support them.
     """
     found = find_format(data, file)
-    other = None if found else other_kind(data, file)
+    other = None if found else other_type(data, file)
     if other is not None:
         parsed = ParsedFile(file)
         parsed.errors.append(other)
@@ -62,10 +62,10 @@ def parse_bytes(
     return found.read(data, file, limits)
 
 
-def other_kind(data: bytes, file: str | None) -> IRError | None:
+def other_type(data: bytes, file: str | None) -> IRError | None:
     """Return the error for a file of another kind than a model, such as ONNX; None if it may be."""
-    kind = recognise(data[:START], file)
-    if kind is None or find_format(data, file) is not None:
+    file_type = recognise(data[:START], file)
+    if file_type is None or find_format(data, file) is not None:
         return None
-    message = f"the file is {kind.what}, not an IR"
-    return IRError(message, file=file, line=1, rule="xml", hint=kind.hint_for(file))
+    message = f"the file is {file_type.what}, not an IR"
+    return IRError(message, file=file, line=1, rule="xml", hint=file_type.hint_for(file))

@@ -85,9 +85,9 @@ def _read(
             warnings.simplefilter("ignore")  # about sizes, which are checked below
             start = stream.read(START)
             stream.seek(0)
-            kind = recognise(start)
-            if kind is None or not kind.is_image:
-                what = "" if kind is None else f": it is {kind.what}"
+            file_type = recognise(start)
+            if file_type is None or not file_type.is_image:
+                what = "" if file_type is None else f": it is {file_type.what}"
                 raise InputError(f"not a PNG or JPEG image{what}", file=path)
             with Image.open(stream, formats=("PNG", "JPEG")) as image:
                 pixels = image.width * image.height

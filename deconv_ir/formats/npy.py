@@ -82,10 +82,12 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     if not start:
         raise InputError("not a .npy file: it is empty", file=name)
     if start[: len(npy.MAGIC_PREFIX)] != npy.MAGIC_PREFIX or len(start) < npy.MAGIC_LEN:
-        kind = recognise(start + stream.read(START - len(start)), name)
-        if kind is None:
+        file_type = recognise(start + stream.read(START - len(start)), name)
+        if file_type is None:
             raise InputError("not a .npy file: the magic bytes are missing", file=name)
-        raise InputError(f"not a .npy file: it is {kind.what}", file=name, hint=kind.hint_for(name))
+        raise InputError(
+            f"not a .npy file: it is {file_type.what}", file=name, hint=file_type.hint_for(name)
+        )
     major, minor = start[-2:]
     if (major, minor) not in _LENGTH_BYTES:
         raise InputError(f"version {major}.{minor} of the .npy format is not supported", file=name)

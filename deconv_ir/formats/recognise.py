@@ -13,7 +13,7 @@ START: Final = 64
 _LFS: Final = b"version https://git-lfs.github.com/spec/"
 
 
-class FileKind(NamedTuple):
+class FileType(NamedTuple):
     """A kind of file.
 
     Attributes
@@ -45,32 +45,32 @@ class FileKind(NamedTuple):
         return self.hint(name, os.path.splitext(name)[0])
 
 
-_POINTER: Final = FileKind("a Git LFS pointer", Hint.LFS_FETCHES)
-_ONNX: Final = FileKind("an ONNX model", Hint.OVC_CONVERTS)
-_TENSORFLOW: Final = FileKind("a TensorFlow model", Hint.OVC_CONVERTS)
-_TFLITE: Final = FileKind("a TensorFlow Lite model", Hint.OVC_CONVERTS)
-_TORCH: Final = FileKind("a PyTorch file", Hint.TORCH_CONVERTS)
-_PADDLE: Final = FileKind("a PaddlePaddle model", Hint.OVC_CONVERTS)
-_KERAS: Final = FileKind("a Keras model", Hint.TENSORFLOW_EXPORTS)
-_HDF5: Final = FileKind("an HDF5 file", Hint.TENSORFLOW_EXPORTS)
-_CAFFE: Final = FileKind("a Caffe model", Hint.OLD_OPTIMIZER_CONVERTS)
-_SAFETENSORS: Final = FileKind("a safetensors file", Hint.WEIGHTS_ALONE)
-_NUMPY: Final = FileKind("a .npy array")
-_XML: Final = FileKind("an XML file")
-_HTML: Final = FileKind("an HTML page", Hint.DOWNLOAD_FAILED)
-_CSV: Final = FileKind("a CSV file", Hint.NUMPY_CONVERTS)
-_TEXT: Final = FileKind("a text file", Hint.NUMPY_CONVERTS)
+_POINTER: Final = FileType("a Git LFS pointer", Hint.LFS_FETCHES)
+_ONNX: Final = FileType("an ONNX model", Hint.OVC_CONVERTS)
+_TENSORFLOW: Final = FileType("a TensorFlow model", Hint.OVC_CONVERTS)
+_TFLITE: Final = FileType("a TensorFlow Lite model", Hint.OVC_CONVERTS)
+_TORCH: Final = FileType("a PyTorch file", Hint.TORCH_CONVERTS)
+_PADDLE: Final = FileType("a PaddlePaddle model", Hint.OVC_CONVERTS)
+_KERAS: Final = FileType("a Keras model", Hint.TENSORFLOW_EXPORTS)
+_HDF5: Final = FileType("an HDF5 file", Hint.TENSORFLOW_EXPORTS)
+_CAFFE: Final = FileType("a Caffe model", Hint.OLD_OPTIMIZER_CONVERTS)
+_SAFETENSORS: Final = FileType("a safetensors file", Hint.WEIGHTS_ALONE)
+_NUMPY: Final = FileType("a .npy array")
+_XML: Final = FileType("an XML file")
+_HTML: Final = FileType("an HTML page", Hint.DOWNLOAD_FAILED)
+_CSV: Final = FileType("a CSV file", Hint.NUMPY_CONVERTS)
+_TEXT: Final = FileType("a text file", Hint.NUMPY_CONVERTS)
 
 # Offset and bytes by which a kind is recognised.
-_MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
+_MAGIC: Final[tuple[tuple[int, bytes, FileType], ...]] = (
     (0, _LFS, _POINTER),
     (0, b"\x93NUMPY", _NUMPY),
-    (0, b"\x89PNG\r\n", FileKind("a PNG image", Hint.IMAGE_BY_SUFFIX)),
-    (0, b"\xff\xd8\xff", FileKind("a JPEG image", Hint.IMAGE_BY_SUFFIX)),
+    (0, b"\x89PNG\r\n", FileType("a PNG image", Hint.IMAGE_BY_SUFFIX)),
+    (0, b"\xff\xd8\xff", FileType("a JPEG image", Hint.IMAGE_BY_SUFFIX)),
     (0, b"\x89HDF\r\n", _HDF5),
-    (0, b"\x1f\x8b", FileKind("a gzip archive")),
-    (0, b"%PDF", FileKind("a PDF file")),
-    (0, b"GGUF", FileKind("a GGUF file", Hint.WEIGHTS_ALONE)),
+    (0, b"\x1f\x8b", FileType("a gzip archive")),
+    (0, b"%PDF", FileType("a PDF file")),
+    (0, b"GGUF", FileType("a GGUF file", Hint.WEIGHTS_ALONE)),
     (4, b"TFL3", _TFLITE),
 )
 _TEXTS: Final = (
@@ -93,26 +93,26 @@ _SUFFIXES: Final = {
     ".caffemodel": _CAFFE,
     ".prototxt": _CAFFE,
     ".safetensors": _SAFETENSORS,
-    ".blob": FileKind("a compiled model", Hint.COMPILED_FROM_IR),
-    ".bin": FileKind("a weights file", Hint.GIVE_XML),
-    ".npz": FileKind("an .npz archive of arrays"),
+    ".blob": FileType("a compiled model", Hint.COMPILED_FROM_IR),
+    ".bin": FileType("a weights file", Hint.GIVE_XML),
+    ".npz": FileType("an .npz archive of arrays"),
     ".csv": _CSV,
     ".txt": _TEXT,
 }
 
 
-def recognise(start: bytes, path: str | None = None) -> FileKind | None:
+def recognise(start: bytes, path: str | None = None) -> FileType | None:
     """Return the kind of a file by its first `START` bytes, then by its suffix; None if unknown."""
-    for offset, magic, kind in _MAGIC:
+    for offset, magic, file_type in _MAGIC:
         if start[offset : offset + len(magic)] == magic:
-            return kind
+            return file_type
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    for opening, kind in _TEXTS:
+    for opening, file_type in _TEXTS:
         if text.startswith(opening):
-            return kind
+            return file_type
     suffix = os.path.splitext(path or "")[1].lower()
     if start.startswith(b"PK\x03\x04"):
-        return _SUFFIXES.get(suffix, FileKind("a zip archive"))
+        return _SUFFIXES.get(suffix, FileType("a zip archive"))
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     if _is_onnx(start):
@@ -139,10 +139,10 @@ def is_other_suffix(suffix: str) -> bool:
     return suffix.lower() in _SUFFIXES
 
 
-def recognise_weights(start: bytes) -> FileKind | None:
+def recognise_weights(start: bytes) -> FileType | None:
     """Return the kind of a file that cannot be weights, by its first bytes; None if it can be.
 
     Weights may begin with any bytes, so only kinds with long prefixes are recognised.
     """
-    kind = recognise(start)
-    return kind if kind in (_POINTER, _NUMPY, _XML, _HTML) else None
+    file_type = recognise(start)
+    return file_type if file_type in (_POINTER, _NUMPY, _XML, _HTML) else None

@@ -149,8 +149,10 @@ class Body:
         for side, joints in (("input", self.inputs), ("output", self.outputs)):
             for joint in joints:
                 if joint.inner == NONE:
-                    kind = "Parameter" if side == "input" else "Result"
-                    return f"the port map names an {side} of the {self.name} that is not a {kind}"
+                    type_name = "Parameter" if side == "input" else "Result"
+                    return (
+                        f"the port map names an {side} of the {self.name} that is not a {type_name}"
+                    )
                 if joint.port == NONE and not joint.purpose:
                     return f"the port map of the {self.name} names an {side} port that is missing"
         if any(NONE in edge for edge in self.back_edges):

@@ -260,9 +260,9 @@ class Graph:
         """The connections of the layers, by index."""
         return connect(self)
 
-    def of_type(self, kind: str) -> tuple[Layer, ...]:
+    def of_type(self, type_name: str) -> tuple[Layer, ...]:
         """Return the layers of one type, in the order of the file."""
-        return tuple(layer for layer in self.layers if layer.type == kind)
+        return tuple(layer for layer in self.layers if layer.type == type_name)
 
     def find(self, name: str) -> Layer | None:
         """Return the layer with this name or, failing that, with this id."""
@@ -271,14 +271,14 @@ class Graph:
                 return layer
         return next((layer for layer in self.layers if str(layer.id) == name), None)
 
-    def operation(self, name: str, kind: type[_Operation]) -> _Operation:
+    def operation(self, name: str, cls: type[_Operation]) -> _Operation:
         """Return the operation of a layer as an instance of its class.
 
         Parameters
         ----------
         name : str
             Name or id of the layer.
-        kind : type
+        cls : type
             A class of `deconv_ir.operations`.
 
         Raises
@@ -297,13 +297,13 @@ class Graph:
         layer = self.find(name)
         if layer is None:
             raise IRError(f"there is no layer {name!r}", file=self.file, actual=name)
-        if not isinstance(layer.operation, kind):
+        if not isinstance(layer.operation, cls):
             raise IRError(
-                f"not of type {kind.type or kind.__name__}",
+                f"not of type {cls.type or cls.__name__}",
                 file=self.file,
                 line=layer.line,
                 layer=layer.label,
-                expected=kind.type,
+                expected=cls.type,
                 actual=layer.type,
             )
         return layer.operation
@@ -321,7 +321,7 @@ class Graph:
 
     def __repr__(self) -> str:
         types = Counter(layer.type for layer in self.layers).most_common()
-        shown = ", ".join(f"{n} {one_line(kind, 40)}" for kind, n in types[:_TYPES_SHOWN])
+        shown = ", ".join(f"{n} {one_line(type_name, 40)}" for type_name, n in types[:_TYPES_SHOWN])
         if len(types) > _TYPES_SHOWN:
             shown += f" and {len(types) - _TYPES_SHOWN} more types"
         name = one_line(repr(self.name), 80)
@@ -493,9 +493,9 @@ def constant_layers(graph: Graph, order: Sequence[int]) -> frozenset[int]:
     sources = graph.topology.sources
     constant: set[int] = set()
     for index in order:
-        kind = graph.layers[index].type
-        if kind == "Const" or (
-            kind not in ("Parameter", "Result")
+        type_name = graph.layers[index].type
+        if type_name == "Const" or (
+            type_name not in ("Parameter", "Result")
             and graph.layers[index].operation.is_repeatable
             and sources[index]
             and all(s is not None and s[0] in constant for s in sources[index])

@@ -104,5 +104,5 @@ class Record:
         return f"{type(self).__name__}({shown})"
 
 
-def _restore(kind: type[Record], values: dict[str, Any]) -> Record:
-    return kind(**values)
+def _restore(cls: type[Record], values: dict[str, Any]) -> Record:
+    return cls(**values)

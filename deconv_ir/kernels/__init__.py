@@ -6,7 +6,7 @@ which the output begins, and by the output's extent (`deconv_ir.ir.geometry`
 finds the two).
 """
 
-from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.dispatch import (
     DEFAULT_SCRATCH_BYTES,
     pack_convolution,
@@ -23,7 +23,7 @@ from deconv_ir.kernels.runtime.threads import get_threads, set_threads
 __all__ = [
     "DEFAULT_SCRATCH_BYTES",
     "Activation",
-    "ActivationKind",
+    "ActivationType",
     "ConvolutionKernel",
     "ConvolutionPlan",
     "KernelInfo",

@@ -12,7 +12,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime import interface
 
 
-class ActivationKind(enum.Enum):
+class ActivationType(enum.Enum):
     """Element-wise functions that the kernels can apply while results are in cache."""
 
     NONE = interface.ACT_NONE
@@ -25,7 +25,7 @@ class ActivationKind(enum.Enum):
 class Activation(NamedTuple):
     """An element-wise function of ``sum + bias``; NaN stays NaN."""
 
-    kind: ActivationKind = ActivationKind.NONE
+    type: ActivationType = ActivationType.NONE
     low: float = 0.0
     high: float = 0.0
     """Bounds of CLAMP, or immediate values of a FUNCTION."""
@@ -40,11 +40,11 @@ class Activation(NamedTuple):
     """A FUNCTION's result is multiplied by `scale`, then `offset` is added; -0.0 has no effect."""
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of an epilogue; kind and function are numbers."""
+        """Return the fields of an epilogue; type and function are numbers."""
         from deconv_ir.kernels.pointwise import operation_number
 
         return {
-            "activation": self.kind.value,
+            "activation": self.type.value,
             "low": self.low,
             "high": self.high,
             "slope": self.slope,
@@ -55,12 +55,12 @@ class Activation(NamedTuple):
 
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""
-        if self.kind is ActivationKind.RELU:
+        if self.type is ActivationType.RELU:
             positive: Array = np.maximum(values, values.dtype.type(0))
             return positive
-        if self.kind is ActivationKind.LEAKY_RELU:
+        if self.type is ActivationType.LEAKY_RELU:
             return np.where(values < 0, values * values.dtype.type(self.slope), values)
-        if self.kind is ActivationKind.CLAMP:
+        if self.type is ActivationType.CLAMP:
             return np.clip(values, values.dtype.type(self.low), values.dtype.type(self.high))
         result = values if self.in_numpy is None else self.in_numpy(values)
         if (self.scale, self.offset) == (1, 0):

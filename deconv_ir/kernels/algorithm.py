@@ -28,19 +28,19 @@ NATIVE = (Algorithm.COMPILED, Algorithm.DIRECT, Algorithm.WINOGRAD)
 
 def wanted_algorithm(algorithm: str) -> Algorithm | None:
     """Return the kernel that the caller, or else DECONV_IR_KERNEL, requests; None: choose."""
-    source = "algorithm"
+    given_by = "algorithm"
     if algorithm == "auto":
-        algorithm, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
+        algorithm, given_by = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
     if algorithm == "auto":
         return None
     try:
         wanted = Algorithm(algorithm)
     except ValueError:
         names = ", ".join(["auto", *(a.value for a in Algorithm)])
-        message = f"{source}: unknown algorithm {algorithm!r} (expected one of {names})"
+        message = f"{given_by}: unknown algorithm {algorithm!r} (expected one of {names})"
         raise SettingError(message) from None
     if wanted in NATIVE and compiled_module() is None:
-        raise SettingError(f"{source}: no compiled kernel in this installation")
+        raise SettingError(f"{given_by}: no compiled kernel in this installation")
     return wanted
 
 

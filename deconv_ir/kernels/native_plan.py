@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
-from deconv_ir.kernels.activation import ActivationKind
+from deconv_ir.kernels.activation import ActivationType
 from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.copies import in_order
 from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
@@ -145,7 +145,7 @@ class CompiledPlan(ConvolutionPlan):
             out[...] = result
         elif not self._compute_in_c(data, out, addend):
             self._otherwise.compute(data, out, addend)
-        elif out.dtype.kind in "iu" and kernel.activation.kind is not ActivationKind.NONE:
+        elif out.dtype.kind in "iu" and kernel.activation.type is not ActivationType.NONE:
             out[...] = kernel.activation.apply(out)
 
     def add(self, data: Array, addend: Array) -> Array:

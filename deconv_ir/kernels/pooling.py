@@ -47,7 +47,7 @@ def pooler(
     pool = module.pool
     fields = interface.pool_fields(
         isa=isa_number(),
-        kind=interface.POOLED_MAX if divisors is None else interface.POOLED_SUM,
+        pooled=interface.POOLED_MAX if divisors is None else interface.POOLED_SUM,
         kernel=kernel,
         strides=strides,
         dilations=dilations,

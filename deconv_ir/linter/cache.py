@@ -24,7 +24,7 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import RULES
 from deconv_ir.linter.engine import FileResult
 from deconv_ir.linter.options import CheckOptions
-from deconv_ir.linter.weights import WeightsView, fingerprint
+from deconv_ir.linter.weights import RecordedWeights, fingerprint
 from deconv_ir.version import __version__
 
 FORMAT = 5
@@ -157,7 +157,7 @@ def _weights_state(result: FileResult, weights: str | None) -> dict[str, Any] | 
         return None
     return {
         "reads": result.reads,
-        "hash": fingerprint(WeightsView(weights), result.reads),
+        "hash": fingerprint(RecordedWeights(weights), result.reads),
     }
 
 
@@ -167,7 +167,7 @@ def _same_weights(state: dict[str, Any] | None, weights: str | None) -> bool:
     if weights is None:
         return False
     reads = [(_count(offset), _count(size)) for offset, size in state["reads"]]
-    found: bool = fingerprint(WeightsView(weights), reads) == state["hash"]
+    found: bool = fingerprint(RecordedWeights(weights), reads) == state["hash"]
     return found
 
 
@@ -255,7 +255,9 @@ def _decode(entry: dict[str, Any], file: str) -> FileResult:
         file=file,
         findings=[_finding(fields, file) for fields in entry["findings"]],
         layers=_count(entry["layers"]),
-        passed_over=tuple((_typed(kind, str), _count(n)) for kind, n in entry["passed_over"]),
+        passed_over=tuple(
+            (_typed(type_name, str), _count(n)) for type_name, n in entry["passed_over"]
+        ),
         suppressed=_count(entry["suppressed"]),
         hidden=tuple((Severity(severity), _count(n)) for severity, n in entry["hidden"]),
         lines=lines,

@@ -12,7 +12,7 @@ from deconv_ir.ops.constants.constant import Const, unpack
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.linter.weights import RecordedWeights
 
 CHUNK_BYTES = 1 << 24
 MAX_RANGE_BYTES = 1 << 18
@@ -99,7 +99,7 @@ def gaps(ranges: Iterable[Span], length: int) -> Iterator[tuple[int, int, int | 
         yield covered, length, last
 
 
-def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tuple[int, Array]]:
+def chunks(const: Const, weights: RecordedWeights, group: int = 24) -> Iterator[tuple[int, Array]]:
     """Iterate over blocks of the elements of a constant, with the index of the first.
 
     The numbers of elements are multiples of `group` and of 24, which fill whole bytes; types
@@ -123,7 +123,7 @@ def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tupl
 
 
 def count_not_finite(
-    const: Const, weights: WeightsView, *, mask_allowed: bool
+    const: Const, weights: RecordedWeights, *, mask_allowed: bool
 ) -> tuple[int, int, int]:
     """Count the NaN and infinite elements of a constant; `mask_allowed`: except -inf.
 
@@ -148,7 +148,7 @@ def count_not_finite(
     return nans, infinities, first
 
 
-def count_saturated(const: Const, weights: WeightsView) -> tuple[int, int]:
+def count_saturated(const: Const, weights: RecordedWeights) -> tuple[int, int]:
     """Count the elements of an f16 constant that are the largest finite number, or its negative.
 
     The second number is the index of the first such element; -1 if there are none.
@@ -165,7 +165,7 @@ def count_saturated(const: Const, weights: WeightsView) -> tuple[int, int]:
     return count, first
 
 
-def zero_channels(const: Const, weights: WeightsView, axes: Sequence[int]) -> list[int]:
+def zero_channels(const: Const, weights: RecordedWeights, axes: Sequence[int]) -> list[int]:
     """Return the output channels of a filter whose elements are all zero.
 
     Output channels are along `axes`: the axis of groups, if any, and that of the channels of a

@@ -1,4 +1,4 @@
-"""The context of a lint run: the view of one file for the rules."""
+"""The context of a lint run: what rules know of one file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from deconv_ir.ir.graph import Graph, Port, ancestors
 from deconv_ir.ir.infer import Inference, Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.linter.graph_view import GraphView
+from deconv_ir.linter.inferred_graph import InferredGraph
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.probing import Contradiction
-    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.linter.weights import RecordedWeights
     from deconv_ir.ops.constants.constant import Const
 
 CONVOLUTIONS: Final = (
@@ -52,7 +52,7 @@ class BodyContext(NamedTuple):
     """The context of the body."""
 
 
-class LintContext(GraphView):
+class LintContext(InferredGraph):
     """One file, read, connected and inferred.
 
     Attributes
@@ -80,7 +80,7 @@ class LintContext(GraphView):
         parsed: ParsedFile,
         context: Context,
         inference: Inference | None,
-        weights: WeightsView | None,
+        weights: RecordedWeights | None,
         errors: Iterable[DeconvError] = (),
         evidence: Evidence | None = None,
     ) -> None:
@@ -196,7 +196,7 @@ class LintContext(GraphView):
             not self.parsed.states_edges and (self.graph.layers or self.parsed.errors)
         ):
             return False  # outputs of a graph file are its unused tensors
-        return not any(self.by_type.get(kind) for kind in SINKS)
+        return not any(self.by_type.get(type_name) for type_name in SINKS)
 
     @cached_property
     def unneeded(self) -> list[int]:
@@ -206,7 +206,7 @@ class LintContext(GraphView):
         broken = self.parsed.errors or self.topology.errors
         if broken and not self.parsed.states_edges:
             return []
-        ends = [i for kind in SINKS for i in self.by_type.get(kind, ())]
+        ends = [i for type_name in SINKS for i in self.by_type.get(type_name, ())]
         needed = ancestors(self.topology, ends)
         return [
             index
@@ -250,8 +250,8 @@ class LintContext(GraphView):
         layers, sources = self.graph.layers, self.topology.sources
         return [
             index
-            for kind in CONVOLUTIONS
-            for index in self.by_type.get(kind, ())
+            for type_name in CONVOLUTIONS
+            for index in self.by_type.get(type_name, ())
             if len(sources[index]) > 1
             and (source := sources[index][1]) is not None
             and layers[source[0]].type not in ("Const", "Parameter")
@@ -264,10 +264,10 @@ class LintContext(GraphView):
         """Types with at least four layers that do not all have the same attributes."""
         layers = self.graph.layers
         return [
-            kind
-            for kind, found in self.by_type.items()
+            type_name
+            for type_name, found in self.by_type.items()
             if len(found) > 3
-            and kind not in NAMED_OR_MEASURED
+            and type_name not in NAMED_OR_MEASURED
             and not layers[found[0]].operation.bodies
             and len({id(layers[index].operation) for index in found}) > 1
         ]
@@ -352,9 +352,9 @@ def infer_with_evidence(
     return resumed, evidence
 
 
-def _is_usual(kind: str, version: str) -> bool:
+def _is_usual(type_name: str, version: str) -> bool:
     """Whether an operation is valid without a look-up in the opsets."""
-    found = find_operation(kind, version)
+    found = find_operation(type_name, version)
     return found is not None and (
         not version or version in _KNOWN_VERSIONS or not found.versions  # oneDNN has no opsets
     )

@@ -46,11 +46,11 @@ def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shap
 
 
 def type_fix(
-    context: LintContext, index: int, side: str, port: int, kind: ElementType
+    context: LintContext, index: int, side: str, port: int, element_type: ElementType
 ) -> Fix | None:
     """Return the fix that makes a port declare an element type."""
-    edits = attribute_edit(context, index, "precision", kind.ir_name, port=(side, port))
-    return Fix(edits, supports_type(context, index, side, port, kind)) if edits else None
+    edits = attribute_edit(context, index, "precision", element_type.ir_name, port=(side, port))
+    return Fix(edits, supports_type(context, index, side, port, element_type)) if edits else None
 
 
 def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fix | None:

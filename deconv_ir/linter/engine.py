@@ -28,7 +28,7 @@ from deconv_ir.linter.rule import Rule
 if TYPE_CHECKING:
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.suppress import Suppressions
-    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.linter.weights import RecordedWeights
 
 MAX_SHOWN = 1000
 """Maximum number of characters of a line that are kept."""
@@ -112,7 +112,7 @@ def check_parsed(
     contexts = [context]
     if context.bodies:
         contexts = list(context.with_bodies())
-    graph, view = parsed.graph, context.weights
+    graph, opened = parsed.graph, context.weights
     suppressions = _suppressions(contexts)
     found: list[Finding] = []
     suppressed = 0
@@ -136,7 +136,7 @@ def check_parsed(
         suppressed=suppressed,
         hidden=tuple(hidden.items()),
         parsed=parsed,
-        reads=None if view is None else tuple(view.reads),
+        reads=None if opened is None else tuple(opened.reads),
         lines=_lines(parsed, found),
     )
 
@@ -151,21 +151,21 @@ def open_context(
     """Connect and infer a document and its bodies; see `check_bytes`."""
     graph = parsed.graph
     errors: list[DeconvError] = []
-    view: WeightsView | None = None
+    opened: RecordedWeights | None = None
     inference: Inference | None = None
     evidence: Evidence | None = None
     inference_context = Context(options.semantics)
     if graph is not None:
         own = next((f for f in FORMATS if f.name == parsed.format), None)
         beside = weights if own is None or own.weights_suffix else None
-        view = _open_weights(graph, beside, errors)
-        inference_context = Context(options.semantics, view)
+        opened = _open_weights(graph, beside, errors)
+        inference_context = Context(options.semantics, opened)
         given = _given(graph, options)
         resume = resume and not given and not graph.bare
         inference, evidence = infer_with_evidence(
             graph, inference_context, given, errors, resume=resume
         )
-    context = LintContext(parsed, inference_context, inference, view, errors, evidence)
+    context = LintContext(parsed, inference_context, inference, opened, errors, evidence)
     context.deep = options.deep
     context.resumes = resume
     if parsed.bodies:
@@ -258,20 +258,20 @@ def _to_run(options: CheckOptions, context: LintContext) -> Iterable[str]:
 
 def _open_weights(
     graph: Graph, path: str | os.PathLike[str] | None, errors: list[DeconvError]
-) -> WeightsView | None:
+) -> RecordedWeights | None:
     """Open the .bin; report an error if constants need it and it cannot be read."""
     filled = next((i for i, layer in enumerate(graph.layers) if _is_filled(layer)), None)
     if path is not None and (filled is not None or os.path.exists(path)):
-        from deconv_ir.linter.weights import WeightsView
+        from deconv_ir.linter.weights import RecordedWeights
 
         try:
-            view = WeightsView(path)
+            opened = RecordedWeights(path)
         except WeightsError as error:
             reason = error.message
         else:
-            found = weights_error(view)
+            found = weights_error(opened)
             if found is None:
-                return view
+                return opened
             reason = found
     else:
         reason = "no weights file was given"

@@ -58,21 +58,21 @@ class Evidence:
         declared = self.graph.layers[index].outputs
         for i, (port, info) in enumerate(zip(declared, computed, strict=False)):
             fed = self.consumers.get((index, i), ())
-            shape, kind = info.shape, info.element_type
+            shape, element_type = info.shape, info.element_type
             if not compatible(port.shape, shape) and all_declare(fed, port.shape):
                 shape = port.shape
                 self.disputed[index] = computed
             if (
-                port.element_type not in (None, kind)
-                and kind is not None
+                port.element_type not in (None, element_type)
+                and element_type is not None
                 and fed
                 and not self.is_decompressed_result(index)
                 and all(end.element_type is port.element_type for end in fed)
             ):
-                kind = port.element_type
+                element_type = port.element_type
                 self.mistyped.add(index)
-            same = shape is info.shape and kind is info.element_type
-            outputs.append(info if same else TensorInfo(shape, kind))
+            same = shape is info.shape and element_type is info.element_type
+            outputs.append(info if same else TensorInfo(shape, element_type))
         return (*outputs, *computed[len(outputs) :])
 
     @cached_property

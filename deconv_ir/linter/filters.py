@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.ops.convolution.views import INPUT_CHANNEL_AXIS, OUTPUT_CHANNEL_AXES
+from deconv_ir.ops.convolution.dims import INPUT_CHANNEL_AXIS, OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
     from deconv_ir.linter.context import LintContext
@@ -51,8 +51,8 @@ def wrong_scales(context: LintContext, index: int) -> Scales | None:
             return None
         layer = layers[at]
         if isinstance(layer.operation, Const):
-            kind = layer.operation.element_type
-            return found if kind is not None and kind.bits <= FEW_BITS else None
+            element_type = layer.operation.element_type
+            return found if element_type is not None and element_type.bits <= FEW_BITS else None
         shape = context.outputs(at)[0].shape
         if shape is None or len(shape) != len(roles):
             return None

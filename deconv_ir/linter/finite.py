@@ -9,8 +9,8 @@ from deconv_ir.linter.constants import needed_bytes
 from deconv_ir.linter.patterns import constant_before
 
 if TYPE_CHECKING:
-    from deconv_ir.linter.graph_view import GraphView
-    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.linter.inferred_graph import InferredGraph
+    from deconv_ir.linter.weights import RecordedWeights
     from deconv_ir.ops.constants.constant import Const
 
 MAX_BYTES: Final = 16 << 20
@@ -65,7 +65,7 @@ _NEGATIVE_INFINITY: Final = {
 }
 
 
-def suspicious(context: GraphView) -> list[tuple[int, bool]]:
+def suspicious(context: InferredGraph) -> list[tuple[int, bool]]:
     """Return the constants that may have a NaN or an infinite element.
 
     The flag tells that -inf is allowed, which masks consist of: no layer multiplies with it.
@@ -93,16 +93,18 @@ def suspicious(context: GraphView) -> list[tuple[int, bool]]:
     return found
 
 
-def multiplied_constants(context: GraphView) -> Iterator[tuple[int, Const]]:
+def multiplied_constants(context: InferredGraph) -> Iterator[tuple[int, Const]]:
     """Iterate over the constants that layers multiply with data."""
-    for kind, ports in WEIGHTS.items():
-        for index, port in [(i, p) for i, _ in context.layers(kind) for p in ports]:
+    for type_name, ports in WEIGHTS.items():
+        for index, port in [(i, p) for i, _ in context.layers(type_name) for p in ports]:
             found = constant_before(context, index, port, ("Convert", "Reshape", "Transpose"))
             if found is not None:
                 yield found
 
 
-def _may_be_infinite(const: Const, needed: int, weights: WeightsView, mask_allowed: bool) -> bool:
+def _may_be_infinite(
+    const: Const, needed: int, weights: RecordedWeights, mask_allowed: bool
+) -> bool:
     """Whether a constant has a NaN or infinite element, or many of -inf.
 
     Types that are not searched, of eight bits and fewer, have none.
@@ -127,20 +129,20 @@ def _may_be_infinite(const: Const, needed: int, weights: WeightsView, mask_allow
     return False
 
 
-def _calculated(context: GraphView) -> set[int]:
+def _calculated(context: InferredGraph) -> set[int]:
     """Return the constants with which a layer calculates, directly or after it was moved."""
     layers, sources = context.graph.layers, context.topology.sources
     found: set[int] = set()
-    pending = [i for kind in ARITHMETIC for i in context.by_type.get(kind, ())]
+    pending = [i for type_name in ARITHMETIC for i in context.by_type.get(type_name, ())]
     seen = set(pending)
     while pending:
         for source in sources[pending.pop()]:
             if source is None or source[0] in seen:
                 continue
             seen.add(source[0])
-            kind = layers[source[0]].type
-            if kind == "Const":
+            type_name = layers[source[0]].type
+            if type_name == "Const":
                 found.add(source[0])
-            elif kind in MOVEMENT:
+            elif type_name in MOVEMENT:
                 pending.append(source[0])
     return found

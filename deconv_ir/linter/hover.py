@@ -55,10 +55,10 @@ class _Pointer:
         element = self.locator.layer(at)
         if not self.inside(element):
             return None
-        kind = element.attributes().get("type")
+        type_name = element.attributes().get("type")
         # Layers that complete a bare layer have the same start.
         candidates = [i for i, start in enumerate(layers) if start == element.start]
-        index = next((i for i in candidates if self.graph.layers[i].type == kind), at)
+        index = next((i for i in candidates if self.graph.layers[i].type == type_name), at)
         return self.layer(index, element)
 
     def inside(self, element: Element) -> bool:

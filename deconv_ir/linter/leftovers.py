@@ -55,11 +55,11 @@ LEFTOVERS: Final[Mapping[str, Mapping[str, str]]] = {
 """Type -> attribute -> expression of the values that mean nothing (`ANY`: each value)."""
 
 
-def is_leftover(kind: str, name: str, value: str) -> bool:
+def is_leftover(type_name: str, name: str, value: str) -> bool:
     """Whether a tool of OpenVINO wrote such an attribute, and its value changes nothing."""
     if name in OF_EVERY_LAYER:
         return True
-    pattern = LEFTOVERS.get(kind, {}).get(name)
+    pattern = LEFTOVERS.get(type_name, {}).get(name)
     if pattern is None:
         return False
     return pattern == ANY or re.fullmatch(pattern, value.strip()) is not None

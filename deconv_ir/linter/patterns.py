@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from deconv_ir.ir.geometry import Axis
     from deconv_ir.ir.graph import Layer
     from deconv_ir.ir.operation import Infos
-    from deconv_ir.linter.graph_view import GraphView
+    from deconv_ir.linter.inferred_graph import InferredGraph
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 MAX_STEPS = 4
 """Maximum layers between a constant and its use: Convert, Subtract, Multiply, Convert."""
 
 
-def producer(context: GraphView, index: int, port: int = 0) -> int | None:
+def producer(context: InferredGraph, index: int, port: int = 0) -> int | None:
     """Return the layer that produces an input; None if it is not connected."""
     sources = context.topology.sources[index]
     source = sources[port] if port < len(sources) else None
     return None if source is None else source[0]
 
 
-def repeated(context: GraphView, *types: str) -> Iterator[tuple[int, Layer, int, Layer]]:
+def repeated(context: InferredGraph, *types: str) -> Iterator[tuple[int, Layer, int, Layer]]:
     """Iterate over valid layers of some types that follow a layer of the same type."""
     layers = context.graph.layers
     for index, layer in context.valid_layers(*types):
@@ -37,7 +37,7 @@ def repeated(context: GraphView, *types: str) -> Iterator[tuple[int, Layer, int,
 
 
 def constant_before(
-    context: GraphView, index: int, port: int, through: tuple[str, ...] = ("Convert",)
+    context: InferredGraph, index: int, port: int, through: tuple[str, ...] = ("Convert",)
 ) -> tuple[int, Const] | None:
     """Return the constant that an input comes from, and its index.
 
@@ -56,7 +56,7 @@ def constant_before(
     return None
 
 
-def is_readable(context: GraphView, const: Const) -> bool:
+def is_readable(context: InferredGraph, const: Const) -> bool:
     """Whether a constant has elements, all within the .bin; otherwise other rules report it."""
     needed = needed_bytes(const)
     return (
@@ -69,7 +69,7 @@ def is_readable(context: GraphView, const: Const) -> bool:
     )
 
 
-def real_elements(context: GraphView, index: int, port: int) -> tuple[float, ...] | None:
+def real_elements(context: InferredGraph, index: int, port: int) -> tuple[float, ...] | None:
     """Return the elements of an input that is a small constant of floating point."""
     known = context.inputs(index)[port].reals
     found = constant_before(context, index, port)
@@ -88,7 +88,7 @@ def kernel_axes(operation: Deconvolution, inputs: Infos) -> Iterator[tuple[int, 
     spatial = operation.spatial_count(inputs)
     if spatial is None:
         return
-    kernel = operation.views(inputs, spatial)[1].kernel
+    kernel = operation.dims(inputs, spatial)[1].kernel
     for number, (axis, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
         if isinstance(extent, int):
             yield number, axis, extent
@@ -102,7 +102,7 @@ def is_per_channel(shape: Shape, data: Shape) -> bool:
     return all(dim == 1 or (axis == 1 and dim == data[1]) for axis, dim in enumerate(dims))
 
 
-def behind_bias(context: GraphView, index: int | None) -> int | None:
+def behind_bias(context: InferredGraph, index: int | None) -> int | None:
     """Return the layer before an Add of a constant that is its only user, or the layer itself."""
     if index is None or context.graph.layers[index].type != "Add":
         return index

@@ -23,7 +23,7 @@ from deconv_ir.ir.shapes import compatible
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding
     from deconv_ir.ir.infer import Inference
-    from deconv_ir.linter.graph_view import GraphView
+    from deconv_ir.linter.inferred_graph import InferredGraph
 
 DIVISIBLE = 840
 """Sizes are multiples of 1 to 8, which windows and patches often have."""
@@ -57,7 +57,7 @@ Contradiction = tuple["Finding", str, tuple[int, ...]]
 """A layer that does not fit: its problem at the first size, the dynamic Parameter, the sizes."""
 
 
-def contradictions(context: GraphView) -> list[Contradiction]:
+def contradictions(context: InferredGraph) -> list[Contradiction]:
     """Return the layers of a dynamic model that fit at no size.
 
     Layers that depend on several dynamic Parameters are left out: the relation of their sizes is
@@ -95,7 +95,7 @@ def contradictions(context: GraphView) -> list[Contradiction]:
     ]
 
 
-def _dynamic_parameters(context: GraphView) -> frozenset[int]:
+def _dynamic_parameters(context: InferredGraph) -> frozenset[int]:
     """Return the Parameters with a dynamic dim."""
     return frozenset(
         index
@@ -105,7 +105,7 @@ def _dynamic_parameters(context: GraphView) -> frozenset[int]:
 
 
 def _probe(
-    context: GraphView,
+    context: InferredGraph,
     parameters: frozenset[int],
     size: int,
     pattern: SizePattern,
@@ -139,7 +139,7 @@ def _errors(inference: Inference) -> dict[int, Finding]:
     return {found.part.layer: found for found in errors if found.part.layer is not None}
 
 
-def _inputs(context: GraphView, index: int, inference: Inference) -> list[TensorInfo] | None:
+def _inputs(context: InferredGraph, index: int, inference: Inference) -> list[TensorInfo] | None:
     """Return the inputs of a layer; None if any is not known."""
     found = []
     for source in context.topology.sources[index]:
@@ -150,7 +150,7 @@ def _inputs(context: GraphView, index: int, inference: Inference) -> list[Tensor
 
 
 def _never_fits(
-    context: GraphView, index: int, probes: Sequence[Inference], sizes: Sequence[int]
+    context: InferredGraph, index: int, probes: Sequence[Inference], sizes: Sequence[int]
 ) -> bool:
     """Whether a layer fits neither at the sizes tried nor at those between."""
     if not all(index in _errors(inference) for inference in probes):
@@ -177,7 +177,7 @@ def _work(layer: Layer) -> int:
     return 1 + INFERENCES * sum(_work(inner) for layers in bodies for inner in layers)
 
 
-def _fits(context: GraphView, index: int, inputs: Sequence[TensorInfo]) -> bool:
+def _fits(context: InferredGraph, index: int, inputs: Sequence[TensorInfo]) -> bool:
     """Whether a layer accepts inputs and gives the declared outputs."""
     layer = context.graph.layers[index]
     try:

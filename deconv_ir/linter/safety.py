@@ -31,21 +31,21 @@ def supports_shape(context: LintContext, index: int, side: str, port: int, shape
 
 
 def supports_type(
-    context: LintContext, index: int, side: str, port: int, kind: ElementType
+    context: LintContext, index: int, side: str, port: int, element_type: ElementType
 ) -> bool:
     """Whether all statements about a tensor, except at one port, agree with a type."""
     source = _source(context, index, side, port)
     if source is None or not _is_sound(context, source[0]):
         return False
-    if context.outputs(source[0])[source[1]].element_type is not kind:
+    if context.outputs(source[0])[source[1]].element_type is not element_type:
         return False
     ends = context.evidence.consumers.get(source, [])
     if side == "output":
-        return bool(ends) and all(end.element_type is kind for end in ends)
+        return bool(ends) and all(end.element_type is element_type for end in ends)
     wrong = context.graph.layers[index].inputs[port]
     return (
-        context.graph.layers[source[0]].outputs[source[1]].element_type is kind
-        and all(end.element_type is kind for end in ends if end is not wrong)
+        context.graph.layers[source[0]].outputs[source[1]].element_type is element_type
+        and all(end.element_type is element_type for end in ends if end is not wrong)
         and _may_be_misdeclared(context, index, port)
     )
 

@@ -47,8 +47,8 @@ def odd_ones(context: LintContext) -> Iterator[Odd]:
     layers = context.graph.layers
     places = _Places(context).of_layers()
     groups: dict[Hashable, dict[Operation, list[int]]] = {}
-    for kind in context.uneven_types:
-        for index, _ in context.valid_layers(kind):
+    for type_name in context.uneven_types:
+        for index, _ in context.valid_layers(type_name):
             members = groups.setdefault(places[index], {})
             members.setdefault(layers[index].operation, []).append(index)
     for members in groups.values():

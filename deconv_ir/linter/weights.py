@@ -1,4 +1,4 @@
-"""A view of the .bin that records the bytes on which a verdict depends."""
+"""A weights file that records the bytes on which findings depend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from deconv_ir.formats.openvino_xml.weights import Weights
 
 
-class WeightsView:
+class RecordedWeights:
     """A weights file that records all reads: offsets and sizes, in order.
 
     Raises
@@ -49,7 +49,7 @@ class WeightsView:
         return view
 
 
-def fingerprint(weights: WeightsView, reads: Sequence[tuple[int, int]]) -> str | None:
+def fingerprint(weights: RecordedWeights, reads: Sequence[tuple[int, int]]) -> str | None:
     """Return a hash of the recorded reads of a weights file; None if it is now too short."""
     import hashlib
 

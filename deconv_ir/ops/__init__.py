@@ -19,12 +19,12 @@ _EXACT = ("Const", "Result")
 """Types that OpenVINO's reader compares as they are written."""
 
 
-def find_operation(kind: str, version: str | None = None) -> type[Operation] | None:
+def find_operation(type_name: str, version: str | None = None) -> type[Operation] | None:
     """Return the class of a layer type; None if the type is unknown.
 
     Parameters
     ----------
-    kind : str
+    type_name : str
         `type` of the layer.
     version : str, optional
         `version` of the layer; None or empty: the newest.  For an opset without a version of the
@@ -40,15 +40,15 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
     >>> find_operation("Unknown") is None
     True
     """
-    if kind not in REGISTRY:
-        module = MODULES.get(kind)
+    if type_name not in REGISTRY:
+        module = MODULES.get(type_name)
         if module is not None:
             importlib.import_module(f".{module}", __name__)
         else:
             from deconv_ir.ops.plugins import load_plugin
 
-            load_plugin(kind)
-    versions = REGISTRY.get(kind)
+            load_plugin(type_name)
+    versions = REGISTRY.get(type_name)
     if versions is None:
         return None
     if not version:
@@ -58,17 +58,17 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
     if version in ("extension", "experimental"):
         from deconv_ir.ops.opsets import OF_OPSET_6
 
-        version = "opset6" if kind in OF_OPSET_6 else version
+        version = "opset6" if type_name in OF_OPSET_6 else version
     if version == "opset1":
         from deconv_ir.ops.opsets import OF_OPSET_2
 
-        version = "opset2" if kind in OF_OPSET_2 else version
+        version = "opset2" if type_name in OF_OPSET_2 else version
     wanted = opset_number(version)
     older = [v for v in versions if 0 <= opset_number(v) <= wanted]
     return versions[max(older, key=opset_number)] if older else None
 
 
-def standard_type(kind: str, version: str | None = None) -> str:
+def standard_type(type_name: str, version: str | None = None) -> str:
     """Return a layer's type in the case in which it is registered.
 
     Like OpenVINO's reader, types of opsets are found in any case: Model Optimizer wrote ``Relu``
@@ -80,14 +80,18 @@ def standard_type(kind: str, version: str | None = None) -> str:
     >>> standard_type("relu", "opset1"), standard_type("relu", "extension")
     ('ReLU', 'relu')
     """
-    if kind in MODULES or kind in REGISTRY or not (version or "opset").startswith("opset"):
-        return kind
-    return _types_by_lower_case().get(kind.lower(), kind)
+    if (
+        type_name in MODULES
+        or type_name in REGISTRY
+        or not (version or "opset").startswith("opset")
+    ):
+        return type_name
+    return _types_by_lower_case().get(type_name.lower(), type_name)
 
 
 @functools.cache
 def _types_by_lower_case() -> dict[str, str]:
-    return {kind.lower(): kind for kind in MODULES if kind not in _EXACT}
+    return {type_name.lower(): type_name for type_name in MODULES if type_name not in _EXACT}
 
 
 def opset_number(version: str) -> int:
@@ -108,4 +112,6 @@ def all_operations() -> tuple[type[Operation], ...]:
     """
     for module in set(MODULES.values()):
         importlib.import_module(f".{module}", __name__)
-    return tuple(dict.fromkeys(cls for kind in sorted(REGISTRY) for cls in REGISTRY[kind].values()))
+    return tuple(
+        dict.fromkeys(cls for type_name in sorted(REGISTRY) for cls in REGISTRY[type_name].values())
+    )

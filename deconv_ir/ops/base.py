@@ -486,10 +486,10 @@ def operation(signature: str, *examples: str) -> Callable[[_Class], _Class]:
     `examples`: see `Operation.examples`.
     """
     name, _, listed = signature.removesuffix(")").partition("(")
-    kind, _, numbers = name.partition("-")
+    type_name, _, numbers = name.partition("-")
     names = tuple(listed.split(", ")) if listed else ()
     return declare(
-        kind,
+        type_name,
         *(f"opset{number}" for number in numbers.split(",") if number),
         inputs=tuple(name.rstrip("?.") for name in names),
         required=sum(not name.endswith("?") for name in names),
@@ -499,7 +499,7 @@ def operation(signature: str, *examples: str) -> Callable[[_Class], _Class]:
 
 
 def declare(
-    kind: str,
+    type_name: str,
     *versions: str,
     inputs: tuple[str, ...] = (),
     required: int | None = None,
@@ -512,7 +512,7 @@ def declare(
     """
 
     def register(cls: _Class) -> _Class:
-        cls.type = kind
+        cls.type = type_name
         cls.versions = versions
         cls.inputs = inputs
         cls.required_inputs = len(inputs) if required is None else required
@@ -525,12 +525,12 @@ def declare(
             and cls.__doc__  # python -OO strips them
             and "Source:" not in cls.__doc__
         ):
-            source = f"{kind}-{versions[0].removeprefix('opset')}"
-            cls.__doc__ = f"{cls.__doc__}\n\nSource: OpenVINO operation specification, {source}."
+            name = f"{type_name}-{versions[0].removeprefix('opset')}"
+            cls.__doc__ = f"{cls.__doc__}\n\nSource: OpenVINO operation specification, {name}."
         # The name under which pickle looks for the class; some classes are made by functions.
         vars(sys.modules[cls.__module__]).setdefault(cls.__qualname__, cls)
         for version in versions or ("",):
-            REGISTRY.setdefault(kind, {})[version] = cls
+            REGISTRY.setdefault(type_name, {})[version] = cls
         return cls
 
     return register

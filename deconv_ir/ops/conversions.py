@@ -98,9 +98,9 @@ class Conversions:
 
     def _convert(self, layer: Layer, port: Port, to: ElementType, names: tuple[str, ...]) -> int:
         """Add a layer that converts a tensor of `layer`, and return its id."""
-        kind = find_operation("Convert", "opset1")
-        assert kind is not None, "Convert is built in"
-        operation = kind(destination_type=to)
+        cls = find_operation("Convert", "opset1")
+        assert cls is not None, "Convert is built in"
+        operation = cls(destination_type=to)
         number, self._next = self._next, self._next + 1
         self.layers.append(
             Layer(

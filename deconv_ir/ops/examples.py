@@ -56,9 +56,9 @@ class OperationExample(NamedTuple):
     outputs: tuple[ExampleTensor, ...]
     attributes: dict[str, str]
 
-    def operation(self, kind: type[Operation]) -> Operation:
+    def operation(self, cls: type[Operation]) -> Operation:
         """Make the operation with these attributes."""
-        made, errors = parse_attributes(kind, self.attributes)
+        made, errors = parse_attributes(cls, self.attributes)
         if made is None:
             raise errors[0]
         return made

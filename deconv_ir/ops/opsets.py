@@ -64,8 +64,8 @@ OF_OPSET_17: Final = frozenset({"Convert", "ErfInv", "GroupedMatMul", "Parameter
 """Types that opset17 of OpenVINO 2026.4 has, whose opset is not complete."""
 
 
-def nearest_operation(kind: str, version: str | None) -> Advice | None:
+def nearest_operation(type_name: str, version: str | None) -> Advice | None:
     """Return a hint for a type that is in no opset; None: an extension, or no similar name."""
-    if kind in OPERATIONS or (version and not version.startswith("opset")):
+    if type_name in OPERATIONS or (version and not version.startswith("opset")):
         return None
-    return nearest(kind, OPERATIONS)
+    return nearest(type_name, OPERATIONS)

@@ -22,7 +22,7 @@ _Class = TypeVar("_Class", bound=type[Operation])
 
 
 def register(
-    kind: str,
+    type_name: str,
     *versions: str,
     inputs: tuple[str, ...] = (),
     required: int | None = None,
@@ -32,7 +32,7 @@ def register(
 
     Parameters
     ----------
-    kind : str
+    type_name : str
         `type` of the layer.
     *versions : str
         `version` of the layer, oldest first, such as ``extension``; empty: any.
@@ -66,22 +66,24 @@ def register(
     >>> find_operation("Twice")().execute([np.ones(3)], Context())
     (array([2., 2., 2.]),)
     """
-    for text in (kind, *versions):
-        if not isinstance(text, str) or (text == kind and not text):
+    for text in (type_name, *versions):
+        if not isinstance(text, str) or (text == type_name and not text):
             raise InputError(f"type and versions of an operation must be text, found {text!r}")
 
     def add(cls: _Class) -> _Class:
         if not (isinstance(cls, type) and issubclass(cls, Operation)):
-            raise InputError(f"operation {kind}: {cls!r} is not a subclass of Operation")
-        if kind in MODULES:
-            importlib.import_module(f".{MODULES[kind]}", __package__)
+            raise InputError(f"operation {type_name}: {cls!r} is not a subclass of Operation")
+        if type_name in MODULES:
+            importlib.import_module(f".{MODULES[type_name]}", __package__)
         for version in versions or ("",):
-            there = REGISTRY.get(kind, {}).get(version)
+            there = REGISTRY.get(type_name, {}).get(version)
             # Code may be run again, as in a notebook.
             if there is not None and _name(there) != _name(cls):
-                named = f"{kind} ({version})" if version else kind
+                named = f"{type_name} ({version})" if version else type_name
                 raise InputError(f"operation {named} is already registered, by {_name(there)}")
-        return declare(kind, *versions, inputs=inputs, required=required, variadic=variadic)(cls)
+        return declare(type_name, *versions, inputs=inputs, required=required, variadic=variadic)(
+            cls
+        )
 
     return add
 
@@ -98,22 +100,22 @@ def installed() -> dict[str, EntryPoint]:
     return {found.name: found for found in entry_points(group=GROUP)}
 
 
-def load_plugin(kind: str) -> None:
+def load_plugin(type_name: str) -> None:
     """Import the installed package that registers a type, if any."""
-    found = installed().get(kind)
+    found = installed().get(type_name)
     if found is None:
         return
     try:
         _load(found)
     except Exception as error:  # code of another package can raise any error
         raise UnsupportedError(
-            f"operation {kind}: the entry point {found.value!r} cannot be loaded: "
+            f"operation {type_name}: the entry point {found.value!r} cannot be loaded: "
             f"{one_line(f'{type(error).__name__}: {error}')}",
             rule="unsupported-operation",
         ) from error
-    if kind not in REGISTRY:
+    if type_name not in REGISTRY:
         raise UnsupportedError(
-            f"operation {kind}: the entry point {found.value!r} does not register it",
+            f"operation {type_name}: the entry point {found.value!r} does not register it",
             rule="unsupported-operation",
         )
 

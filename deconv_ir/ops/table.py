@@ -78,12 +78,12 @@ def describe_types(types: tuple[ElementType, ...]) -> str:
     words = []
     if len(left) == len(ELEMENT_TYPES):
         return "any"
-    for word, kinds in (
+    for word, families in (
         ("numeric", ("float", "int", "uint")),
         ("floating-point", ("float",)),
         ("integer", ("int", "uint")),
     ):
-        family = [t for t in ELEMENT_TYPES if t.kind in kinds]
+        family = [t for t in ELEMENT_TYPES if t.kind in families]
         if all(t in left for t in family):
             words.append(word)
             left = [t for t in left if t not in family]

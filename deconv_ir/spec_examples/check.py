@@ -369,13 +369,13 @@ class _Check:
         return [f"{name} {shape}", *dict.fromkeys(f for f in formulas if f)]
 
 
-def _meant_type(kind: str) -> str | None:
+def _meant_type(type_name: str) -> str | None:
     """Return the operation whose type is one edit away, or differs in case; None if not found."""
     from deconv_ir.ops.opsets import OPERATIONS
 
     known = OPERATIONS | MODULES.keys()
-    if kind in known:
+    if type_name in known:
         return None
-    word = kind.lower()
+    word = type_name.lower()
     found = [k for k in known if k.lower() == word or one_edit_apart(k.lower(), word)]
     return min(found, default=None)

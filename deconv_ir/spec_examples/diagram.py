@@ -17,7 +17,7 @@ def lines_of(example: ExampleSpec) -> tuple[AxisPicture, ...]:
     """Return the numbers of an example's axes."""
     geometry = geometry_of(example, example.profiles[0])
     operation: Any = example.operation
-    data, filter_ = operation.views(example.infos, len(geometry))
+    data, filter_ = operation.dims(example.infos, len(geometry))
     lines = tuple(
         AxisPicture.of(*numbers)
         for numbers in zip(

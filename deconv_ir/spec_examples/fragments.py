@@ -70,18 +70,20 @@ def network(
     edges = []
     own = len(example.inputs)
     for i, (given, array) in enumerate(zip(example.inputs, inputs, strict=True)):
-        kind = given.element_type
-        port = Port(0, given.shape, kind, (given.name,))
+        element_type = given.element_type
+        port = Port(0, given.shape, element_type, (given.name,))
         shape = ",".join(map(str, given.shape))
         operation: Operation
         if array is None:
-            operation = Parameter(shape=given.shape, element_type=kind)
-            written = {"shape": shape, "element_type": kind.name}
+            operation = Parameter(shape=given.shape, element_type=element_type)
+            written = {"shape": shape, "element_type": element_type.name}
         else:
             size = array.nbytes
-            operation = Const(shape=given.shape, element_type=kind, offset=offsets[i], size=size)
+            operation = Const(
+                shape=given.shape, element_type=element_type, offset=offsets[i], size=size
+            )
             written = {
-                "element_type": kind.name,
+                "element_type": element_type.name,
                 "shape": shape,
                 "offset": str(offsets[i]),
                 "size": str(size),

@@ -132,7 +132,7 @@ def check_size(example: ExampleSpec) -> None:
     """Require that golden arrays are few and fast to compute, before any is made."""
     operation = as_deconvolution(example)
     spatial = len(example.outputs[0]) - 2
-    data, filter_ = operation.views(example.infos, spatial)
+    data, filter_ = operation.dims(example.infos, spatial)
     steps = element_count([d for d in (*data.spatial, *filter_.kernel) if isinstance(d, int)])
     largest = max(map(element_count, (*(i.shape for i in example.inputs), *example.outputs)))
     if steps > MAX_STEPS or largest > MAX_STEPS:
@@ -150,17 +150,17 @@ def _check_exact(
     example: ExampleSpec, operation: Deconvolution, inputs: Sequence[Array], semantics: Semantics
 ) -> None:
     """Require that no partial sum, in any order, leaves the exact range of the type."""
-    kind = example.element_type
+    element_type = example.element_type
     magnitudes = [
         np.abs(a.astype(np.float64)) if given.value is None else a
         for given, a in zip(example.inputs, inputs, strict=True)
     ]
     largest = float(_loop(operation, magnitudes, example, semantics).max(initial=0))
-    bits = _EXACT_BITS.get(kind.name) or kind.bits - (kind.kind == "int")
+    bits = _EXACT_BITS.get(element_type.name) or element_type.bits - (element_type.kind == "int")
     if largest >= 2**bits:
         raise DeconvError(
-            f"example {example.name!r}: sums may reach {largest:.0f}, which {kind} does not hold "
-            "exactly",
+            f"example {example.name!r}: sums may reach {largest:.0f}, which {element_type} does "
+            "not hold exactly",
             hint=Hint.EXACT_ARRAYS(),
             expected=f"< {2**bits}",
             actual=largest,

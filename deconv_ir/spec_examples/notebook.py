@@ -45,18 +45,18 @@ class Notebook(Document):
         if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
             message = "not a notebook of format 4: it has no list of cells"
             raise DeconvError(message, file=name, rule="not-text")
-        self._cells = [_view(self.text, strings) for strings in _sources(self.text)]
+        self._cells = [_text_of_cell(self.text, strings) for strings in _sources(self.text)]
         # Offset of each line of each cell, and its cell and line; both are counted from 1.
         self._starts = [0]
         self._places = [(0, 1)]
-        for cell, view in enumerate(self._cells, 1):
-            ends = [m.end() for m in re.finditer("\n", view.text)]
-            for line, at in enumerate([0, *(end for end in ends if end < len(view.text))], 1):
-                if view.text:
-                    self._starts.append(view.start(at))
+        for cell, derived in enumerate(self._cells, 1):
+            ends = [m.end() for m in re.finditer("\n", derived.text)]
+            for line, at in enumerate([0, *(end for end in ends if end < len(derived.text))], 1):
+                if derived.text:
+                    self._starts.append(derived.start(at))
                     self._places.append((cell, line))
 
-    def views(self) -> Iterator[DerivedText]:
+    def texts(self) -> Iterator[DerivedText]:
         """Yield the source of each cell."""
         yield from self._cells
 
@@ -105,7 +105,7 @@ def _sources(text: str) -> Iterator[list[tuple[int, int]]]:
                 strings.append((token.start() + 1, token.end() - 1))
 
 
-def _view(text: str, strings: list[tuple[int, int]]) -> DerivedText:
+def _text_of_cell(text: str, strings: list[tuple[int, int]]) -> DerivedText:
     """Return the text of some JSON strings, and the origin of each character."""
     builder = DerivedTextBuilder()
     for start, end in strings:
@@ -115,15 +115,15 @@ def _view(text: str, strings: list[tuple[int, int]]) -> DerivedText:
             at = match.end()
             builder.add(json.loads(f'"{match[0]}"'), match.start(), at - match.start())
         builder.add(text[at:end], at)
-    return builder.view()
+    return builder.text()
 
 
 def open_document(data: bytes, name: str = "<document>") -> Document:
     """Return the document of some bytes, named `name` in messages."""
-    kind = recognise(data[:START], name)
-    if kind is not None and not kind.is_text:
-        message = f"the file is {kind.what}, not a document"
-        hint = None if kind.is_image else kind.hint_for(name)
+    file_type = recognise(data[:START], name)
+    if file_type is not None and not file_type.is_text:
+        message = f"the file is {file_type.what}, not a document"
+        hint = None if file_type.is_image else file_type.hint_for(name)
         raise DeconvError(message, file=name, rule="not-text", hint=hint)
     if name.lower().endswith(SUFFIX) or (is_json(data) and b'"nbformat"' in data):
         return Notebook(data, name)

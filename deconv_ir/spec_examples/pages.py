@@ -108,7 +108,7 @@ def _axes(
     """Write the computation of an example's axes: a column of numbers and a formula for each."""
     geometry = geometry_of(example, semantics)
     spatial = len(geometry)
-    data, filter_ = operation.views(example.infos, spatial)
+    data, filter_ = operation.dims(example.infos, spatial)
     axes = operation.axes(spatial)
     natural = [
         axis.natural(x, k)

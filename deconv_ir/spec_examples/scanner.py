@@ -126,7 +126,7 @@ class Example:
 
 def scan(document: Document) -> list[Example]:
     """Find the layer examples of a document, in its order."""
-    found = [e for view in document.views() for e in _Scanner(document, view).examples()]
+    found = [e for derived in document.texts() for e in _Scanner(document, derived).examples()]
     found.sort(key=lambda example: example.start)
     names = _VERSIONED.finditer(document.text)
     name = next(names, None)
@@ -140,12 +140,12 @@ def scan(document: Document) -> list[Example]:
 
 
 class _Scanner:
-    """One pass over one view of a document."""
+    """One pass over one text of a document."""
 
-    def __init__(self, document: Document, view: DerivedText) -> None:
+    def __init__(self, document: Document, derived: DerivedText) -> None:
         self.document = document
-        self.view = view
-        self.text = view.text
+        self.derived = derived
+        self.text = derived.text
         self._closed: re.Match[str] | None = None
         self._all_open = False
 
@@ -184,7 +184,7 @@ class _Scanner:
                 yield found.start(), at
 
     def _line(self, position: int) -> int:
-        return self.document.line(self.view.start(position))
+        return self.document.line(self.derived.start(position))
 
     def _tag(self, position: int) -> tuple[str, bool, str, int] | None:
         """Read the tag at a ``<``: its name, whether it closes, its body, and its end."""
@@ -204,7 +204,7 @@ class _Scanner:
         assert tag is not None, "the caller has seen a <layer"
         name, _, body, at = tag
         attributes, _ = _attributes(body)
-        example = Example(attributes, self._line(start), self.view.start(start))
+        example = Example(attributes, self._line(start), self.derived.start(start))
         self._meant(name, start, example)
         if body.rstrip().endswith("/"):
             return example, at
@@ -231,7 +231,7 @@ class _Scanner:
             if name == "dim" and not closing:
                 at = self._dim(walk, body, at)
             else:
-                walk.tag(name, closing, body, self._line(bracket), self.view.end(at))
+                walk.tag(name, closing, body, self._line(bracket), self.derived.end(at))
 
     def _meant(self, name: str, position: int, example: Example) -> str:
         """Return the tag of a name; record a misspelt one."""
@@ -241,7 +241,7 @@ class _Scanner:
         if meant is None:
             return name
         at = self.text.index(name, position)
-        start, end = self.view.start(at), self.view.end(at + len(name))
+        start, end = self.derived.start(at), self.derived.end(at + len(name))
         example.typos.append(Typo(name, meant, start, end, self._line(position)))
         return meant
 
@@ -273,15 +273,15 @@ class _Scanner:
             end = tag[3]
         if body.rstrip().endswith("/") or self.text[at - 1] != ">":
             text, end = "", at
-        unit_end = self.view.end(end)
+        unit_end = self.derived.end(end)
         if not text or (_ELISION.search(text) and not re.search(r"\d", text)):
             walk.port.elided = True
         elif len(walk.port.dims) < MAX_DIMS:
             walk.port.dims.append(
                 DimText(
                     html.unescape(text),
-                    self.view.start(first),
-                    self.view.end(first + len(text)),
+                    self.derived.start(first),
+                    self.derived.end(first + len(text)),
                     self._line(first),
                     walk.unit_start,
                     unit_end,

@@ -123,15 +123,15 @@ class _SpecReader:
             f"{self.where}: {message}", file=self.file, line=self.line, rule="spec", **fields
         )
 
-    def get(self, table: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
+    def get(self, table: Mapping[str, Any], key: str, wanted: type, default: Any = None) -> Any:
         value = table.get(key, default)
         if key not in table and default is None:
-            raise self.error(f"{key!r} is missing", expected=kind.__name__)
+            raise self.error(f"{key!r} is missing", expected=wanted.__name__)
         # In Python, True is an int.
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             raise self.error(
-                f"{key!r} must be {_KINDS[kind]}, found {value!r}",
-                expected=_KINDS[kind],
+                f"{key!r} must be {_TYPE_NAMES[wanted]}, found {value!r}",
+                expected=_TYPE_NAMES[wanted],
                 actual=value,
             )
         return value
@@ -143,11 +143,11 @@ class _SpecReader:
 
     def spec(self, table: Mapping[str, Any]) -> Spec:
         self.known(table, _SPEC_KEYS)
-        kind = self.get(table, "operation", str)
+        type_name = self.get(table, "operation", str)
         version = self.get(table, "version", str, "")
-        cls = find_operation(kind, version or None)
+        cls = find_operation(type_name, version or None)
         if cls is None:
-            named = f"{kind} of {version}" if version else kind
+            named = f"{type_name} of {version}" if version else type_name
             raise self.error(f"operation {named} is not known", actual=named)
         shared = {k: table[k] for k in _SHARED_KEYS if k in table}
         examples: list[ExampleSpec] = []
@@ -163,9 +163,9 @@ class _SpecReader:
             examples.append(example)
         return Spec(
             self.file,
-            kind,
+            type_name,
             version or (cls.versions[-1] if cls.versions else ""),
-            self.get(table, "title", str, kind),
+            self.get(table, "title", str, type_name),
             self.get(table, "text", str, "").strip(),
             self.get(table, "source", str, ""),
             tuple(examples),
@@ -252,8 +252,8 @@ class _SpecReader:
                 if given != [len(value)]:
                     raise self.error(f"inputs.{name} must be [{len(value)}], found {given}")
                 # S4 has s32 for dst_shape; OpenVINO writes i64.
-                kind = parse_element_type("i32" if name == "dst_shape" else "i64")
-                found.append(Input(name, (len(value),), kind, value))
+                element_type = parse_element_type("i32" if name == "dst_shape" else "i64")
+                found.append(Input(name, (len(value),), element_type, value))
             elif name in shapes:
                 shape = self.numbers(f"inputs.{name}", shapes[name], 0)
                 found.append(Input(name, shape, element_type))
@@ -304,7 +304,7 @@ class _SpecReader:
             )
 
 
-_KINDS = {
+_TYPE_NAMES = {
     str: "text",
     int: "a whole number",
     bool: "true or false",

@@ -74,8 +74,8 @@ class DerivedTextBuilder:
             self._parts.append(part)
             self._length += len(part)
 
-    def view(self) -> DerivedText:
-        """Return the view of all runs."""
+    def text(self) -> DerivedText:
+        """Return the text of all runs."""
         return DerivedText("".join(self._parts), *self._runs)
 
 
@@ -125,7 +125,7 @@ class Document:
         stop = self._lines[line] if line < len(self._lines) else len(self.text)
         return self.text[self._lines[line - 1] : stop].rstrip("\r\n")
 
-    def views(self) -> Iterator[DerivedText]:
+    def texts(self) -> Iterator[DerivedText]:
         """Yield the text and, if it has escaped tags, the unescaped text."""
         none = array("q")
         yield DerivedText(self.text, none, none, none)
@@ -150,4 +150,4 @@ def _unescape(text: str) -> DerivedText:
             comments = close >= 0
             at = close + 3 if comments else at
     builder.add(text[at:], at)
-    return builder.view()
+    return builder.text()

@@ -89,9 +89,9 @@ def _read_manifest(root: Path) -> tuple[Spec, list[Mapping[str, Any]]]:
         raise error("'examples' must be a list")
     for entry in entries:
         _check_fields(entry, "example", error)
-        for kind in ("input", "output"):
-            for tensor in entry[f"{kind}s"]:
-                _check_fields(tensor, kind, error)
+        for role in ("input", "output"):
+            for tensor in entry[f"{role}s"]:
+                _check_fields(tensor, role, error)
         if not entry["outputs"]:
             raise error(f"example {entry['name']!r} has no outputs")
     stated: dict[str, Any] = {k: table.get(k, "") for k in ("operation", "version")}
@@ -104,13 +104,13 @@ def _read_manifest(root: Path) -> tuple[Spec, list[Mapping[str, Any]]]:
     return spec, entries
 
 
-def _check_fields(value: Any, kind: str, error: Callable[[str], DeconvError]) -> None:
-    fields = _FIELDS[kind]
+def _check_fields(value: Any, role: str, error: Callable[[str], DeconvError]) -> None:
+    fields = _FIELDS[role]
     if not isinstance(value, dict):
-        raise error(f"each {kind} must be an object")
+        raise error(f"each {role} must be an object")
     for name, wanted in fields.items():
         if not isinstance(value.get(name), wanted):
-            raise error(f"{name!r} of an {kind} is missing or not {_JSON_NAMES[wanted]}")
+            raise error(f"{name!r} of an {role} is missing or not {_JSON_NAMES[wanted]}")
 
 
 def _as_spec(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,16 +223,16 @@ class _Verifier:
         """Verify an output, then that of the other directory."""
         name = f"{output_name(example, semantics)}.npy"
         path = self.root / example.name / name
-        kind, shape = example.output_types[0], list(example.outputs[0])
+        element_type, shape = example.output_types[0], list(example.outputs[0])
         if self.hash(path, stated.get("sha256")) and expected is not None:
-            found = self.array(path, kind, shape, "golden-file")
+            found = self.array(path, element_type, shape, "golden-file")
             if found is not None:
                 self.compared += self.actual is None
                 self.compare(path, found, expected, "golden-values")
         if self.actual is None or expected is None:
             return
         path = self.actual / example.name / name
-        found = self.array(path, kind, shape, "actual-file")
+        found = self.array(path, element_type, shape, "actual-file")
         if found is not None:
             self.compared += 1
             self.compare(path, found, expected, "actual-values", self.rtol, self.atol)

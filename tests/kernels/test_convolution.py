@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from deconv_ir.kernels import Activation, ActivationKind, naive_convolution, pack_convolution
+from deconv_ir.kernels import Activation, ActivationType, naive_convolution, pack_convolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 ALGORITHMS = [*(["direct", "winograd"] if compiled_module() else []), "im2col"]
@@ -62,7 +62,7 @@ def test_against_scipy(algorithm):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_activation(algorithm):
     data = np.array([[[-3.0, 1.0, 4.0, np.nan]]], np.float32)
-    relu = Activation(ActivationKind.RELU)
+    relu = Activation(ActivationType.RELU)
     kernel = pack_convolution(
         np.ones((1, 1, 1), np.float32),
         strides=(1,),

@@ -10,7 +10,7 @@ from kernels.cases import DTYPES, ISAS, KINDS, OTHERS, Case, Layer, check_direct
 from support import in_turn
 
 from deconv_ir.kernels import pack_convolution
-from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.activation import Activation, ActivationType
 
 pytestmark = pytest.mark.skipif(not ISAS, reason="the compiled kernel was not built")
 
@@ -35,9 +35,9 @@ GEOMETRIES: dict[str, tuple[tuple[int, ...], ...]] = {
 }
 
 ACTIVATIONS = {
-    Activation(ActivationKind.RELU): lambda x: np.maximum(x, 0),
-    Activation(ActivationKind.LEAKY_RELU, slope=0.25): lambda x: np.where(x < 0, x * 0.25, x),
-    Activation(ActivationKind.CLAMP, low=-0.5, high=1.0): lambda x: np.clip(x, -0.5, 1),
+    Activation(ActivationType.RELU): lambda x: np.maximum(x, 0),
+    Activation(ActivationType.LEAKY_RELU, slope=0.25): lambda x: np.where(x < 0, x * 0.25, x),
+    Activation(ActivationType.CLAMP, low=-0.5, high=1.0): lambda x: np.clip(x, -0.5, 1),
 }
 # Too few channels for vectors, and a number that leaves some lanes of one vector empty.
 CHANNELS = [5, 13]

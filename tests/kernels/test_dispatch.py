@@ -13,7 +13,7 @@ import pytest
 from kernels.cases import without_extension
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
+from deconv_ir.kernels import Activation, ActivationType, naive, pack_deconvolution
 from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.native import supports
 from deconv_ir.kernels.problem import Problem
@@ -153,15 +153,15 @@ def test_callers_in_several_threads(algorithm):
 @pytest.mark.parametrize(
     ("activation", "function"),
     [
-        (Activation(ActivationKind.RELU), lambda v: np.maximum(v, 0)),
-        (Activation(ActivationKind.LEAKY_RELU, slope=0.25), lambda v: np.where(v < 0, v / 4, v)),
-        (Activation(ActivationKind.CLAMP, low=-2, high=3), lambda v: np.clip(v, -2, 3)),
+        (Activation(ActivationType.RELU), lambda v: np.maximum(v, 0)),
+        (Activation(ActivationType.LEAKY_RELU, slope=0.25), lambda v: np.where(v < 0, v / 4, v)),
+        (Activation(ActivationType.CLAMP, low=-2, high=3), lambda v: np.clip(v, -2, 3)),
     ],
     ids=lambda value: getattr(getattr(value, "kind", None), "name", ""),
 )
 @pytest.mark.parametrize("element", ["float32", "float16", "int32"])
 def test_activation_follows_the_bias(algorithm, activation, function, element):
-    if activation.kind is ActivationKind.LEAKY_RELU and element == "int32":
+    if activation.type is ActivationType.LEAKY_RELU and element == "int32":
         pytest.skip("a slope of 1/4 has no integer form")
     rng = np.random.default_rng(0)
     data = rng.integers(-3, 4, (1, 3, 5, 6)).astype(element)

@@ -9,7 +9,7 @@ from support import batches
 from deconv_ir import kernels
 from deconv_ir.kernels import (
     Activation,
-    ActivationKind,
+    ActivationType,
     naive,
     naive_convolution,
     pack_convolution,
@@ -51,7 +51,7 @@ def test_patterns(algorithm, kind, share, seeds):
         np.testing.assert_array_equal(packed.run(data, *where.values()), expected)
         tight = kind(weights, bias=bias, algorithm=algorithm, scratch_bytes=2000, **arguments)
         np.testing.assert_array_equal(tight.run(data, *where.values()), expected)
-        relu = Activation(ActivationKind.RELU)
+        relu = Activation(ActivationType.RELU)
         packed = kind(weights, bias=bias, algorithm=algorithm, activation=relu, **arguments)
         actual = packed.plan(data.shape, *where.values()).run([data])[0]
         np.testing.assert_array_equal(actual, np.maximum(expected, 0))

@@ -10,7 +10,7 @@ import pytest
 from kernels.cases import DTYPES, ISAS, KINDS, OTHERS, Case, Layer, check_direct_sums, same_bits
 from support import in_turn
 
-from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.activation import Activation, ActivationType
 
 pytestmark = pytest.mark.skipif(not ISAS, reason="the compiled kernel was not built")
 
@@ -59,7 +59,7 @@ def test_same_bits_as_in_tiles(row, element, monkeypatch) -> None:
     """Two positions, the second of zeros, are computed in tiles; six images have other blocks."""
     two = case(*row, element, positions=2)
     two.data[..., 1] = 0
-    relu = Activation(ActivationKind.RELU)
+    relu = Activation(ActivationType.RELU)
     for isa in ISAS:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
         kernel = two.kernel(algorithm="direct", activation=relu)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kernels.cases import MACHINES
 
-from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
+from deconv_ir.kernels import Activation, ActivationType, naive, pack_deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 pytestmark = pytest.mark.skipif(
@@ -55,7 +55,7 @@ def test_where_no_tap_meets_data(layer, element, algorithm, monkeypatch):
     weights = (8 * rng.integers(-1, 2, filter_shape)).astype(element)
     bias = rng.integers(-9, 10, filter_shape[1]).astype(element)
     where = {"strides": strides, "dilations": (dilation,) * len(strides), "bias": bias}
-    relu = Activation(ActivationKind.RELU)
+    relu = Activation(ActivationType.RELU)
     sums = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)
     for machine in MACHINES:  # they differ in their tiles
         monkeypatch.setenv("DECONV_IR_MACHINE", machine)

@@ -101,17 +101,18 @@ def test_c_refuses_what_does_not_fit() -> None:
     assert module is not None
     data, out = np.zeros((1, 1, 2, 4), np.float32), np.zeros((1, 1, 1, 2), np.float32)
     none, ones = (None,) * 3, tuple(np.ones(n, np.float32) for n in (1, 1, 2))
-    how = {"isa": 0, "kind": interface.POOLED_MAX, "kernel": (1, 2, 2), "strides": (1, 2, 2)}
+    how = {"isa": 0, "pooled": interface.POOLED_MAX, "kernel": (1, 2, 2), "strides": (1, 2, 2)}
     how |= {"dilations": (1, 1, 1), "pads_begin": (0, 0, 0), "threads": 1}
     module.pool(data, out, *none, interface.pool_fields(**how))
-    module.pool(data, out, *ones, interface.pool_fields(**how | {"kind": interface.POOLED_SUM}))
+    module.pool(data, out, *ones, interface.pool_fields(**how | {"pooled": interface.POOLED_SUM}))
     for bad in ((data[0], out, *none), (data, out.astype("f8"), *none),
                 (data, out, *ones[:2], ones[0])):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
             module.pool(*bad, interface.pool_fields(**how))
     for change in (
-        {"isa": 9}, {"kind": 2}, {"kind": -1}, {"kernel": (1, 2, 0)}, {"pads_begin": (0, 0, -1)},
-        {"strides": (1, 2, 1 << 62)}, {"kernel": (1, 2, 1 << 39), "dilations": (1, 1, 1 << 39)},
+        {"isa": 9}, {"pooled": 2}, {"pooled": -1}, {"kernel": (1, 2, 0)},
+        {"pads_begin": (0, 0, -1)}, {"strides": (1, 2, 1 << 62)},
+        {"kernel": (1, 2, 1 << 39), "dilations": (1, 1, 1 << 39)},
     ):  # fmt: skip
         with pytest.raises(ValueError, match="fit"):
             module.pool(data, out, *none, interface.pool_fields(**how | change))

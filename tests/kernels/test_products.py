@@ -13,7 +13,7 @@ import pytest
 import scipy.special
 from support import batches
 
-from deconv_ir.kernels import Activation, ActivationKind, set_threads
+from deconv_ir.kernels import Activation, ActivationType, set_threads
 from deconv_ir.kernels.pointwise import operation_number
 from deconv_ir.kernels.products import matmul, pack_matrix
 from deconv_ir.kernels.runtime import interface
@@ -185,18 +185,18 @@ def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
 
 
 ACTIVATIONS = {
-    "relu": (Activation(ActivationKind.RELU), lambda x: np.where(x < 0, 0, x)),
+    "relu": (Activation(ActivationType.RELU), lambda x: np.where(x < 0, 0, x)),
     "slope": (
-        Activation(ActivationKind.LEAKY_RELU, slope=0.25),
+        Activation(ActivationType.LEAKY_RELU, slope=0.25),
         lambda x: np.where(x < 0, 0.25 * x, x),
     ),
-    "clamp": (Activation(ActivationKind.CLAMP, -1.5, 2.0), lambda x: np.clip(x, -1.5, 2)),
+    "clamp": (Activation(ActivationType.CLAMP, -1.5, 2.0), lambda x: np.clip(x, -1.5, 2)),
     "gelu": (
-        Activation(ActivationKind.FUNCTION, function="gelu"),
+        Activation(ActivationType.FUNCTION, function="gelu"),
         lambda x: x * 0.5 * (1 + scipy.special.erf(x / math.sqrt(2))),
     ),
     "elu": (
-        Activation(ActivationKind.FUNCTION, 0.75, function="elu"),
+        Activation(ActivationType.FUNCTION, 0.75, function="elu"),
         lambda x: np.where(x < 0, 0.75 * np.expm1(x), x),
     ),
 }

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Activation, ActivationKind, naive, pack_deconvolution
+from deconv_ir.kernels import Activation, ActivationType, naive, pack_deconvolution
 
 ALGORITHMS = ["auto", "im2col", "gemm_col2im"]
 FAR = 70_000
@@ -55,7 +55,7 @@ def test_gaps_hold_the_activated_bias_whatever_the_data():
         strides=(10**6,),
         dilations=(1,),
         bias=np.float32([-3]),
-        activation=Activation(ActivationKind.LEAKY_RELU, slope=0.5),
+        activation=Activation(ActivationType.LEAKY_RELU, slope=0.5),
     )
     found = kernel.run(np.float32([[[1, 5], [np.nan, 0]]]), (0,), (10**6 + 2,))[0, 0]
     expected = np.full(10**6 + 2, -1.5, np.float32)

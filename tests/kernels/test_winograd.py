@@ -12,7 +12,7 @@ from kernels.cases import MACHINES
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels import (
     Activation,
-    ActivationKind,
+    ActivationType,
     naive,
     naive_convolution,
     pack_convolution,
@@ -202,11 +202,11 @@ def test_kernel_equal_to_stride(element, strides):
     "activation",
     [
         Activation(),
-        Activation(ActivationKind.RELU),
-        Activation(ActivationKind.LEAKY_RELU, slope=0.25),
-        Activation(ActivationKind.CLAMP, low=-2, high=3),
+        Activation(ActivationType.RELU),
+        Activation(ActivationType.LEAKY_RELU, slope=0.25),
+        Activation(ActivationType.CLAMP, low=-2, high=3),
     ],
-    ids=lambda a: a.kind.name,
+    ids=lambda a: a.type.name,
 )
 @pytest.mark.parametrize("groups", [1, 3])
 def test_bias_and_activation(activation, groups):

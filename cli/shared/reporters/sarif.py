@@ -129,14 +129,14 @@ def _result(
     if finding.layer is not None:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.layer, "kind": "member"}]
     first, *rest = tool.split("-")
-    kind = first + "".join(word.capitalize() for word in rest)
+    tool_name = first + "".join(word.capitalize() for word in rest)
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
         "message": {"text": message},
         "locations": [location],
-        "partialFingerprints": {f"{kind}/v2": fingerprint[:32]},
+        "partialFingerprints": {f"{tool_name}/v2": fingerprint[:32]},
     }
 
 

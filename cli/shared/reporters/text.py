@@ -104,7 +104,8 @@ def summary(run: Report) -> str:
         passed_over.update(dict(result.passed_over))
     if passed_over:
         types = ", ".join(
-            f"{count} {one_line(kind, MAX_NAME)}" for kind, count in passed_over.most_common(8)
+            f"{count} {one_line(type_name, MAX_NAME)}"
+            for type_name, count in passed_over.most_common(8)
         )
         more = ", ..." if len(passed_over) > 8 else ""
         parts.append(

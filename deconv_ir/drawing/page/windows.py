@@ -72,9 +72,9 @@ def _geometry(operation: Operation, inputs: Infos, context: Context) -> _Found |
     geometry = operation.geometry(inputs, context)
     if spatial is None or geometry is None:
         return None
-    data, view = operation.views(inputs, spatial)
+    data, filter_ = operation.dims(inputs, spatial)
     extents = [bounds(x)[0] for x in data.spatial]
-    return operation.axes(spatial), geometry, extents, [bounds(k)[0] for k in view.kernel]
+    return operation.axes(spatial), geometry, extents, [bounds(k)[0] for k in filter_.kernel]
 
 
 # Taps

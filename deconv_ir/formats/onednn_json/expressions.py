@@ -117,7 +117,7 @@ def _deconvolution(given: LayerWriter) -> None:
         groups = operation.groups
     kernel = shape[:-2] if spatial_first else shape[2:]
     axes = operation.axes(len(geometry))
-    view = operation.data_view(static(given.feeds[0].info.shape)).spatial
+    view = operation.data_dims(static(given.feeds[0].info.shape)).spatial
     ends = [
         axis.natural(x, k) - g.pad_begin - g.output
         for axis, g, x, k in zip(axes, geometry, view, kernel, strict=True)

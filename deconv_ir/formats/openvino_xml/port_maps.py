@@ -34,11 +34,11 @@ def join(
         "input": {port.id: i for i, port in reversed(list(enumerate(inputs)))},
         "output": {port.id: i for i, port in reversed(list(enumerate(outputs)))},
     }
-    kinds = {"input": "Parameter", "output": "Result"}
+    type_names = {"input": "Parameter", "output": "Result"}
 
     def inner(text: str | None, side: str) -> int:
         found = index.get(number(text), NONE)
-        return found if found != NONE and graph.layers[found].type == kinds[side] else NONE
+        return found if found != NONE and graph.layers[found].type == type_names[side] else NONE
 
     joints: dict[str, list[Joint]] = {"input": [], "output": []}
     port_map = layer.first(PORT_MAPS[name])

@@ -249,18 +249,18 @@ class _LayerBuilder:
     def joined(self, operations: list[Const]) -> Layer:
         """Add a constant for each channel, and join them."""
         images = [self.const(f"mean{i}", each) for i, each in enumerate(operations)]
-        kind = find_operation("Concat", "opset1")
-        assert kind is not None, "Concat is built in"
+        cls = find_operation("Concat", "opset1")
+        assert cls is not None, "Concat is built in"
         shape = (len(images), *static(operations[0].shape)[1:])
-        return self._add("mean", kind(axis=0), tuple(images), shape)
+        return self._add("mean", cls(axis=0), tuple(images), shape)
 
     def subtract(self, mean: Layer) -> Graph:
         """Subtract a constant from the input, for all layers that read it."""
-        kind = find_operation("Subtract", "opset1")
-        assert kind is not None, "Subtract is built in"
+        cls = find_operation("Subtract", "opset1")
+        assert cls is not None, "Subtract is built in"
         parameter = self.parameter
         shape = getattr(parameter.operation, "shape", None)
-        result = self._add("pre-process", kind(), (parameter, mean), shape)
+        result = self._add("pre-process", cls(), (parameter, mean), shape)
         moved = [
             edge._replace(from_layer=result.id, from_port=result.outputs[0].id)
             if edge.from_layer == parameter.id

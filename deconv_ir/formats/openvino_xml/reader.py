@@ -294,8 +294,8 @@ class Reader:
             start = find("<", at)
             plain = match_plain(markup, start)
             if plain is not None and len(layers) < self.limits.layers:
-                layer_id, name, kind, version, raw = plain.groups()
-                head = (int(layer_id), name, kind, version, (), start, plain.end())
+                layer_id, name, type_name, version, raw = plain.groups()
+                head = (int(layer_id), name, type_name, version, (), start, plain.end())
                 layer, at = self._layer(head, raw, plain.start(5) - 6)
                 layers.append(layer)
                 self.out.layers.append(start)
@@ -330,19 +330,19 @@ class Reader:
         layer_id = default_id
         if "id" in written or default_id is None:
             layer_id = whole(written, "id", element, self._faults)
-        kind = written.get("type")
-        if not kind:
+        type_name = written.get("type")
+        if not type_name:
             message = "<layer> has no attribute 'type'"
             add_fault(self._faults, "missing-attribute", message, *element.head)
         if "name" not in written:
             refuse(self._faults, "a layer without name", *element.head)
         self.flush()
-        if layer_id is None or not kind:
+        if layer_id is None or not type_name:
             return None
         return (
             layer_id,
             written.get("name", ""),
-            kind,
+            type_name,
             written.get("version"),
             tuple((k, v) for k, v in written.items() if k not in LAYER_ATTRIBUTES),
             *element.head,
@@ -354,7 +354,7 @@ class Reader:
         `head` ends after a leading ``<data .../>``, if present; `raw` is its text.
         """
         markup = self.markup
-        layer_id, name, kind, version, others, start, rest = head
+        layer_id, name, type_name, version, others, start, rest = head
         line = self.line(start)
         data: tuple[tuple[str, str], ...] | None = None
         if raw is not None:
@@ -378,8 +378,8 @@ class Reader:
             piece = self._pieces[key] = self._piece_reader.read(body, lines_above, data is not None)
         if data is None:
             data = piece.data or ()
-        kind = standard_type(kind, version)
-        operation, errors = self._operation(kind, version, data)
+        type_name = standard_type(type_name, version)
+        operation, errors = self._operation(type_name, version, data)
         if operation.body_names:
             bodies = self._bodies(operation, start, piece)
             if len(bodies) == len(operation.body_names):
@@ -390,7 +390,7 @@ class Reader:
             layer_id,
             name,
             operation,
-            kind,
+            type_name,
             version,
             piece.inputs,
             piece.outputs,
@@ -409,12 +409,12 @@ class Reader:
         return layer, end
 
     def _operation(
-        self, kind: str, version: str | None, attributes: tuple[tuple[str, str], ...]
+        self, type_name: str, version: str | None, attributes: tuple[tuple[str, str], ...]
     ) -> tuple[Operation, list[DeconvError]]:
-        key = (kind, version, attributes)
+        key = (type_name, version, attributes)
         cached = self._operations.get(key)
         if cached is None:
-            cls = find_operation(kind, version)
+            cls = find_operation(type_name, version)
             found = None if cls is None else parse_attributes(cls, dict(attributes))
             operation, errors = found or (None, ())
             operation = operation or UnknownOperation(attributes=attributes)

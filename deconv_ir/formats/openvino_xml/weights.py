@@ -187,8 +187,8 @@ class ExtendedWeights(Weights):
 
 def weights_error(weights: _Readable) -> str | None:
     """Return why a file cannot be a weights file, by its first bytes; None if it can be."""
-    kind = recognise_weights(bytes(weights.read(0, min(len(weights), START))))
-    if kind is None:
+    file_type = recognise_weights(bytes(weights.read(0, min(len(weights), START))))
+    if file_type is None:
         return None
-    hint = kind.hint_for(weights.path)
-    return f"it is {kind.what}{f'; {hint}' if hint else ''}"
+    hint = file_type.hint_for(weights.path)
+    return f"it is {file_type.what}{f'; {hint}' if hint else ''}"

@@ -72,7 +72,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* pool(data, out, divisors of the first, second and third axis, fields): four axes; no division if
  * the first is None */
 #define POOL_FIELDS(I, D, V) \
-    I(isa) I(kind) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
+    I(isa) I(pooled) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
 
 /* resample(data, out, rows, row_weights, columns, column_weights, fields): the last two axes of
  * three; both weights may be None */

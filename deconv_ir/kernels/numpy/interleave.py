@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.numpy.subconvolution import AxisSpan, ImageTile
 from deconv_ir.kernels.problem import pick
 
@@ -59,7 +59,7 @@ class Interleaver(NamedTuple):
         if self.bias is not None:
             bias = self.bias[groups, outs]
             bias = bias.reshape(*bias.shape, *(1,) * (target.ndim - 3))
-        if self.activation.kind is ActivationKind.NONE:
+        if self.activation.type is ActivationType.NONE:
             if bias is None:
                 np.copyto(target, sums, casting="unsafe")
             else:

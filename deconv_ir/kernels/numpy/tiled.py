@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.numpy.interleave import Interleaver, Remainders
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents, ImageTile, spans
 from deconv_ir.kernels.problem import Problem, accumulator_of
@@ -229,7 +229,7 @@ class TiledKernel(abc.ABC):
         groups, outs, size = extents
         sums = groups * outs * math.prod(map(len, part.remainders)) * math.prod(size)
         pad, beside = self.tile_bytes(number, axes, extents, sums)
-        if self.activation.kind is not ActivationKind.NONE:
+        if self.activation.type is not ActivationType.NONE:
             beside += 3 * sums * self.accumulator.itemsize
         # Each array begins at a multiple of 64 bytes.
         return pad + 256, pad + 256 + beside

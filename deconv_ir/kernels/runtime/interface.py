@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xD5E679E
+INTERFACE = 0x9A7BC1A
 """The hash of the header."""
 
 AXES = 3
@@ -192,7 +192,7 @@ _pool = Struct("=qqqqqqqqqqqqqqq").pack
 def pool_fields(
     *,
     isa: int,
-    kind: int,
+    pooled: int,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
@@ -205,7 +205,7 @@ def pool_fields(
     pads_begin_0, pads_begin_1, pads_begin_2 = pads_begin
     return _pool(
         isa,
-        kind,
+        pooled,
         kernel_0,
         kernel_1,
         kernel_2,

@@ -27,7 +27,7 @@ class ForkSafeLock:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        exception: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:

@@ -42,13 +42,13 @@ def required_attributes(context: LintContext) -> Iterator[Finding]:
 
         <data strides="2,2" dilations="1,1" pads_end="1,1"/>
     """
-    for kind, indices in context.by_type.items():
-        if context.graph.bare and kind in ("Parameter", "Result"):
+    for type_name, indices in context.by_type.items():
+        if context.graph.bare and type_name in ("Parameter", "Result"):
             continue  # not in the file
         operation = type(context.graph.layers[indices[0]].operation)
         if not any(s.required and s.has_default for s in attributes_of(operation)):
             continue
-        for group in context.alike(kind):
+        for group in context.alike(type_name):
             for index in group:
                 reports = list(_left_out(index, context.graph.layers[index], context))
                 yield from reports

@@ -21,7 +21,7 @@ from deconv_ir.linter.patterns import (
 )
 from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, WARNING, rule
 from deconv_ir.linter.rules.fragments import fake_quantize, output_shape
-from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
+from deconv_ir.ops.convolution.dims import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
     from deconv_ir.ir.operation import Operation

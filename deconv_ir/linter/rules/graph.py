@@ -327,21 +327,29 @@ def bodies(context: LintContext) -> Iterator[Finding]:
             yield from check_body(context, body)
 
 
-def _judge_operation(kind: str, version: str) -> tuple[str, str, Advice | None] | None:
+def _judge_operation(type_name: str, version: str) -> tuple[str, str, Advice | None] | None:
     """Return the wrong attribute, the problem, and a hint; None if the operation is valid."""
     from deconv_ir.ops.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS, nearest_operation
 
-    newest = find_operation(kind)
-    if newest is None and kind not in OPERATIONS:
+    newest = find_operation(type_name)
+    if newest is None and type_name not in OPERATIONS:
         if version and not version.startswith("opset"):
             return None  # of an extension
-        return "type", f"no opset has an operation {kind!r}", nearest_operation(kind, version)
+        return (
+            "type",
+            f"no opset has an operation {type_name!r}",
+            nearest_operation(type_name, version),
+        )
     if version in EXTENSIONS or (newest is not None and version in newest.versions):
         return None
     if not 1 <= opset_number(version) <= LAST_OPSET:
         return "version", f"there is no {version!r}: opset1 to opset{LAST_OPSET} are known", None
-    if newest is not None and find_operation(kind, version) is None:
-        return "version", f"{kind} is not in {version}; it came with {newest.versions[0]}", None
+    if newest is not None and find_operation(type_name, version) is None:
+        return (
+            "version",
+            f"{type_name} is not in {version}; it came with {newest.versions[0]}",
+            None,
+        )
     return None
 
 

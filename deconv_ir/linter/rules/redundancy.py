@@ -15,7 +15,7 @@ from deconv_ir.linter.patterns import (
     repeated,
 )
 from deconv_ir.linter.rule import INFO, rule
-from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
+from deconv_ir.ops.convolution.dims import OUTPUT_CHANNEL_AXES
 
 _NAMES: Final = (
     "Clamp Elu Gelu HSigmoid HSwish LogSoftmax Mish PReLU ReLU Selu Sigmoid SoftMax SoftPlus "

@@ -26,10 +26,10 @@ from deconv_ir.linter.patterns import constant_before, is_readable
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, rule
 from deconv_ir.linter.safety import supports_size
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
+from deconv_ir.ops.convolution.dims import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
-    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.linter.weights import RecordedWeights
 
 
 def left_to_the_check(found: Finding, context: LintContext) -> Finding | None:
@@ -243,7 +243,7 @@ def unused_bytes(context: LintContext) -> Iterator[Finding]:
         )
 
 
-def _is_padding(weights: WeightsView, start: int, end: int) -> bool:
+def _is_padding(weights: RecordedWeights, start: int, end: int) -> bool:
     """Whether a gap of zeros aligns the constant that follows to 2, 4 or 8 bytes."""
     aligned = any(end == -(-start // size) * size for size in (2, 4, 8))
     return aligned and end < len(weights) and not any(weights.read(start, end - start))
@@ -391,8 +391,8 @@ def saturated_weights(context: LintContext) -> Iterator[Finding]:
     """
     seen: set[int] = set()
     layers = context.graph.layers
-    for kind, ports in WEIGHTS.items():
-        for index, port in [(i, p) for i, _ in context.layers(kind) for p in ports]:
+    for type_name, ports in WEIGHTS.items():
+        for index, port in [(i, p) for i, _ in context.layers(type_name) for p in ports]:
             found = constant_before(context, index, port, ("Convert", "Reshape", "Transpose"))
             if found is None or found[0] in seen or not is_readable(context, found[1]):
                 continue

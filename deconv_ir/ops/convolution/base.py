@@ -19,12 +19,12 @@ from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Ten
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.checks import check_least_rank, product
-from deconv_ir.ops.convolution.views import (
-    DataView,
-    FilterView,
+from deconv_ir.ops.convolution.dims import (
+    DataDims,
+    FilterDims,
     Requested,
     channel_misfit,
-    merge_request,
+    merge_requested,
     quotient,
 )
 from deconv_ir.ops.numeric import np
@@ -55,7 +55,7 @@ class AnyConvolution(Windowed, abc.ABC):
         """Return the element type of the output."""
 
     @abc.abstractmethod
-    def check_kernel(self, filter_: FilterView) -> None:
+    def check_kernel(self, filter_: FilterDims) -> None:
         """Require that the filter has taps."""
 
     @abc.abstractmethod
@@ -68,7 +68,7 @@ class AnyConvolution(Windowed, abc.ABC):
 
     @abc.abstractmethod
     def explain_axis(
-        self, inputs: Infos, context: Context, data: DataView, filter_: FilterView, index: int
+        self, inputs: Infos, context: Context, data: DataDims, filter_: FilterDims, index: int
     ) -> str:
         """Return the formula of a spatial axis of the output."""
 
@@ -78,10 +78,10 @@ class AnyConvolution(Windowed, abc.ABC):
         """Rank of the filter for a number of spatial axes."""
         return spatial + 2
 
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+    def filter_dims(self, shape: tuple[Dim, ...]) -> FilterDims:
         """Read the dims of the filter by role."""
         inputs, outputs = shape[:2] if self.transposed else (shape[1], shape[0])
-        return FilterView(1, inputs, outputs, shape[2:])
+        return FilterDims(1, inputs, outputs, shape[2:])
 
     def canonical_filter(self, weights: Constant) -> Constant:
         """Lay out a filter for the kernel: see `kernels.pack_filter`."""
@@ -131,7 +131,7 @@ class AnyConvolution(Windowed, abc.ABC):
         if spatial is None:
             return (TensorInfo(None, element_type),)
         axes = self.axes(spatial)
-        data, filter_ = self.views(inputs, spatial)
+        data, filter_ = self.dims(inputs, spatial)
         groups = self.resolve_groups(data, filter_)
         self.check_kernel(filter_)
         channels = product(groups, filter_.outputs)
@@ -143,30 +143,30 @@ class AnyConvolution(Windowed, abc.ABC):
             )
         else:
             extents = requested
-        view = DataView(data.batch, channels, extents)
+        dims = DataDims(data.batch, channels, extents)
         if full is not None:
-            view = merge_request(view, full)
-        return (TensorInfo(self.lay_out(view), element_type),)
+            dims = merge_requested(dims, full)
+        return (TensorInfo(self.lay_out(dims), element_type),)
 
-    def data_view(self, shape: tuple[Dim, ...]) -> DataView:
+    def data_dims(self, shape: tuple[Dim, ...]) -> DataDims:
         """Read the dims of the data, or of the output, by role."""
         if self.channels_last:
-            return DataView(shape[0], shape[-1], shape[1:-1])
-        return DataView(shape[0], shape[1], shape[2:])
+            return DataDims(shape[0], shape[-1], shape[1:-1])
+        return DataDims(shape[0], shape[1], shape[2:])
 
-    def lay_out(self, view: DataView) -> tuple[Dim, ...]:
-        """Put the dims in the order of the layout; the inverse of `data_view`."""
+    def lay_out(self, dims: DataDims) -> tuple[Dim, ...]:
+        """Put the dims in the order of the layout; the inverse of `data_dims`."""
         if self.channels_last:
-            return (view.batch, *view.spatial, view.channels)
-        return (view.batch, view.channels, *view.spatial)
+            return (dims.batch, *dims.spatial, dims.channels)
+        return (dims.batch, dims.channels, *dims.spatial)
 
-    def views(self, inputs: Infos, spatial: int) -> tuple[DataView, FilterView]:
+    def dims(self, inputs: Infos, spatial: int) -> tuple[DataDims, FilterDims]:
         """Read the dims of data and filter by role; unknown ranks are filled in."""
         data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
         filter_ = inputs[1].shape or (UNKNOWN,) * self.filter_rank(spatial)
-        return self.data_view(data), self.filter_view(filter_)
+        return self.data_dims(data), self.filter_dims(filter_)
 
-    def resolve_groups(self, data: DataView, filter_: FilterView) -> Dim:
+    def resolve_groups(self, data: DataDims, filter_: FilterDims) -> Dim:
         """Find the number of groups, from the filter and from the data's channels."""
         wanted = product(filter_.groups, filter_.inputs)
         groups: Dim | None = filter_.groups
@@ -184,7 +184,7 @@ class AnyConvolution(Windowed, abc.ABC):
         spatial = self.spatial_count(inputs)
         if spatial is None:
             return None
-        data, filter_ = self.views(inputs, spatial)
+        data, filter_ = self.dims(inputs, spatial)
         rank = spatial + 2
         channel_axis = rank - 1 if self.channels_last else 1
         if axis == 0:
@@ -250,10 +250,10 @@ class AnyConvolution(Windowed, abc.ABC):
         own = self.bias_of(constants)
         if filter_ is None or (own is None and self.has_bias(len(constants))):
             return None
-        view = self.filter_view(filter_.shape)
-        channels = self.groups_of(filter_.shape) * bounds(view.outputs)[0]
+        dims = self.filter_dims(filter_.shape)
+        channels = self.groups_of(filter_.shape) * bounds(dims.outputs)[0]
         axis = -1 if self.channels_last else 1
-        found = as_kernel_epilogue(epilogue, len(view.kernel) + 2, axis, channels, filter_.dtype)
+        found = as_kernel_epilogue(epilogue, len(dims.kernel) + 2, axis, channels, filter_.dtype)
         if found is None:
             return None
         bias, activation = found
@@ -309,14 +309,14 @@ class AnyConvolution(Windowed, abc.ABC):
         placed = self.placement(*shapes, inputs[2:], context)
         if placed is None:  # the requested extents depend on values of the run
             return super().tile(boxes, inputs, outputs, context)
-        kernel = tuple(bounds(k)[0] for k in self.filter_view(shapes[1]).kernel)
+        kernel = tuple(bounds(k)[0] for k in self.filter_dims(shapes[1]).kernel)
         axes = self.axes(len(kernel))
         return tile_convolution(self, boxes[0], inputs, outputs, axes, kernel, placed[0])
 
     def allowance(self, case: Case) -> Bounds | None:
         from deconv_ir.ops.allowance import sums
 
-        filter_ = self.filter_view(case.inputs[1].shape)
+        filter_ = self.filter_dims(case.inputs[1].shape)
         terms = product(filter_.inputs, *filter_.kernel)
         return sums(case, terms if isinstance(terms, int) else 1, spread=self._largest_nearby)
 
@@ -360,8 +360,8 @@ class WithGroupAxis(AnyConvolution, abc.ABC):
     def filter_rank(self, spatial: int) -> int:
         return spatial + 3
 
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        return super().filter_view(shape[1:])._replace(groups=shape[0])
+    def filter_dims(self, shape: tuple[Dim, ...]) -> FilterDims:
+        return super().filter_dims(shape[1:])._replace(groups=shape[0])
 
     def canonical_filter(self, weights: Constant) -> Constant:
         return joined(weights)

@@ -12,7 +12,7 @@ from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import check_least, merged_type
 from deconv_ir.ops.convolution.base import AnyConvolution, WithGroupAxis
-from deconv_ir.ops.convolution.views import DataView, FilterView
+from deconv_ir.ops.convolution.dims import DataDims, FilterDims
 from deconv_ir.ops.windows import explain_window, static_geometry, window_extent
 
 
@@ -25,7 +25,7 @@ class _ForwardConvolution(AnyConvolution):
     def check_types(self, inputs: Infos, context: Context) -> ElementType | None:
         return merged_type(inputs, self.inputs, "numeric")
 
-    def check_kernel(self, filter_: FilterView) -> None:
+    def check_kernel(self, filter_: FilterDims) -> None:
         check_least(filter_.kernel, "kernel extents", 1, "kernel-extent")
 
     def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
@@ -35,12 +35,12 @@ class _ForwardConvolution(AnyConvolution):
         if not is_static(inputs[0].shape) or not is_static(inputs[1].shape):
             return None
         extents = static(inputs[0].shape)[2:]
-        kernel = static(self.filter_view(static(inputs[1].shape)).kernel)
+        kernel = static(self.filter_dims(static(inputs[1].shape)).kernel)
         axes = self.axes(len(extents))
         return static_geometry(axes, extents, kernel, self.auto_pad, self.rule)
 
     def explain_axis(
-        self, inputs: Infos, context: Context, data: DataView, filter_: FilterView, index: int
+        self, inputs: Infos, context: Context, data: DataDims, filter_: FilterDims, index: int
     ) -> str:
         axis = self.axes(len(data.spatial))[index]
         return explain_window(axis, data.spatial[index], filter_.kernel[index], self.rule)

@@ -12,7 +12,7 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, choice, integers
 from deconv_ir.ops.convolution.base import AnyConvolution
-from deconv_ir.ops.convolution.views import DataView, FilterView
+from deconv_ir.ops.convolution.dims import DataDims, FilterDims
 from deconv_ir.ops.windows import check_length, window_axes
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Deconvolution(AnyConvolution):
         """Require one value for each spatial axis."""
         check_length("output_padding", self.output_padding or None, spatial)
 
-    def check_kernel(self, filter_: FilterView) -> None:
+    def check_kernel(self, filter_: FilterDims) -> None:
         for index, extent in enumerate(filter_.kernel):
             if extent == 0:
                 raise ShapeError(
@@ -78,7 +78,7 @@ class Deconvolution(AnyConvolution):
         spatial = self.spatial_count(inputs)
         if spatial is None:
             return None
-        data, filter_ = self.views(inputs, spatial)
+        data, filter_ = self.dims(inputs, spatial)
         requested, _ = self.requested_output(inputs, spatial)
         outputs: tuple[Dim | None, ...] = requested or (None,) * spatial
         found = []
@@ -114,7 +114,7 @@ class Deconvolution(AnyConvolution):
         return SemanticsDifference(f"gives pads_begin {texts[0]}", texts[1], pads[0], pads[1])
 
     def explain_axis(
-        self, inputs: Infos, context: Context, data: DataView, filter_: FilterView, index: int
+        self, inputs: Infos, context: Context, data: DataDims, filter_: FilterDims, index: int
     ) -> str:
         geometry = self.geometry(inputs, context)
         if geometry is not None:
@@ -136,6 +136,6 @@ class Deconvolution(AnyConvolution):
         if not is_static(inputs[0].shape) or not is_static(inputs[1].shape):
             return None
         data, filter_ = static(inputs[0].shape), static(inputs[1].shape)
-        outputs = bounds(self.filter_view(filter_).outputs)[0]
-        kernel = element_count([bounds(k)[0] for k in self.filter_view(filter_).kernel])
+        outputs = bounds(self.filter_dims(filter_).outputs)[0]
+        kernel = element_count([bounds(k)[0] for k in self.filter_dims(filter_).kernel])
         return 2 * element_count(data) * outputs * kernel

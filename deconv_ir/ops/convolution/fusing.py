@@ -38,16 +38,16 @@ def is_activation(operation: Operation) -> bool:
 
 def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation | None:
     """Return an operation with its constant inputs as an activation; None: not supported."""
-    from deconv_ir.kernels import Activation, ActivationKind
+    from deconv_ir.kernels import Activation, ActivationType
 
     if operation.type == "ReLU":
-        return Activation(ActivationKind.RELU)
+        return Activation(ActivationType.RELU)
     if dtype.kind in "iu":
         return None
     if operation.type == "Clamp":
-        return Activation(ActivationKind.CLAMP, low=operation.min, high=operation.max)
+        return Activation(ActivationType.CLAMP, low=operation.min, high=operation.max)
     if operation.type == "PReLU" and parameters[0].size == 1:
-        return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
+        return Activation(ActivationType.LEAKY_RELU, slope=float(parameters[0].reshape(())))
     if operation.type in _FUNCTIONS and dtype == np.float32 and not parameters:
         return _as_function(operation, dtype)
     return None
@@ -55,7 +55,7 @@ def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation 
 
 def _as_function(operation: Any, dtype: Any) -> Activation | None:
     """Return an activation that is compiled like an elementwise program."""
-    from deconv_ir.kernels import Activation, ActivationKind
+    from deconv_ir.kernels import Activation, ActivationType
     from deconv_ir.kernels.pointwise import PointwiseExpression
 
     expression = PointwiseExpression()
@@ -64,7 +64,7 @@ def _as_function(operation: Any, dtype: Any) -> Activation | None:
     if found is None:
         return None
     name, (low, high, *_) = found[0], (*found[1], 0.0, 0.0)
-    return Activation(ActivationKind.FUNCTION, low, high, 0.0, name, operation.apply)
+    return Activation(ActivationType.FUNCTION, low, high, 0.0, name, operation.apply)
 
 
 def as_kernel_epilogue(

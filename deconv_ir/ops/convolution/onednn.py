@@ -27,8 +27,8 @@ from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.base import attribute, choice, choice_of, integer, integers, operation
 from deconv_ir.ops.checks import merged_type, misfit, product
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
-from deconv_ir.ops.convolution.views import (
-    FilterView,
+from deconv_ir.ops.convolution.dims import (
+    FilterDims,
     Requested,
     check_output_shape,
     missing_shape,
@@ -121,7 +121,7 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
         if len(self.output_padding or ()) <= spatial:
             super().check_output_padding(spatial)
 
-    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+    def filter_dims(self, shape: tuple[Dim, ...]) -> FilterDims:
         """Read the filter by role; its input channels are those of all groups."""
         if self.spatial_first:
             inputs, outputs, kernel = shape[-1], shape[-2], shape[:-2]
@@ -137,7 +137,7 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
                 actual=inputs,
                 rule="groups",
             )
-        return FilterView(self.groups, per_group, outputs, kernel)
+        return FilterDims(self.groups, per_group, outputs, kernel)
 
     def groups_of(self, filter_shape: Sequence[int]) -> int:
         return self.groups
@@ -200,7 +200,7 @@ class ConvTranspose(OneDNNDeconvolution):
         found = super().geometry(inputs, context)
         if found is None or context.semantics is not Semantics.ONEDNN:
             return found
-        _, filter_ = self.views(inputs, len(found))
+        _, filter_ = self.dims(inputs, len(found))
         rows = enumerate(zip(self.axes(len(found)), filter_.kernel, found, strict=True))
         return tuple(
             geo._replace(output=self._accepted(i, axis, bounds(k)[0], geo.output, Semantics.ONEDNN))
@@ -231,7 +231,7 @@ class ConvTranspose(OneDNNDeconvolution):
         (result,) = OneDNNDeconvolution.infer(self, inputs, context)
         bias = inputs[2].shape if len(inputs) > 2 else None
         if bias is not None and inputs[1].shape is not None:
-            filter_ = self.filter_view(inputs[1].shape)
+            filter_ = self.filter_dims(inputs[1].shape)
             channels = product(filter_.groups, filter_.outputs)
             if len(bias) != 1 or intersect_dims(bias[0], channels) is None:
                 wanted = f"[{channels}]"
@@ -299,5 +299,5 @@ class ConvolutionBackwardData(OneDNNDeconvolution):
             )
         else:
             dims = self.dst_shape
-        view = self.data_view(dims)
-        return view.spatial, view
+        full = self.data_dims(dims)
+        return full.spatial, full

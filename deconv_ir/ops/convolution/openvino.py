@@ -12,7 +12,7 @@ from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.convolution.base import WithGroupAxis
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
-from deconv_ir.ops.convolution.views import Requested, check_output_shape
+from deconv_ir.ops.convolution.dims import Requested, check_output_shape
 
 if TYPE_CHECKING:
     from deconv_ir.ir.expression import SemanticsDifference

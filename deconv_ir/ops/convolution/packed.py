@@ -11,7 +11,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, LayerPlan, Op
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.convolution.convolution_tile import ConvolutionTile
-from deconv_ir.ops.convolution.views import describe_requested
+from deconv_ir.ops.convolution.dims import describe_requested
 
 if TYPE_CHECKING:
     from deconv_ir.kernels import ConvolutionKernel

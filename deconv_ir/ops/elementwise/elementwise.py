@@ -291,7 +291,7 @@ def to_integers(reals: Array, dtype: Any) -> Array:
 def register(
     base: type[Unary] | type[Binary],
     module: str,
-    kind: str,
+    type_name: str,
     compute: Function | str,
     doc: str,
     *,
@@ -310,7 +310,7 @@ def register(
         `Unary` or `Binary`.
     module : str
         Name of the registering module, for the index of operations.
-    kind : str
+    type_name : str
         `type` of the layer.
     compute : str or callable
         Name of the NumPy ufunc; or a function of the arrays.
@@ -347,6 +347,6 @@ def register(
         example = f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]"
     number = version.removeprefix("opset")
     made: type[Any] = type(
-        f"{kind}{number}", (base,), {"__module__": module, "__doc__": doc, **members}
+        f"{type_name}{number}", (base,), {"__module__": module, "__doc__": doc, **members}
     )
-    return operation(f"{kind}-{number}({inputs})", example)(made)
+    return operation(f"{type_name}-{number}({inputs})", example)(made)

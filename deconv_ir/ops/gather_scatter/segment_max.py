@@ -76,8 +76,8 @@ class SegmentMax(Operation):
             count = int(only(inputs[2], "num_segments"))
         fill = 0
         if self.fill_mode is Fill.LOWEST:
-            kind = inputs[0].dtype
-            fill = np.iinfo(kind).min if kind.kind in "iu" else np.finfo(kind).min
+            dtype = inputs[0].dtype
+            fill = np.iinfo(dtype).min if dtype.kind in "iu" else np.finfo(dtype).min
         output = np.full((count, *data.shape[1:]), fill, data.dtype)
         kept = ids < count  # other segments are dropped
         firsts = np.flatnonzero(np.diff(ids[kept], prepend=-1))

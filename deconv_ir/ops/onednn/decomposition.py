@@ -83,10 +83,12 @@ class Decomposition:
         self.infos.append(infos[0])
         return len(self.infos) - 1
 
-    def add(self, kind: str, *inputs: Ref, version: str | None = None, **attributes: Any) -> Ref:
+    def add(
+        self, type_name: str, *inputs: Ref, version: str | None = None, **attributes: Any
+    ) -> Ref:
         """Add an operation of an opset, by default of its newest version."""
-        found = find_operation(kind, version)
-        assert found is not None, f"{kind} is implemented"
+        found = find_operation(type_name, version)
+        assert found is not None, f"{type_name} is implemented"
         return self.apply(found(**attributes), *inputs)
 
     def constant(

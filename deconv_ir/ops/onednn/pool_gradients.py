@@ -14,8 +14,8 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, boolean, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
+from deconv_ir.ops.convolution.dims import check_output_shape, stated_shape
 from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
-from deconv_ir.ops.convolution.views import check_output_shape, stated_shape
 from deconv_ir.ops.numeric import narrow, widen, working_dtype
 from deconv_ir.ops.onednn.decomposition import kind
 from deconv_ir.ops.values import actual

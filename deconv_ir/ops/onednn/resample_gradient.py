@@ -9,8 +9,8 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integers, numbers
 from deconv_ir.ops.checks import check_least_rank, merged_type
+from deconv_ir.ops.convolution.dims import check_output_shape
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
-from deconv_ir.ops.convolution.views import check_output_shape
 from deconv_ir.ops.numeric import narrow, widen
 from deconv_ir.ops.onednn.decomposition import kind
 from deconv_ir.ops.onednn.normalization import (

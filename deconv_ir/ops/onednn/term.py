@@ -16,10 +16,10 @@ class Term:
         self.steps = steps
         self.ref = ref
 
-    def apply(self, kind: str, *others: Term | float, **attributes: Any) -> Term:
+    def apply(self, type_name: str, *others: Term | float, **attributes: Any) -> Term:
         """Add an operation of an opset whose first input is this tensor."""
         refs = [self._ref(other) for other in others]
-        return Term(self.steps, self.steps.add(kind, self.ref, *refs, **attributes))
+        return Term(self.steps, self.steps.add(type_name, self.ref, *refs, **attributes))
 
     def constant(self, values: Sequence[float], shape: Sequence[int] | None = None) -> Term:
         """Return a constant of the same element type, by default a list."""

@@ -11,6 +11,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
+from deconv_ir.ops.convolution.dims import DataDims, check_output_shape, stated_shape
 from deconv_ir.ops.convolution.onednn import (
     AUTO_PAD,
     DATA_FORMAT,
@@ -18,7 +19,6 @@ from deconv_ir.ops.convolution.onednn import (
     FilterFormat,
     WeightsFormat,
 )
-from deconv_ir.ops.convolution.views import DataView, check_output_shape, stated_shape
 from deconv_ir.ops.numeric import narrow, widen
 from deconv_ir.ops.onednn.decomposition import kind
 from deconv_ir.ops.values import actual
@@ -84,11 +84,11 @@ class WeightsGradient(Windowed, abc.ABC):
             )
         return found
 
-    def view(self, shape: tuple[int, ...]) -> DataView:
+    def dims(self, shape: tuple[int, ...]) -> DataDims:
         """Return the axes of one of the two tensors."""
         if self.data_format is DataFormat.NXC:
-            return DataView(shape[0], shape[-1], shape[1:-1])
-        return DataView(shape[0], shape[1], shape[2:])
+            return DataDims(shape[0], shape[-1], shape[1:-1])
+        return DataDims(shape[0], shape[1], shape[2:])
 
     def canonical(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the weights' dims as [a, b, K...]."""
@@ -104,8 +104,8 @@ class WeightsGradient(Windowed, abc.ABC):
         ShapeError
             The shapes do not fit.
         """
-        views = [self.view(first), self.view(second)]
-        large, small = views[self.large], views[1 - self.large]
+        both = [self.dims(first), self.dims(second)]
+        large, small = both[self.large], both[1 - self.large]
         rows, columns, *kernel = self.canonical(weights)
         expected: tuple[Dim, ...] = (small.channels, _share(large.channels, self.groups))
         if (rows, columns) != expected or rows % self.groups:
@@ -119,10 +119,10 @@ class WeightsGradient(Windowed, abc.ABC):
             )
         if large.batch != small.batch:
             raise ShapeError(
-                f"batches differ: {self.inputs[0]} has {views[0].batch}, "
-                f"{self.inputs[1]} has {views[1].batch}",
-                expected=views[0].batch,
-                actual=views[1].batch,
+                f"batches differ: {self.inputs[0]} has {both[0].batch}, "
+                f"{self.inputs[1]} has {both[1].batch}",
+                expected=both[0].batch,
+                actual=both[1].batch,
                 rule="channels",
             )
         axes = window_axes(self, len(kernel))
@@ -181,8 +181,8 @@ class WeightsGradient(Windowed, abc.ABC):
         if not is_static(output.shape) or not is_static(inputs[1 - self.large].shape):
             return None
         small = static(inputs[1 - self.large].shape)
-        view = self.view(small)
-        channels = view.channels if isinstance(view.channels, int) else 1
+        dims = self.dims(small)
+        channels = dims.channels if isinstance(dims.channels, int) else 1
         return 2 * element_count(static(output.shape)) * (element_count(small) // max(1, channels))
 
 

@@ -208,7 +208,7 @@ def _l2(x: Any, **how: Any) -> Any:
 
 
 def reduction(
-    kind: str,
+    type_name: str,
     compute: Function,
     doc: str,
     *,
@@ -225,10 +225,11 @@ def reduction(
     number = version.removeprefix("opset")
     element = "boolean" if family == "boolean" else "f32"
     made = type(
-        f"{kind}{number}",
+        f"{type_name}{number}",
         (Reduction,),
         {
-            "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
+            "__doc__": f"{doc}\n\n"
+            f"Source: OpenVINO operation specification, {type_name}-{number}.\n",
             "__module__": __name__,
             "compute": staticmethod(compute),
             "family": family,
@@ -241,7 +242,7 @@ def reduction(
         f"{element}[2,3,4], i64[2]{{0,-1}} -> {element}[3]",
         f"{element}[2,3,4], i64[1]{{1}} -> {element}[2,1,4] | keep_dims=true",
     )
-    return operation(f"{kind}-{number}(data, axes)", *examples)(made)
+    return operation(f"{type_name}-{number}(data, axes)", *examples)(made)
 
 
 reduction("ReduceSum", _sum, "Sum; integers wrap.", on_values=ADD)

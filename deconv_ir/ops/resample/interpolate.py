@@ -76,7 +76,7 @@ class _Interpolate(Operation, abc.ABC):
         return self.settings(rank)._replace(in_f32=self.follows_runtime(context))
 
     @abc.abstractmethod
-    def request(self, inputs: Infos, rank: int | None) -> ResampleTarget:
+    def target(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         """Check the inputs after the data, and return the extents or scales that they request."""
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
@@ -90,20 +90,20 @@ class _Interpolate(Operation, abc.ABC):
         data = inputs[0]
         element_type = check_type(data, self.inputs[0], "numeric")
         rank = None if data.shape is None else len(data.shape)
-        request = self.request(inputs, rank)
+        target = self.target(inputs, rank)
         if data.shape is None or rank is None:
             return (TensorInfo(None, element_type),)
-        if request.axes is None:
+        if target.axes is None:
             return (TensorInfo(unknown_dims(rank), element_type),)
         dims = [
             _padded(dim, begin + end)
             for dim, (begin, end) in zip(data.shape, self.pads(rank), strict=True)
         ]
-        for i, axis in enumerate(request.axes):
-            if request.sizes is not None:
-                dims[axis] = request.sizes[i]
-            elif request.scales is not None:
-                dims[axis] = scaled(dims[axis], request.scales[i])
+        for i, axis in enumerate(target.axes):
+            if target.sizes is not None:
+                dims[axis] = target.sizes[i]
+            elif target.scales is not None:
+                dims[axis] = scaled(dims[axis], target.scales[i])
             else:
                 dims[axis] = UNKNOWN
         return (TensorInfo(tuple(dims), element_type),)
@@ -117,14 +117,14 @@ class _Interpolate(Operation, abc.ABC):
         shape = inputs[0].shape
         if shape is None:
             return None
-        request = self.request(inputs, len(shape))
-        if request.axes is None or axis not in request.axes:
+        target = self.target(inputs, len(shape))
+        if target.axes is None or axis not in target.axes:
             return f"axis {axis} of data {format_shape(shape)}, with pads"
-        position = request.axes.index(axis)
-        if request.sizes is not None:
-            return f"sizes[{position}] = {request.sizes[position]}"
-        if request.scales is not None:
-            return f"floor({shape[axis]} * {request.scales[position]}), with pads"
+        position = target.axes.index(axis)
+        if target.sizes is not None:
+            return f"sizes[{position}] = {target.sizes[position]}"
+        if target.scales is not None:
+            return f"floor({shape[axis]} * {target.scales[position]}), with pads"
         return None
 
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
@@ -196,12 +196,12 @@ class _Interpolate(Operation, abc.ABC):
 
     def _scales(self, inputs: Infos, shape: tuple[int, ...]) -> dict[int, float]:
         """Return output extent over data extent, or the model's scale, axis by axis."""
-        request = self.request(inputs, len(shape))
-        assert request.axes is not None, "all elements are known"
-        if request.scales is not None:
-            return dict(zip(request.axes, request.scales, strict=True))
-        assert request.sizes is not None, "one of the two is there"
-        sizes = zip(request.axes, static(request.sizes), strict=True)
+        target = self.target(inputs, len(shape))
+        assert target.axes is not None, "all elements are known"
+        if target.scales is not None:
+            return dict(zip(target.axes, target.scales, strict=True))
+        assert target.sizes is not None, "one of the two is there"
+        sizes = zip(target.axes, static(target.sizes), strict=True)
         return {axis: size / shape[axis] if shape[axis] else 1.0 for axis, size in sizes}
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
@@ -211,8 +211,8 @@ class _Interpolate(Operation, abc.ABC):
     def _function(self, infos: Infos, context: Context) -> Callable[[Array, Array | None], Array]:
         """Return a function that interpolates arrays of one shape, given the lists' elements."""
         shape = static(infos[0].shape)
-        request = self.request(infos, len(shape))
-        assert request.axes is not None, "all elements are known"
+        target = self.target(infos, len(shape))
+        assert target.axes is not None, "all elements are known"
         output = static(self.infer(infos, context)[0].shape)
         pads = self.pads(len(shape))
         shape = tuple(x + begin + end for x, (begin, end) in zip(shape, pads, strict=True))
@@ -349,7 +349,7 @@ class _InterpolateFrom4(_Interpolate):
             self.cube_coeff,
         )
 
-    def request(self, inputs: Infos, rank: int | None) -> ResampleTarget:
+    def target(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
         at = 1 if by_sizes else self.scales_at
         sizes = _sizes_of(inputs[at], self.inputs[at]) if by_sizes else None
@@ -412,7 +412,7 @@ class Interpolate1(_Interpolate):
         where = Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC
         return InterpolationSettings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
 
-    def request(self, inputs: Infos, rank: int | None) -> ResampleTarget:
+    def target(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         sizes = _sizes_of(inputs[1], "target_spatial_shape")
         if rank is None:
             return ResampleTarget(None, sizes)

@@ -191,9 +191,11 @@ class ShapeOf1(Operation):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         shape = inputs[0].shape
         length = UNKNOWN if shape is None else len(shape)
-        kind = self.output_type
-        value = shape and tuple(wrap(dim, kind) if isinstance(dim, int) else dim for dim in shape)
-        return (TensorInfo((length,), kind, value),)
+        element_type = self.output_type
+        value = shape and tuple(
+            wrap(dim, element_type) if isinstance(dim, int) else dim for dim in shape
+        )
+        return (TensorInfo((length,), element_type, value),)
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the rank of the input {inputs[0]}"

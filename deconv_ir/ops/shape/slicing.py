@@ -194,7 +194,7 @@ def _slice_value(
 class _AxisSlice(NamedTuple):
     """The effect of one element of begin, end and stride on an axis."""
 
-    kind: str
+    effect: str
     """``slice``, ``new``, ``shrink`` or ``keep``."""
     begin: Dim | None = None
     end: Dim | None = None
@@ -247,7 +247,7 @@ class StridedSlice(_Sliced):
                 first = None if _bit(self.begin_mask, i) else begin[i]
                 last = None if _bit(self.end_mask, i) else end[i]
                 items.append(_AxisSlice("slice", first, last, step))
-        taken = sum(item.kind != "new" for item in items)
+        taken = sum(item.effect != "new" for item in items)
         if taken > rank:
             raise _too_many(taken, rank)
         at = len(items) if ellipsis is None else ellipsis
@@ -268,13 +268,13 @@ class StridedSlice(_Sliced):
         dims: list[Dim] = []
         axis = 0
         for item in items:
-            if item.kind == "new":
+            if item.effect == "new":
                 dims.append(1)
                 continue
             extent = data.shape[axis]
-            if item.kind == "keep":
+            if item.effect == "keep":
                 dims.append(extent)
-            elif item.kind == "slice":
+            elif item.effect == "slice":
                 dims.append(sliced(extent, item.begin, item.end, item.step))
             else:
                 _check_index(item.begin, extent, axis)
@@ -289,13 +289,13 @@ class StridedSlice(_Sliced):
         index: list[Any] = []
         axis = 0
         for item in self.items(len(shape), begin, end, stride[0] if stride else None):
-            if item.kind == "new":
+            if item.effect == "new":
                 index.append(None)
                 continue
-            if item.kind == "shrink":
+            if item.effect == "shrink":
                 _check_index(item.begin, shape[axis], axis)
                 index.append(item.begin)
-            elif item.kind == "keep":
+            elif item.effect == "keep":
                 index.append(slice(None))
             else:
                 index.append(slice(item.begin, item.end, item.step))
@@ -318,9 +318,9 @@ def _check_index(index: Dim | None, extent: Dim, axis: int) -> None:
 def _item_value(value: tuple[Dim, ...], items: Sequence[_AxisSlice]) -> tuple[Dim, ...] | None:
     """Slice a list."""
     for item in items:
-        if item.kind == "shrink":
+        if item.effect == "shrink":
             index = item.begin
             return (value[index],) if isinstance(index, int) else (ANY,)
-        if item.kind == "slice":
+        if item.effect == "slice":
             return _slice_value(value, item.begin, item.end, item.step)
     return value

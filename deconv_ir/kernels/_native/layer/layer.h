@@ -45,7 +45,7 @@ typedef struct {
     /* Created when a run first needs them; most recently used first. */
     struct shared_weights *forms[KEPT_FORMS];
     int takes_weights; /* whether the weights can be transformed; -1: not known yet */
-    struct cached_choice *verdict; /* of the last extents */
+    struct cached_choice *cached; /* of the last extents */
     struct shared_plan *last; /* of the last run: extents mostly stay the same */
 } Kernel;
 

@@ -15,7 +15,7 @@ static void kernel_dealloc(PyObject *object) {
     plan_release(self->last);
     packing_free(&self->k.packing);
     for (int i = 0; i < KEPT_FORMS; i++) form_release(self->forms[i]);
-    free(self->verdict);
+    free(self->cached);
     free(self->k.packed);
     free(self->k.bias);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
@@ -282,8 +282,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         PyObject *more = Py_BuildValue(
             "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,"
             "s:L,s:i,s:d}",
-            "winograd", a[0].outputs, wino_shapes[a[0].kind].taps, a[1].outputs,
-            wino_shapes[a[1].kind].taps, a[2].outputs, wino_shapes[a[2].kind].taps,
+            "winograd", a[0].outputs, wino_shapes[a[0].size].taps, a[1].outputs,
+            wino_shapes[a[1].size].taps, a[2].outputs, wino_shapes[a[2].size].taps,
             "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],

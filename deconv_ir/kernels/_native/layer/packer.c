@@ -98,17 +98,17 @@ static void end_threads(Packer *self) {
     self->threads = 0;
 }
 
-/* Store the findings about a layer's weights in the layer. */
+/* Store in the layer what was found about its weights. */
 static enum outcome settle(const struct filter *f) {
     Kernel *kernel = f->kernel;
     if (f->found) return PACK_AGAIN;
     kernel->filled = kernel_rows(kernel);
     kernel->takes_weights = f->takes;
-    if (f->takes || !kernel->verdict || !kernel->verdict->uses_winograd) return AS_PLANNED;
+    if (f->takes || !kernel->cached || !kernel->cached->uses_winograd) return AS_PLANNED;
     plan_release(kernel->last);
     kernel->last = NULL;
-    free(kernel->verdict);
-    kernel->verdict = NULL;
+    free(kernel->cached);
+    kernel->cached = NULL;
     return PLAN_AGAIN;
 }
 

@@ -74,23 +74,23 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     image.thread_bytes = run->thread_bytes;
     image.scratch_bytes = run->thread_bytes;
     image.extent = image.output[AXES - 1]; /* folded layers do not use Winograd */
-    if (!self->verdict || memcmp(&self->verdict->image, &image, sizeof image)) {
-        struct cached_choice *verdict = calloc(1, sizeof *verdict);
-        const int failed = verdict ? judge(self, &image, &verdict->choice) : OUT_OF_MEMORY;
+    if (!self->cached || memcmp(&self->cached->image, &image, sizeof image)) {
+        struct cached_choice *cached = calloc(1, sizeof *cached);
+        const int failed = cached ? judge(self, &image, &cached->choice) : OUT_OF_MEMORY;
         if (failed < 0) {
-            free(verdict);
+            free(cached);
             return failed;
         }
-        verdict->image = image;
-        verdict->uses_winograd = !failed;
-        free(self->verdict);
-        self->verdict = verdict;
+        cached->image = image;
+        cached->uses_winograd = !failed;
+        free(self->cached);
+        self->cached = cached;
     }
-    *choice = self->verdict->choice;
+    *choice = self->cached->choice;
     wino_place(&self->k, run, choice);
     for (int a = 0; a < AXES; a++)
         if (run->output[a] < self->k.packing.subs[a].count) return 1;
-    return !self->verdict->uses_winograd;
+    return !self->cached->uses_winograd;
 }
 
 /* The index of a choice's weights in `forms`, or -1. */

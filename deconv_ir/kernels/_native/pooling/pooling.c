@@ -107,8 +107,8 @@ PyObject *module_pool(PyObject *module, PyObject *arguments) {
     const int count = given[2] == Py_None ? 2 : 5;
     Py_buffer buffers[5] = {0};
     int good = take_arrays(given, count, 1 << 1, buffers) && isa_available(f.isa) &&
-               f.kind >= 0 && f.kind < POOLINGS;
-    if (good) p.functions = BY_ISA(f.isa, functions_pooling) + f.kind;
+               f.pooled >= 0 && f.pooled < POOLINGS;
+    if (good) p.functions = BY_ISA(f.isa, functions_pooling) + f.pooled;
     good = good && take_axes(&p, &buffers[0], &buffers[1]);
     for (int i = 2; i < count; i++) {
         good = good && buffers[i].len == 4 * buffers[1].shape[i - 1];
@@ -116,7 +116,7 @@ PyObject *module_pool(PyObject *module, PyObject *arguments) {
     }
     if (good) {
         p.data = buffers[0].buf, p.out = buffers[1].buf;
-        if (f.kind == POOLED_MAX) p.neutral = -__builtin_inff();
+        if (f.pooled == POOLED_MAX) p.neutral = -__builtin_inff();
         const int64_t planes = buffers[0].shape[0], elements = buffers[0].len / 4;
         const int64_t rows = a[0].output * a[1].output;
         p.rows_of_job = most(1, least(rows, rows * JOB_ELEMENTS / most(1, elements / planes)));

@@ -105,18 +105,18 @@ INLINE void NAME(gru_rows)(const int rows, const struct time_step *m, int64_t fi
         }
 }
 
-#define CELL(kind, gates)                                                                     \
-    static void NAME(kind##_project)(const struct projection *p, int64_t rows) {              \
+#define CELL(cell, gates)                                                                     \
+    static void NAME(cell##_project)(const struct projection *p, int64_t rows) {              \
         if (rows == PROJECTED_ROWS)                                                           \
             NAME(project_rows)(gates, PROJECTED_ROWS, LANES == 16 ? gates : 2, p, 0);         \
         else                                                                                  \
             for (int64_t n = 0; n < rows; n++)                                                \
                 NAME(project_rows)(gates, 1, gates * PARTS, p, n);                            \
     }                                                                                         \
-    static void NAME(kind##_move)(const struct time_step *m) {                                   \
+    static void NAME(cell##_move)(const struct time_step *m) {                                   \
         int64_t n = 0;                                                                        \
-        for (; n + SEQUENCES <= m->batch; n += SEQUENCES) NAME(kind##_rows)(SEQUENCES, m, n); \
-        for (; n < m->batch; n++) NAME(kind##_rows)(1, m, n);                                 \
+        for (; n + SEQUENCES <= m->batch; n += SEQUENCES) NAME(cell##_rows)(SEQUENCES, m, n); \
+        for (; n < m->batch; n++) NAME(cell##_rows)(1, m, n);                                 \
     }
 CELL(lstm, 4)
 CELL(gru, 3)

@@ -16,7 +16,7 @@ enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, WINO_SIZES };
 
 /* The taps of a sub-convolution, or of a part of it. */
 struct wino_taps {
-    enum wino_size kind[AXES];
+    enum wino_size size[AXES];
     int count[AXES], first[AXES]; /* number, and the first of F(m, r)'s taps */
     int at[MOST_TAPS];            /* index of each among the packed taps of a channel */
 };
@@ -31,11 +31,11 @@ struct wino_source {
 struct transforms {
     /* Transform one element for each point: `count` vectors, which are `step` apart in the data. If
      * there are four points, only the first `points` may be requested. */
-    void (*input_transform)(enum wino_size kind, const float *const *from, int64_t step,
+    void (*input_transform)(enum wino_size size, const float *const *from, int64_t step,
                             float *const *to, int64_t count, int points);
     /* Transform the products at the points into outputs at `count` positions, plus a bias.  Up to a
      * vector beyond the end is written. */
-    void (*output_transform)(enum wino_size kind, const float *const *from, float *const *to,
+    void (*output_transform)(enum wino_size size, const float *const *from, float *const *to,
                              int64_t count, float bias);
     /* Gather vectors of channels: copy element i of each channel's row to vector i + at of `to`,
      * which is [position modulo dilation][pitch][channel].  Memory from `end` on is not read; if it

@@ -9,10 +9,10 @@
 
 typedef int32_t NAME(bits) __attribute__((vector_size(LANES * sizeof(int32_t))));
 
-static void NAME(input_transform)(enum wino_size kind, const float *const *from, int64_t step,
+static void NAME(input_transform)(enum wino_size size, const float *const *from, int64_t step,
                      float *const *to, int64_t count, int points) {
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
-    switch (kind) {
+    switch (size) {
     case F_1_1:
         for (int64_t i = 0; i < count; i++) STORE(to[0] + i * LANES, LOAD(a + i * step));
         break;
@@ -35,11 +35,11 @@ static void NAME(input_transform)(enum wino_size kind, const float *const *from,
     }
 }
 
-static void NAME(output_transform)(enum wino_size kind, const float *const *from, float *const *to,
+static void NAME(output_transform)(enum wino_size size, const float *const *from, float *const *to,
                       int64_t count, float bias) {
     const VEC last = bias - (VEC){0};
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
-    switch (kind) {
+    switch (size) {
     case F_1_1: break;
     case F_2_2:
         for (int64_t i = 0; i < count; i += LANES) {
@@ -188,28 +188,28 @@ typedef int64_t NAME(row_bits) __attribute__((vector_size(MAX_ROWS * sizeof(int6
 #define INLINE static inline __attribute__((always_inline))
 
 /* Computes the values at the points of one axis, `step` apart, from some of F(m, r)'s taps. */
-INLINE void NAME(values_of_axis)(const enum wino_size kind, const WIDE *taps, WIDE *values,
+INLINE void NAME(values_of_axis)(const enum wino_size size, const WIDE *taps, WIDE *values,
                                  const int64_t step) {
-    const WIDE last = kind == F_2_3 ? taps[2] : taps[1];
+    const WIDE last = size == F_2_3 ? taps[2] : taps[1];
     values[0] = taps[0];
-    if (kind == F_2_2) {
+    if (size == F_2_2) {
         values[step] = taps[0] + taps[1];
         values[2 * step] = last;
         return;
     }
-    const WIDE even = (kind == F_2_3 ? taps[0] + taps[2] : taps[0]) * .5, odd = taps[1] * .5;
+    const WIDE even = (size == F_2_3 ? taps[0] + taps[2] : taps[0]) * .5, odd = taps[1] * .5;
     values[step] = even + odd;
     values[2 * step] = even - odd;
     values[3 * step] = last;
 }
 
 /* Computes the values of all axes, one after the other. */
-static void NAME(values)(const enum wino_size *kind, const int *count, const int *first,
+static void NAME(values)(const enum wino_size *size, const int *count, const int *first,
                          WIDE *values) {
     WIDE next[MOST_VALUES];
     int before = 1, after = count[0] * count[1] * count[2];
     for (int a = 0; a < AXES; a++) {
-        const int points = kind[a] == F_1_1 ? 1 : kind[a] == F_2_2 ? 3 : 4;
+        const int points = size[a] == F_1_1 ? 1 : size[a] == F_2_2 ? 3 : 4;
         after /= count[a];
         if (points == 1) continue;
         for (int i = 0; i < before; i++)
@@ -217,7 +217,7 @@ static void NAME(values)(const enum wino_size *kind, const int *count, const int
                 WIDE taps[3] = {{0}};
                 for (int t = 0; t < count[a]; t++)
                     taps[first[a] + t] = values[(i * count[a] + t) * after + j];
-                NAME(values_of_axis)(kind[a], taps, next + i * points * after + j, after);
+                NAME(values_of_axis)(size[a], taps, next + i * points * after + j, after);
             }
         before *= points;
         memcpy(values, next, (size_t)(before * after) * sizeof *values);
@@ -305,7 +305,7 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
     const int all = taps->count[0] * taps->count[1] * taps->count[2];
     int points = 1, together = 1, runs = 1;
     for (int a = 0; a < AXES; a++)
-        points *= taps->kind[a] == F_1_1 ? 1 : taps->kind[a] == F_2_2 ? 3 : 4;
+        points *= taps->size[a] == F_1_1 ? 1 : taps->size[a] == F_2_2 ? 3 : 4;
     for (int row = 1; row < count; row++) {
         const int follows = rows[row].from == rows[row - 1].from + 1 &&
                             rows[row].step == rows[row - 1].step;
@@ -314,7 +314,7 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
     }
     /* Blocks have the maximum number of rows, or one less. */
     if (!are_channels && count >= ROWS - 1 && runs <= 2 && all == 3 * 3 &&
-        !memcmp(taps->kind, plane, sizeof plane)) {
+        !memcmp(taps->size, plane, sizeof plane)) {
         if (together == ROWS)
             NAME(weights_of_planes)(taps->at, rows, ROWS, ROWS, channels, to);
         else if (count == ROWS)
@@ -329,7 +329,7 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
         WIDE values[MOST_VALUES];
         for (int tap = 0; tap < all; tap++)
             values[tap] = NAME(load_rows)(rows, count, taps->at[tap], channel);
-        NAME(values)(taps->kind, taps->count, taps->first, values);
+        NAME(values)(taps->size, taps->count, taps->first, values);
         for (int point = 0; point < points; point++) {
             if (!to[point]) continue;
             const NAME(floats) rounded = __builtin_convertvector(values[point], NAME(floats));

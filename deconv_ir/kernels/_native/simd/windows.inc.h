@@ -19,8 +19,8 @@ INLINE VF NAME(windows_at)(const float *line, int64_t stride) {
     return result;
 }
 
-#define POOLING(kind, combine)                                                                \
-    INLINE void NAME(slide_##kind##_by)(const int64_t stride, const float *line,              \
+#define POOLING(pooled, combine)                                                              \
+    INLINE void NAME(slide_##pooled##_by)(const int64_t stride, const float *line,            \
                                         int64_t taps, int64_t dilation, int64_t count,        \
                                         float *out) {                                         \
         for (int64_t i = 0; i < count; i += LANES) {                                          \
@@ -32,13 +32,13 @@ INLINE VF NAME(windows_at)(const float *line, int64_t stride) {
             else memcpy(out + i, &all, (size_t)(count - i) * sizeof *out);                    \
         }                                                                                     \
     }                                                                                         \
-    static void NAME(slide_##kind)(const float *line, int64_t stride, int64_t taps,           \
+    static void NAME(slide_##pooled)(const float *line, int64_t stride, int64_t taps,         \
                                    int64_t dilation, int64_t count, float *out) {             \
-        if (stride == 1) NAME(slide_##kind##_by)(1, line, taps, dilation, count, out);        \
-        else if (stride == 2) NAME(slide_##kind##_by)(2, line, taps, dilation, count, out);   \
-        else NAME(slide_##kind##_by)(stride, line, taps, dilation, count, out);               \
+        if (stride == 1) NAME(slide_##pooled##_by)(1, line, taps, dilation, count, out);      \
+        else if (stride == 2) NAME(slide_##pooled##_by)(2, line, taps, dilation, count, out); \
+        else NAME(slide_##pooled##_by)(stride, line, taps, dilation, count, out);             \
     }                                                                                         \
-    static void NAME(combine_##kind)(const float *row, int64_t count, int first,              \
+    static void NAME(combine_##pooled)(const float *row, int64_t count, int first,            \
                                      float *sums) {                                           \
         int64_t i = 0;                                                                        \
         if (first) memcpy(sums, row, (size_t)count * sizeof *row);                            \

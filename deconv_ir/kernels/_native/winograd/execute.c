@@ -128,7 +128,7 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             if (px == 1) continue;
             for (int i = 0; i < mx; i++, free_line += line)
                 after_x[z][y][i] = to[i] = py == 1 && pz == 1 ? out + i * line : free_line;
-            c->transforms->output_transform(a[2].kind, from, to, tile->positions,
+            c->transforms->output_transform(a[2].size, from, to, tile->positions,
                                py == 1 && pz == 1 ? bias : 0);
         }
     for (int z = 0; z < pz; z++)
@@ -138,7 +138,7 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             if (py == 1) continue;
             for (int i = 0; i < my; i++, free_line += line)
                 after_y[z][i][x] = to[i] = pz == 1 ? out + (i * mx + x) * line : free_line;
-            c->transforms->output_transform(a[1].kind, from, to, tile->positions,
+            c->transforms->output_transform(a[1].size, from, to, tile->positions,
                                             pz == 1 ? bias : 0);
         }
     for (int y = 0; y < my; y++)
@@ -148,7 +148,7 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             if (pz == 1) continue;
             for (int i = 0; i < mz; i++)
                 outputs[(i * my + y) * mx + x] = to[i] = out + ((i * my + y) * mx + x) * line;
-            c->transforms->output_transform(a[0].kind, from, to, tile->positions, bias);
+            c->transforms->output_transform(a[0].size, from, to, tile->positions, bias);
         }
 }
 

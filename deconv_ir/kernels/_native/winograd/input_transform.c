@@ -148,7 +148,7 @@ static void transform_windows(const struct wino_context *c, const struct wino_ti
                         rows[i] = to[i] = tile->y + i * line;
                     }
                     if (a[1].points > 1)
-                        c->transforms->input_transform(a[1].kind, from, lanes, to, t->pitch,
+                        c->transforms->input_transform(a[1].size, from, lanes, to, t->pitch,
                                                        a[1].points);
                     else
                         rows[0] = from[0];
@@ -164,7 +164,7 @@ static void transform_windows(const struct wino_context *c, const struct wino_ti
                         if (plan->panel_start[point] >= 0) met = i + 1;
                     }
                     if (met > 0)
-                        c->transforms->input_transform(a[2].kind, from, a[2].outputs * lanes, to,
+                        c->transforms->input_transform(a[2].size, from, a[2].outputs * lanes, to,
                                           tile->shape[2], met);
                 }
             }
@@ -188,7 +188,7 @@ static void transform_block(const struct wino_context *c, const struct wino_tile
                           (plan->origin[0][oz] + at_z + i * a[0].dilation) * t->plane;
                 to[i] = tile->z + oz * all_z + i * t->plane;
             }
-            c->transforms->input_transform(a[0].kind, from, lanes, to, t->plane / lanes,
+            c->transforms->input_transform(a[0].size, from, lanes, to, t->plane / lanes,
                                            a[0].points);
         }
         for (int64_t lattice = 0; lattice < a[1].dilation * a[2].dilation; lattice++)

@@ -73,10 +73,10 @@ static void parts_make(const struct wino_shape *shape, struct wino_axis *axis) {
  * account for pads within a stride; the plan accounts for the rest of the pads. */
 static void axis_make(const struct layer *layer, const struct subs *subs, int index,
                      const struct wino_choice *choice, struct wino_axis *axis) {
-    const struct wino_shape *shape = &wino_shapes[choice->kind[index]];
+    const struct wino_shape *shape = &wino_shapes[choice->size[index]];
     const int64_t stride = subs->count;
     memset(axis, 0, sizeof *axis);
-    axis->kind = choice->kind[index];
+    axis->size = choice->size[index];
     axis->points = shape->points;
     axis->outputs = shape->outputs;
     axis->stride = stride;
@@ -266,7 +266,7 @@ static void taps_make(const struct layer *layer, const struct wino_packing *p,
                               part % a[2].parts};
     int begin[AXES];
     for (int i = 0; i < AXES; i++) {
-        taps->kind[i] = a[i].kind;
+        taps->size[i] = a[i].size;
         taps->count[i] = a[i].sub[q[i]].taps;
         taps->first[i] = a[i].sub[q[i]].first;
         begin[i] = 0;

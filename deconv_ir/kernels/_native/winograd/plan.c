@@ -366,7 +366,7 @@ static int improve(const struct kernel *k, const struct run *run, struct wino_ch
         const int a = AXES - 1 - at / WAYS, merged = at & 1, larger = at >> 1 & 1;
         const int64_t taps = wino_taps(&k->packing, a);
         if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
-        if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        if (taps > 1) other.size[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         other.merged[a] = merged;
         if ((k->packing.subs[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
             continue;
@@ -406,7 +406,7 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
     for (int a = 0; a < AXES; a++) {
         const int64_t taps = wino_taps(&k->packing, a);
         const int64_t stride = k->packing.subs[a].count;
-        choice->kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        choice->size[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         choice->merged[a] = stride > 1;
         if (run->output[a] < stride) return 1;
     }
@@ -430,7 +430,7 @@ int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choi
 }
 
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b) {
-    return !memcmp(a->kind, b->kind, sizeof a->kind) &&
+    return !memcmp(a->size, b->size, sizeof a->size) &&
            !memcmp(a->merged, b->merged, sizeof a->merged) &&
            !memcmp(a->residue, b->residue, sizeof a->residue);
 }

@@ -42,7 +42,7 @@ extern const struct wino_shape wino_shapes[WINO_SIZES];
 /* One axis of a packed layer.  Window w of sublattice r starts at data position
  * step*w + r + origin; output j of sub-convolution q is at v = step*w + dilation*j + r + shift. */
 struct wino_axis {
-    enum wino_size kind;
+    enum wino_size size;
     int points, outputs;
     int64_t stride;     /* sub-convolutions */
     int64_t dilation;   /* positions from one tap of a sub-convolution to the next */
@@ -67,7 +67,7 @@ struct wino_axis {
 
 /* The form of the transformed weights, as chosen for runs of some extents. */
 struct wino_choice {
-    enum wino_size kind[AXES];
+    enum wino_size size[AXES];
     int64_t merged[AXES];  /* whether all sub-convolutions share their windows */
     int64_t threads;       /* number of threads among which chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */

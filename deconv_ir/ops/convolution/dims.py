@@ -29,7 +29,7 @@ INPUT_CHANNEL_AXIS: Final[Mapping[str, int]] = {
 """Type -> axis of its filter along which the input channels of a group lie."""
 
 
-class DataView(NamedTuple):
+class DataDims(NamedTuple):
     """Dims of the data (or output), by role."""
 
     batch: Dim
@@ -37,7 +37,7 @@ class DataView(NamedTuple):
     spatial: tuple[Dim, ...]
 
 
-class FilterView(NamedTuple):
+class FilterDims(NamedTuple):
     """Dims of the filter, by role; channels are those of one group."""
 
     groups: Dim
@@ -46,11 +46,11 @@ class FilterView(NamedTuple):
     kernel: tuple[Dim, ...]
 
 
-Requested = tuple[tuple[Dim, ...] | None, DataView | None]
+Requested = tuple[tuple[Dim, ...] | None, DataDims | None]
 """The requested spatial extents, and all dims if these are requested; None: not requested."""
 
 
-def channel_misfit(names: Sequence[str], channels: Dim, filter_: FilterView) -> ShapeError:
+def channel_misfit(names: Sequence[str], channels: Dim, filter_: FilterDims) -> ShapeError:
     """Return the error for data and filter, of these names, with different channels."""
     wanted = product(filter_.groups, filter_.inputs)
     takes = f"{wanted}"
@@ -78,21 +78,21 @@ def describe_requested(array: Array) -> TensorInfo:
     return TensorInfo(array.shape, element_type, value)
 
 
-def merge_request(view: DataView, full: DataView) -> DataView:
+def merge_requested(dims: DataDims, full: DataDims) -> DataDims:
     """Require that a requested full shape agrees with batch and channels."""
-    dims = []
+    common = []
     for name, computed, requested in (
-        ("batch", view.batch, full.batch),
-        ("channels", view.channels, full.channels),
+        ("batch", dims.batch, full.batch),
+        ("channels", dims.channels, full.channels),
     ):
-        common = intersect_dims(computed, requested)
-        if common is None:
+        both = intersect_dims(computed, requested)
+        if both is None:
             message = f"dst_shape asks for {name} {requested}, the inputs give {computed}"
             raise ShapeError(
                 message, expected=computed, actual=requested, rule="output-shape-value"
             )
-        dims.append(common)
-    return DataView(dims[0], dims[1], view.spatial)
+        common.append(both)
+    return DataDims(common[0], common[1], dims.spatial)
 
 
 def missing_shape(name: str, place: str) -> ShapeError:

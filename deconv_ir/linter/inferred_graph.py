@@ -12,11 +12,11 @@ from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 
 if TYPE_CHECKING:
-    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.linter.weights import RecordedWeights
     from deconv_ir.ops.constants.constant import Const
 
 
-class GraphView:
+class InferredGraph:
     """One graph, read, connected and inferred.
 
     Attributes
@@ -26,7 +26,7 @@ class GraphView:
         Context of the inference: semantics and weights.
     inference : Inference or None
         None if the file is not an IR.
-    weights : WeightsView or None
+    weights : RecordedWeights or None
         The .bin; None if it is missing or not needed.
     deep : bool
         Whether rules may read all weights.
@@ -39,7 +39,7 @@ class GraphView:
         parsed: ParsedFile,
         context: Context,
         inference: Inference | None,
-        weights: WeightsView | None,
+        weights: RecordedWeights | None,
     ) -> None:
         self.parsed = parsed
         self.inference_context = context
@@ -68,8 +68,8 @@ class GraphView:
 
     def layers(self, *types: str) -> Iterator[tuple[int, Layer]]:
         """Iterate over the layers of some types whose attributes could be read."""
-        for kind in types:
-            for index in self.by_type.get(kind, ()):
+        for type_name in types:
+            for index in self.by_type.get(type_name, ()):
                 layer = self.graph.layers[index]
                 if layer.operation.implemented:
                     yield index, layer
@@ -101,17 +101,17 @@ class GraphView:
 
         Layers of a group share operation, attributes, declared ports and the infos of the inputs.
         """
-        for kind in types:
-            groups = self._groups.get(kind)
+        for type_name in types:
+            groups = self._groups.get(type_name)
             if groups is None:
-                groups = self._groups[kind] = self._group(kind)
+                groups = self._groups[type_name] = self._group(type_name)
             yield from groups
 
-    def _group(self, kind: str) -> list[list[int]]:
+    def _group(self, type_name: str) -> list[list[int]]:
         assert self.inference is not None
         layers, sources, outputs = self.graph.layers, self.topology.sources, self.inference.outputs
         groups: dict[tuple[object, ...], list[int]] = {}
-        for index in self.by_type.get(kind, ()):
+        for index in self.by_type.get(type_name, ()):
             layer = layers[index]
             key = (
                 layer.version,
