@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from contracts.test_steps import steps
 
-from deconv_ir.formats import read_document
-from deconv_ir.formats.openvino_xml.source import BLOCK, Source
+from deconv_ir.formats import parse_bytes
+from deconv_ir.formats.openvino_xml.text import BLOCK, XMLText
 from deconv_ir.limits import DEFAULT_LIMITS
-from deconv_ir.linter.engine import check_document
+from deconv_ir.linter.engine import check_parsed
 from deconv_ir.linter.options import choose
 from deconv_ir.linter.suppress import Suppressions
 
@@ -56,10 +56,10 @@ def of_reshaped(count: int, end: str, dims: str) -> bytes:
 @pytest.mark.parametrize("end", ["", "\n"], ids=["one line", "lines"])
 @pytest.mark.parametrize("dims", [DIMS.replace("4", "5"), ""], ids=["wrong dim", "no dims"])
 def test_positions_are_found_near_them(end: str, dims: str) -> None:
-    document = read_document(of_reshaped(800, end, dims), "m.xml", DEFAULT_LIMITS)
-    assert isinstance(document.source, Source)
-    text = document.source.text = Counted(document.source.text)
-    findings = check_document(document, OPTIONS).findings
+    parsed = parse_bytes(of_reshaped(800, end, dims), "m.xml", DEFAULT_LIMITS)
+    assert isinstance(parsed.file_text, XMLText)
+    text = parsed.file_text.text = Counted(parsed.file_text.text)
+    findings = check_parsed(parsed, OPTIONS).findings
     assert len([f for f in findings if f.code == "IR401"]) == 799
     assert len(text) > 10 * BLOCK
     assert text.searched < 6 * BLOCK * len(findings)
@@ -68,16 +68,16 @@ def test_positions_are_found_near_them(end: str, dims: str) -> None:
 def test_comments_before_one_layer() -> None:
     """Each comment leads to the layer after all of them, which is looked for once."""
 
-    def source_of(count: int) -> Source:
+    def source_of(count: int) -> XMLText:
         comments = "<!-- deconv-lint: ignore=IR401 --> " * count
-        return Source(f'<net>{comments}<layer id="0"/><!-- x --></net>'.encode())
+        return XMLText(f'<net>{comments}<layer id="0"/><!-- x --></net>'.encode())
 
     found = []
     for count in (10, 400, 800, 1600):  # the first loads modules
-        source = source_of(count)
-        start = source.text.index("<layer")
+        xml = source_of(count)
+        start = xml.text.index("<layer")
         made: list[Suppressions] = []
-        found.append(steps(lambda s=source, a=start, m=made: m.append(Suppressions(s, [a]))))  # type: ignore[misc]
+        found.append(steps(lambda s=xml, a=start, m=made: m.append(Suppressions(s, [a]))))  # type: ignore[misc]
         (directives,) = made[0].directives.values()
         assert (list(made[0].directives), len(directives)) == ([start], count)
     assert found[3] - found[2] <= 2.2 * (found[2] - found[1])
@@ -86,8 +86,8 @@ def test_comments_before_one_layer() -> None:
 def test_comments_for_the_file() -> None:
     """Many comments and many findings: each comment is compared with each rule once."""
     comments = "<!-- deconv-lint: ignore-file=IR309 -->"
-    source = Source(f"<net>{comments * 200}</net>".encode())
-    suppressions = Suppressions(source, [])
+    xml = XMLText(f"<net>{comments * 200}</net>".encode())
+    suppressions = Suppressions(xml, [])
     first = steps(lambda: suppressions.silences("IR309", None))
     later = steps(lambda: [suppressions.silences("IR309", owner) for owner in range(20)])
     assert later < first
