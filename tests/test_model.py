@@ -333,13 +333,13 @@ def test_a_bound_model_tells_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays are bound once, however many results are requested."""
     model = deconv_ir.load(BLOCK)
     counted = []
-    bind = ModelInputs.bind
+    match = ModelInputs.match
 
     def count(self: ModelInputs, *args: object, **options: object) -> object:
         counted.append(args)
-        return bind(self, *args, **options)  # type: ignore[arg-type]
+        return match(self, *args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ModelInputs, "bind", count)
+    monkeypatch.setattr(ModelInputs, "match", count)
     x = np.ones((1, 8, 16, 16), np.float32)
     bound = model.bind(x, outputs=["up"])
     assert bound.findings == ()
