@@ -53,13 +53,13 @@ def test_default_output_is_a_file_named_after_the_output(here: Path) -> None:
 def test_arrays_are_bound_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Findings, runs and the plan in the summary use the same bound arrays."""
     bound = []
-    bind = ModelInputs.bind
+    match = ModelInputs.match
 
     def count(self: ModelInputs, inputs: Any, **options: Any) -> dict[int, Any]:
         bound.append(inputs)
-        return bind(self, inputs, **options)
+        return match(self, inputs, **options)
 
-    monkeypatch.setattr(ModelInputs, "bind", count)
+    monkeypatch.setattr(ModelInputs, "match", count)
     done = invoke(MODEL, "--input", "../x.npy", "--repeat", "3", "--verbose")
     assert done.exit_code == 0, done.stderr
     assert len(bound) == 1
