@@ -124,7 +124,7 @@ def find_smallest(compared: Compared, whole: ModelDifference, folder: Path) -> S
     """
     network = open_stored(compared.a)
     target = target_of(network, whole)
-    given = network.inputs.bind(compared.inputs, cast=False)
+    given = network.inputs.match(compared.inputs, cast=False)
     stopped: DeconvError | None = None
     for region in _regions(network, target):
         try:

@@ -368,7 +368,7 @@ def _complete(finding: Finding, rule: Rule, severity: Severity, context: LintCon
 def _label(location: GraphLocation, context: LintContext) -> str | None:
     """Return the label of a layer, or of an edge."""
     if location.layer is not None:
-        return context.document.label(location.layer)
+        return context.parsed.label(location.layer)
     if location.edge is None:
         return None
     edge = context.graph.edges[location.edge]

@@ -10,7 +10,7 @@ from deconv_ir.formats.format import Format
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deconv_ir.formats.openvino_legacy.document import ParsedLegacy
+    from deconv_ir.formats.openvino_legacy.parsed import ParsedLegacy
     from deconv_ir.formats.openvino_xml.weights import Weights
     from deconv_ir.ir.graph import Graph
     from deconv_ir.ir.operation import ConstantSource
@@ -38,9 +38,9 @@ class _Legacy(Format):
         return digits and re.match(_ROOT, start) is not None
 
     def read(self, data: bytes, file: str | None, limits: Limits) -> ParsedLegacy:
-        from deconv_ir.formats.openvino_legacy.reader import read_document
+        from deconv_ir.formats.openvino_legacy.reader import parse_bytes
 
-        return read_document(data, file, limits)
+        return parse_bytes(data, file, limits)
 
     def complete(self, graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | None]:
         from deconv_ir.formats.openvino_legacy.complete import complete

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from deconv_ir.errors import AttributeValueError, DeconvError, UnsupportedError
-from deconv_ir.formats.openvino_legacy.document import OldOrigin
 from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldLayer, computed_type, stored_type
 from deconv_ir.formats.openvino_legacy.literal import AddedConstant
+from deconv_ir.formats.openvino_legacy.parsed import OldOrigin
 from deconv_ir.ir.dtypes import F32, I64, ElementType
 from deconv_ir.ir.graph import Edge, Layer, Port, Source
 from deconv_ir.ir.infer import infer_layer
@@ -21,13 +21,13 @@ from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.opsets import LAST_OPSET, OF_OPSET_2
 
 
-def first_version(kind: str, version: str = "opset1") -> type[Operation]:
+def first_version(type_name: str, version: str = "opset1") -> type[Operation]:
     """Return the oldest version of an operation from an opset on: all releases read it."""
     for number in range(int(version.removeprefix("opset")), LAST_OPSET + 1):
-        found = find_operation(kind, f"opset{number}")
+        found = find_operation(type_name, f"opset{number}")
         if found is not None:
             return found
-    raise AssertionError(f"{kind} is implemented")
+    raise AssertionError(f"{type_name} is implemented")
 
 
 class Conversion:
@@ -55,7 +55,7 @@ class Conversion:
     def add(
         self,
         name: str,
-        kind: str,
+        type_name: str,
         version: str | None,
         operation: Operation,
         sources: Sequence[Source],
@@ -86,7 +86,7 @@ class Conversion:
             index,
             unique,
             operation,
-            kind,
+            type_name,
             version,
             inputs,
             tuple(Port(len(inputs) + i, None, info.element_type) for i, info in enumerate(infos)),
@@ -326,34 +326,34 @@ class LayerConversion:
         self, operation: Operation, *sources: Source, outputs: int = 1, suffix: str = ""
     ) -> tuple[Source, ...]:
         """Add a layer of an operation; return its outputs."""
-        kind = operation.type
+        type_name = operation.type
         version = (type(operation).versions or ("opset1",))[0]
-        version = "opset2" if kind in OF_OPSET_2 else version
-        name = f"{self.layer.name}/{suffix or kind}"
-        index = self.conversion.add(name, kind, version, operation, sources, self, outputs)
+        version = "opset2" if type_name in OF_OPSET_2 else version
+        name = f"{self.layer.name}/{suffix or type_name}"
+        index = self.conversion.add(name, type_name, version, operation, sources, self, outputs)
         return tuple((index, i) for i in range(outputs))
 
     def many(
         self,
-        kind: str,
+        type_name: str,
         *sources: Source,
         outputs: int,
         version: str = "opset1",
         **attributes: Any,
     ) -> tuple[Source, ...]:
         """Add an operation of several outputs."""
-        found = first_version(kind, version)
+        found = first_version(type_name, version)
         return self.apply(found(**attributes), *sources, outputs=outputs)
 
     def add(
-        self, kind: str, *sources: Source, version: str = "opset1", **attributes: Any
+        self, type_name: str, *sources: Source, version: str = "opset1", **attributes: Any
     ) -> Source:
         """Add an operation; its attributes are typed values."""
-        return self.many(kind, *sources, outputs=1, version=version, **attributes)[0]
+        return self.many(type_name, *sources, outputs=1, version=version, **attributes)[0]
 
     def written(
         self,
-        kind: str,
+        type_name: str,
         *sources: Source,
         version: str = "opset1",
         outputs: int = 1,
@@ -364,7 +364,7 @@ class LayerConversion:
 
         Those of `attributes` are added.  Old tools wrote whole numbers as 1.0, which is read.
         """
-        found = first_version(kind, version)
+        found = first_version(type_name, version)
         names = dict(self.layer.attributes) if given is None else given
         stated = {k: _plain(v) for k, v in names.items() if v.strip()} | attributes
         operation, errors = parse_attributes(found, stated)

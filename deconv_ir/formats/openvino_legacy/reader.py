@@ -16,8 +16,8 @@ from deconv_ir.formats.openvino_legacy.conversion import (
     outputs_of,
     unknown,
 )
-from deconv_ir.formats.openvino_legacy.document import OldOrigin, ParsedLegacy
 from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldLayer
+from deconv_ir.formats.openvino_legacy.parsed import OldOrigin, ParsedLegacy
 from deconv_ir.formats.openvino_legacy.summary import summary
 from deconv_ir.formats.openvino_legacy.table import find_rule
 from deconv_ir.formats.openvino_xml.locations import XMLLocator
@@ -29,7 +29,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
 )
 from deconv_ir.formats.openvino_xml.reader import oversize
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, scan
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology, connect
 from deconv_ir.ir.graph import Source as Tensor
@@ -42,11 +42,11 @@ _DROPPED = frozenset({"unknown-element", OPENVINO_FORM, "unknown-attribute"})
 """Remarks of the current reader that say nothing about old files."""
 
 
-def read_document(
+def parse_bytes(
     data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> ParsedLegacy:
     """Read an old IR from the bytes of its file, and keep the location of each part."""
-    document = ParsedLegacy(file)
+    parsed = ParsedLegacy(file)
     try:
         if len(data) > limits.xml_bytes:
             size = len(data)
@@ -56,22 +56,22 @@ def read_document(
         if tags > limits.tags:
             message = f"the file has {tags} tags, more than the limit of {limits.tags}"
             raise oversize(message, file, 1, limits.tags, tags)
-        document.source = Source(data, file)
-        _LegacyReader(document, document.source, limits).read()
+        parsed.file_text = XMLText(data, file)
+        _LegacyReader(parsed, parsed.file_text, limits).read()
     except DeconvError as error:
-        for problem in document.problems:
-            if isinstance(problem.location, GraphLocation):
-                problem.location = None  # without a graph, the location has no meaning
-        document.graph = None
-        document.problems.append(error.locate(file=file))
-    return document
+        for earlier in parsed.errors:
+            if isinstance(earlier.location, GraphLocation):
+                earlier.location = None  # without a graph, the location has no meaning
+        parsed.graph = None
+        parsed.errors.append(error.locate(file=file))
+    return parsed
 
 
 class _LegacyReader:
-    def __init__(self, document: ParsedLegacy, source: Source, limits: Limits) -> None:
-        self.out = document
-        self.source = source
-        self.markup = source.markup
+    def __init__(self, parsed: ParsedLegacy, file_text: XMLText, limits: Limits) -> None:
+        self.out = parsed
+        self.file_text = file_text
+        self.markup = file_text.markup
         self.limits = limits
         self.pieces = PieceReader(limits)
         self.faults: list[DeconvError] = []
@@ -94,7 +94,7 @@ class _LegacyReader:
         place = fault.location
         if isinstance(place, TextSpan):
             start, end = base + place.start, base + place.end
-            line, column = self.source.position(start)
+            line, column = self.file_text.position(start)
             fault.finding = fault.finding._replace(
                 location=TextSpan(start, end), line=line, column=column
             )
@@ -103,8 +103,8 @@ class _LegacyReader:
             if len(self.out.remarks) < self.limits.problems:
                 self.out.remarks.append(fault)
             return
-        self.out.problems.append(fault)
-        if len(self.out.problems) >= self.limits.problems:
+        self.out.errors.append(fault)
+        if len(self.out.errors) >= self.limits.problems:
             most = self.limits.problems
             message = f"there are {most} mistakes up to here; the rest is not read"
             raise oversize(message, self.out.file, fault.line or 1, most)
@@ -119,7 +119,7 @@ class _LegacyReader:
         """Record a part of the file that is ignored."""
         error = IRError(message, rule="unknown-element", location=span)
         error.finding = error.finding._replace(severity=Severity.INFO)
-        line, column = self.source.position(span.start)
+        line, column = self.file_text.position(span.start)
         error.finding = error.finding._replace(line=line, column=column, file=self.out.file)
         self.out.remarks.append(error)
 
@@ -147,18 +147,18 @@ class _LegacyReader:
         self.flush()
         layers, edges, extras = self.sections(root)
         topology = self.raw(layers, edges)
-        if topology.problems:
+        if topology.errors:
             locator = XMLLocator(
-                self.source, [old.start for old in layers], [start for _, start in edges]
+                self.file_text, [old.start for old in layers], [start for _, start in edges]
             )
-            for problem in topology.problems:
-                assert problem.location is not None, "all of them have one"
-                span = locator.span(problem.location)
-                line, column = self.source.position(span.start)
-                problem.finding = problem.finding._replace(
+            for error in topology.errors:
+                assert error.location is not None, "all of them have one"
+                span = locator.span(error.location)
+                line, column = self.file_text.position(span.start)
+                error.finding = error.finding._replace(
                     location=span, line=line, column=column, file=self.out.file
                 )
-            raise_all(self.out, topology.problems)
+            raise_all(self.out, topology.errors)
         self.out.stated = sorted([*(old.start for old in layers), *(s for _, s in edges)])
         self.out.labels = {old.start: old.label for old in layers}
         converter = NetworkConverter(self.out.file, self)
@@ -187,7 +187,7 @@ class _LegacyReader:
         more = f" and {len(counts) - 16} more types" if len(counts) > 16 else ""
         first = missing[0]
         index = next(i for i, o in enumerate(made.origins) if o.start == first.start)
-        self.out.problems.append(
+        self.out.errors.append(
             IRError(
                 f"{len(missing)} of {len(layers)} layers have types of IR version "
                 f"{self.out.version} that cannot be converted: {named}{more}",
@@ -327,10 +327,10 @@ class _LegacyReader:
         return connect(graph)
 
 
-def raise_all(document: ParsedLegacy, problems: tuple[IRError, ...]) -> None:
+def raise_all(parsed: ParsedLegacy, errors: tuple[IRError, ...]) -> None:
     """Record problems of the file, of which the last one ends its reading."""
-    document.problems.extend(problems[:-1])
-    raise problems[-1]
+    parsed.errors.extend(errors[:-1])
+    raise errors[-1]
 
 
 def old_data(element: Element) -> dict[str, str]:

@@ -221,7 +221,7 @@ def unused_bytes(context: LintContext) -> Iterator[Finding]:
     if weights is None or context.is_body:
         return  # layers outside of the body use bytes too
     unread = any(not layer.operation.implemented for layer in context.graph.of_type("Const"))
-    if unread or not context.document.states_constants:
+    if unread or not context.parsed.states_constants:
         return  # a constant whose attributes cannot be read may use them
     used = _spans(context)
     if any(info.tag == "pre-process" for info in context.graph.extras):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deconv_ir.findings import GraphLocation, Location, TextSpan
 from deconv_ir.formats import format as base
 from deconv_ir.formats.openvino_xml.locations import XMLLocator
-from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.ir.graph import Layer
 
 
@@ -50,7 +50,7 @@ class ParsedLegacy(base.ParsedFile):
 
     def __init__(self, file: str | None) -> None:
         super().__init__(file)
-        self.source: Source | None = None
+        self.file_text: XMLText | None = None
         self.version = 0
         self.root = TextSpan(0, 0)
         self.origins: list[OldOrigin] = []
@@ -61,8 +61,8 @@ class ParsedLegacy(base.ParsedFile):
 
     def locator(self) -> LegacyLocator:
         """Return the locator of the parts of the graph in the text."""
-        assert self.source is not None
-        return LegacyLocator(self, self.source)
+        assert self.file_text is not None
+        return LegacyLocator(self, self.file_text)
 
     def is_rank_unknown(self, layer: int, output: int) -> bool:
         """Whether the file says nothing of an output: layers within a conversion have no dims."""
@@ -81,16 +81,16 @@ class ParsedLegacy(base.ParsedFile):
 class LegacyLocator(base.Locator):
     """Finds the parts of the converted graph in the text of the old IR."""
 
-    def __init__(self, document: ParsedLegacy, source: Source) -> None:
-        self.source: Source = source
-        self.document = document
-        self._xml = XMLLocator(source, document.layers, document.edges)
+    def __init__(self, parsed: ParsedLegacy, file_text: XMLText) -> None:
+        self.file_text: XMLText = file_text
+        self.parsed = parsed
+        self._xml = XMLLocator(file_text, parsed.layers, parsed.edges)
 
     def span(self, location: Location) -> TextSpan:
         """Return the narrowest span of the text that contains a location."""
         if not isinstance(location, GraphLocation) or location.layer is None:
             return self._xml.span(location)
-        origin = self.document.origins[location.layer]
+        origin = self.parsed.origins[location.layer]
         if location.port is not None and location.side == "input":
             known = location.port < len(origin.inputs)
             port = origin.inputs[location.port] if known else -1
@@ -101,7 +101,7 @@ class LegacyLocator(base.Locator):
 
     def owner(self, offset: int) -> TextSpan | None:
         """Return the span of the old layer or edge that contains an offset."""
-        starts = self.document.stated
+        starts = self.parsed.stated
         at = bisect_right(starts, offset) - 1
         if at < 0:
             return None
