@@ -20,6 +20,7 @@ from deconv_ir.ops._index import MODULES
 from deconv_ir.ops.base import attributes_of, parse_attributes
 from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.dims import is_malformed, meant_number, printed_dim
+from deconv_ir.spec_examples.explanations import other_explanation
 from deconv_ir.spec_examples.notebook import Notebook
 from deconv_ir.spec_examples.rules import Judgement, Verdict, file_under, undecided
 from deconv_ir.spec_examples.scanner import Example, PortText, scan
@@ -31,13 +32,14 @@ from deconv_ir.suggestions import nearest, one_edit_apart
 def check_document(document: Document, semantics: Semantics = Semantics.SPEC) -> list[Judgement]:
     """Check every layer, and every oneDNN Graph file, of a document, in order."""
     found = [_Check(document, example, semantics).judge() for example in scan(document)]
+    if "graph" in document.text:
+        from deconv_ir.spec_examples.graphs import MAY_HAVE_GRAPHS, judge_graphs
+
+        if MAY_HAVE_GRAPHS.search(document.text):
+            found += judge_graphs(document, semantics)
+            found.sort(key=lambda judgement: judgement.example.start)
     if isinstance(document, Notebook):
         return [_in_file(judgement, document) for judgement in found]
-    if '"graph"' in document.text:
-        from deconv_ir.spec_examples.graphs import judge_graphs
-
-        found += judge_graphs(document, semantics)
-        found.sort(key=lambda judgement: judgement.example.start)
     return found
 
 
@@ -62,6 +64,11 @@ def no_examples(document: Document) -> Finding:
     return file_under(Finding(message, file=document.name, line=1, rule="no-example"))
 
 
+CONVOLUTIONS = (
+    *("Convolution", "GroupConvolution"),
+    *("ConvolutionBackpropData", "GroupConvolutionBackpropData"),
+)
+"""Types whose outputs have the type of their data."""
 _PADS = ("pads_begin", "pads_end")
 _PADDED = ("same_upper", "same_lower", "valid", "SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -80,6 +87,7 @@ class _Check:
         self.context = Context(semantics)
         self.findings: list[Finding] = []
         self.unknown: list[str] = []
+        self.explanation = ""
         # Place of a finding about output dims -> hint of its fix, and the start of possible edits.
         self.locations: dict[GraphLocation, tuple[Hint, list[int]]] = {}
 
@@ -96,6 +104,8 @@ class _Check:
         reasons = self.compare(layer, inputs, outputs)
         computed = tuple(info.shape for info in outputs)
         if self.errors:
+            if any(found.rule == "declared-dims" for found in self.errors):
+                self.explain(layer, inputs, computed)
             return self.wrong(computed)
         if self.unknown:
             self.unknown += self.unstated(layer.operation, inputs)
@@ -104,7 +114,19 @@ class _Check:
 
     def done(self, verdict: Verdict, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         findings = tuple(map(file_under, self.findings))
-        return Judgement(self.example, verdict, reason, findings, computed)
+        return Judgement(self.example, verdict, reason, findings, computed, self.explanation)
+
+    def explain(
+        self, layer: Layer, inputs: Sequence[TensorInfo], computed: tuple[Shape, ...]
+    ) -> None:
+        """Search for another explanation of wrong dims, and name it."""
+        self.explanation = other_explanation(layer, inputs, computed, self.context)
+        if self.explanation:
+            words = f"; {self.explanation} would give the printed dims"
+            self.findings = [
+                f._replace(message=f.message + words) if f.rule == "declared-dims" else f
+                for f in self.findings
+            ]
 
     def undecided(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Report the reason why the example is undecided."""
@@ -196,22 +218,34 @@ class _Check:
         if example.ports_elided:
             raise _UndecidedError("ports are left out with '...'")
         operation = self.operation()
-        inputs = [self.info(port) for port in example.inputs]
-        for i, value in enumerate(input_values(example, operation.inputs)):
+        ports = self.in_order(operation)
+        inputs = [self.info(port) for port in ports]
+        for i, value in enumerate(input_values(example, ports, operation.inputs)):
             if value is not None:
-                inputs[i] = self.with_value(example.inputs[i], inputs[i], value)
+                inputs[i] = self.with_value(ports[i], inputs[i], value)
         layer = Layer(
             0,
             example.attributes.get("name", ""),
             operation,
             example.type,
             example.attributes.get("version"),
-            tuple(map(self.port, example.inputs)),
+            tuple(map(self.port, ports)),
             tuple(map(self.port, example.outputs)),
             tuple(example.data.items()),
             example.line,
         )
         return layer, inputs
+
+    def in_order(self, operation: Operation) -> list[PortText]:
+        """Return the input ports in the order of the operation.
+
+        OpenVINO's page of BatchNormInference-1 has the data first, its files have them third.
+        """
+        ports = self.example.inputs
+        moved = operation.type == "BatchNormInference" and operation.inputs[0] == "gamma"
+        if moved and len(ports) == 5 and len(ports[0].dims) > 1:
+            return [ports[1], ports[2], ports[0], *ports[3:]]
+        return ports
 
     def operation(self) -> Operation:
         """Find the operation, in the version of the layer or else of the document."""
@@ -227,15 +261,24 @@ class _Check:
                 raise DeconvError(message, line=example.line, rule="misspelt", hint=hint)
             named = f"{example.type} of {version}" if version else example.type
             raise _UndecidedError(f"no shape rule for {named} is known")
-        self.check_names(cls)
-        if example.data_elided:
+        if not self.leaves_data_out(cls):
+            self.check_names(cls)
+        if example.data_elided or self.leaves_data_out(cls):
             raise _UndecidedError("attributes are left out with '...'")
+        if cls.body_names:
+            raise _UndecidedError("the outputs follow from its bodies, whose layers are checked")
         operation, errors = parse_attributes(cls, example.data)
         if operation is None:
             for error in errors:
                 error.line = example.data_line or example.line
             raise errors[0]
         return operation
+
+    def leaves_data_out(self, cls: type[Operation]) -> bool:
+        """Whether ``...`` in the tag stands for a ``<data>`` that the operation requires."""
+        example = self.example
+        required = any(spec.required for spec in attributes_of(cls))
+        return required and example.elided and example.data_line is None
 
     def check_names(self, cls: type[Operation]) -> None:
         """Report attributes that the operation does not have, and missing required ones."""
@@ -305,12 +348,39 @@ class _Check:
         reasons: list[str] = []
         for i, (port, info) in enumerate(zip(self.example.outputs, outputs, strict=False)):
             reasons += self.reasons(layer, inputs, i, port, info.shape)
+            self.check_type(layer, inputs, i, info)
         graph = Graph(name=layer.name, layers=(layer,), edges=(), file=self.file, bare=True)
         for found in compare(graph, 0, inputs, outputs, self.context):
             if found.rule == "declared-dims":
                 found = self.at_dim(found, outputs[found.part.port or 0].shape or ())
             self.findings.append(found._replace(layer=self.example.label))
         return reasons
+
+    def check_type(
+        self, layer: Layer, inputs: Sequence[TensorInfo], index: int, info: TensorInfo
+    ) -> None:
+        """Check a printed output type that follows from inputs without a printed one."""
+        port = layer.outputs[index]
+        stated = port.element_type
+        if stated is None or info.element_type is not None:
+            return
+        given = [i if i.element_type else i._replace(element_type=stated) for i in inputs[:1]]
+        line = layer.line_of(port)
+        found = Finding("", file=self.file, line=line, layer=self.example.label)
+        try:
+            infer_layer(layer, [*given, *inputs[1:]], self.context)
+        except DeconvError as error:
+            message = f"output {index} declares precision {stated.ir_name}: {error.message}"
+            self.findings.append(found._replace(message=message, rule="declared-type"))
+            return
+        if layer.type in CONVOLUTIONS and not stated.is_float and stated.bits == 64:
+            message = (
+                f"output {index} declares precision {stated.ir_name}, and no input of a "
+                f"{layer.type} states it"
+            )
+            self.findings.append(
+                found._replace(message=message, rule="unlikely-type", severity=Severity.WARNING)
+            )
 
     def at_dim(self, found: Finding, computed: tuple[Dim, ...]) -> Finding:
         """Move a finding about declared dims to the dim."""

@@ -23,6 +23,8 @@ def corrections(judgement: Judgement, document: Document) -> tuple[list[Edit], b
     errors = [f for f in judgement.findings if f.severity is Severity.ERROR]
     if judgement.verdict is not Verdict.WRONG:
         return [], True
+    if judgement.explanation:
+        return [], False
     if _DOUBTFUL.intersection(f.rule for f in errors) or any(
         is_malformed(dim.text) for port in judgement.example.inputs for dim in port.dims
     ):

@@ -7,8 +7,11 @@ import re
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.shapes import parse_dim
 
-# Digits with invalid characters in between; `2x3` may be a product.
-_MALFORMED = re.compile(r"(?=.*\d)[\d\s.,;_'\u2019]+|\d+[^\W\dxX_]\d+")
+# Digits with invalid characters in between; `2x3` may be a product.  A letter that looks like a
+# digit, behind one; a negative number, of which -1 is a dim.
+_MALFORMED = re.compile(
+    r"(?=.*\d)[\d\s.,;_'\u2019]+|\d+[^\W\dxX_]\d+|\d[\doOlI]*|[-\u2212\u2013]\s*\d+"
+)
 _ALIKE = str.maketrans("oOlI", "0011")
 
 
@@ -25,8 +28,10 @@ def is_malformed(text: str) -> bool:
 
     Examples
     --------
-    >>> [is_malformed(text) for text in ("4,47", "4 47", "4l7", "447", "1..2", "H", "2*H", "N1")]
-    [True, True, True, False, False, False, False, False]
+    >>> [is_malformed(text) for text in ("4,47", "4 47", "4l7", "1O", "-58")]
+    [True, True, True, True, True]
+    >>> [is_malformed(text) for text in ("447", "-1", "1..2", "H", "2*H", "N1", "O1", "2N")]
+    [False, False, False, False, False, False, False, False]
     """
     try:
         parse_dim(text)

@@ -50,6 +50,10 @@ SE107 not-a-number error
 A dim is neither a number nor a symbol.
 No reader accepts it; removing the stray character by guess may give a wrong number.
 
+SE108 unlikely-type warning
+An example of a convolution declares an output of 64-bit integers, and no input of that type.
+It is the type of shapes and indices, and mostly copied from such a port.
+
 SE201 profiles-differ info
 The specification and the runtime find different pads for an example.
 An implementation of the specification does not give the runtime's numbers.
@@ -87,6 +91,7 @@ class Judgement(NamedTuple):
 
     `reason` explains the verdict: the computed shapes and their formulas, the mistake, or the
     reason why the example is undecided; `computed` is empty if shapes could not be computed.
+    `explanation` is a change elsewhere in the example that explains all wrong dims.
     """
 
     example: Example
@@ -94,6 +99,7 @@ class Judgement(NamedTuple):
     reason: str
     findings: tuple[Finding, ...] = ()
     computed: tuple[Shape, ...] = ()
+    explanation: str = ""
 
 
 def undecided(reason: str, file: str, line: int, label: str) -> Finding:

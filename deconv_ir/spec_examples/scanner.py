@@ -102,6 +102,7 @@ class Example:
         self.data: dict[str, str] = {}  # attributes of `<data>`
         self.data_line: int | None = None  # line of `<data>`; None without one
         self.data_elided = False
+        self.elided = False  # whether attributes of `<layer>` are left out
         self.ports_elided = False
         self.inputs: list[PortText] = []
         self.outputs: list[PortText] = []
@@ -203,8 +204,9 @@ class _Scanner:
         tag = self._tag(start)
         assert tag is not None, "the caller has seen a <layer"
         name, _, body, at = tag
-        attributes, _ = _attributes(body)
+        attributes, elided = _attributes(body)
         example = Example(attributes, self._line(start), self.derived.start(start))
+        example.elided = elided
         self._meant(name, start, example)
         if body.rstrip().endswith("/"):
             return example, at

@@ -20,7 +20,10 @@ from deconv_ir.errors import DeconvError
 _MARKUP = re.compile(
     r"<!--|</?[A-Za-z][^<>]*>|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 )
-_ESCAPED_LAYER = re.compile(r"&(?:lt|LT|#0*60|#[xX]0*3[cC]);")
+_ESCAPED = re.compile(
+    r"&(?:lt|LT|#0*60|#[xX]0*3[cC]);"  # of a tag
+    r"|&(?:quot|QUOT|#0*34|#[xX]0*22);graph\b|>graph\b|\bgraph\"?<"  # of a oneDNN Graph file
+)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 _MARKS = (
@@ -129,7 +132,7 @@ class Document:
         """Yield the text and, if it has escaped tags, the unescaped text."""
         none = array("q")
         yield DerivedText(self.text, none, none, none)
-        if _ESCAPED_LAYER.search(self.text):
+        if _ESCAPED.search(self.text):
             yield _unescape(self.text)
 
 

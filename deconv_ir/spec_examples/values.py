@@ -22,6 +22,8 @@ _DIGITS = "[0-9]{1,19}"
 _FRACTION = rf"(?:{_DIGITS}(?:\.{_DIGITS}|\.(?=\s*[,;\])}}]))?|\.{_DIGITS})"
 _NUMBER = rf"[+\-{_MINUS}]?{_FRACTION}(?:[eE][+-]?[0-9]{{1,2}})?(?:(?<=[.0-9])f\b)?"
 _NUMBERS = rf"{_NUMBER}(?:\s*[,;x\u00d7]\s*{_NUMBER}|\s+{_NUMBER}){{0,{MAX_VALUES}}}"
+# data.shape[0] is a subscript.
+_SUBSCRIPT = re.compile(rf"(?<=[\w\])])\[\s*-?{_DIGITS}\s*\]")
 _BRACKETED = re.compile(rf"[\[({{]\s*({_NUMBERS})\s*,?\s*[\])}}]")
 # Without brackets, a list must be announced and end the comment.
 _ANNOUNCED = re.compile(rf"(?:[:=]|\b(?:is|are|be|contains?|values?))\s*({_NUMBERS})\s*\.?\s*\Z")
@@ -41,9 +43,12 @@ def value_in(comment: str) -> tuple[float, ...] | None:
     (0.5, 2.0)
     >>> value_in(" batch size of 2 ") is None
     True
+    >>> value_in(" data.shape[0] * block_size ") is None
+    True
     """
     if len(comment) > _LENGTH:
         return None
+    comment = _SUBSCRIPT.sub("", comment)
     found = _BRACKETED.findall(comment)
     if len(found) > 1:  # a matrix, or several statements
         return None
@@ -59,28 +64,35 @@ def _number(text: str) -> float:
     return int(text) if text.lstrip("+-").isdecimal() else float(text.rstrip("f"))
 
 
-def input_values(example: Example, names: Sequence[str]) -> list[tuple[float, ...] | None]:
+def input_values(
+    example: Example, inputs: Sequence[PortText], names: Sequence[str]
+) -> list[tuple[float, ...] | None]:
     """Return the value of each input from the comments.
 
     A comment belongs to the input that it is in, next to or before or, if that input cannot use it,
     to the input that it names. `names` are those of the operation's inputs.
     """
-    values = [_value_of(port) for port in example.inputs]
-    ports = (*example.inputs, *example.outputs)
+    values = [_value_of(port) for port in inputs]
+    ports = (*inputs, *example.outputs)
     for comment in (*(c for port in ports for c in port.comments), *example.comments):
         value = value_in(comment)
         if value is None:
             continue
         words = set(re.findall(r"\w+", comment))
-        for i, name in enumerate(names[: len(values)]):
-            if name in words and values[i] is None:
+        for i, (name, port) in enumerate(zip(names, inputs, strict=False)):
+            if name in words and values[i] is None and _may_have_value(port):
                 values[i] = value
     return values
 
 
+def _may_have_value(port: PortText) -> bool:
+    """Whether a port is that of a scalar or list, not of a tensor of more axes."""
+    return len(port.dims) <= 1 and not port.elided
+
+
 def _value_of(port: PortText) -> tuple[float, ...] | None:
     """Return the value of a scalar or list; None for a tensor of more axes."""
-    if len(port.dims) > 1 or port.elided:
+    if not _may_have_value(port):
         return None
     return next((v for v in map(value_in, port.comments) if v is not None), None)
 

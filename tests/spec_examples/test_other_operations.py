@@ -80,10 +80,10 @@ def test_pages_that_declare_32_where_16_is_right(name: str, data: str, outputs: 
     ] * (2 * outputs)
     assert len({f.line for f in findings}) == 2 * outputs
     assert "ceil(32 / 2) = 16" in findings[0].message
-    sixteen = layer(kind, data, ORIGINAL, ";".join(["1,3,16,16"] * outputs))
+    # With strides of 1, all printed dims are right, so a person decides.
+    assert all('strides="1,1" would give the printed dims' in f.message for f in findings)
     fixed = fix_document(Document(text.encode(), "page.rst"))
-    assert fixed.data.decode() == page(name, right, sixteen, right)
-    assert fixed.left == ()
+    assert (fixed.data.decode(), len(fixed.left)) == (text, 1)
 
 
 def test_the_versioned_name_chooses_the_version() -> None:
