@@ -15,6 +15,7 @@ from deconv_ir import Interval
 from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.changes.changeable import Changeable
 from deconv_ir.ir.infer import Inference, infer
+from deconv_ir.ir.tensor_names import find_tensors
 from deconv_ir.tiling.tileable import Tileable
 
 BLOCK = Path(__file__).parent.parent / "samples" / "block" / "block.xml"
@@ -358,3 +359,13 @@ def test_shapes_alone_do_not_run() -> None:
         bound.run()
     with pytest.raises(deconv_ir.InputError, match="inputs or shapes"):
         model.bind(np.ones((1, 8, 16, 16), np.float32), shapes={"x": (1, 8, 16, 16)})
+
+
+def test_a_layer_goes_before_an_output_of_its_name(tmp_path: Path) -> None:
+    """Tensors are found by tensor name, then layer name, as `Model.run` documents."""
+    ir = IR()
+    x = ir.layer("ReLU", [ir.parameter("x", "3")], name="relu")
+    ir.result(ir.layer("Negative", [x], name="minus"))
+    graph = deconv_ir.load(ir.save(tmp_path)).graph
+    at = {layer.name: index for index, layer in enumerate(graph.layers)}
+    assert find_tensors(graph, ["relu"], {"relu": (at["minus"], 0)}) == {"relu": (at["relu"], 0)}

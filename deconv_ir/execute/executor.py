@@ -43,7 +43,6 @@ class Observer(Protocol):
 
 
 _PLANS_KEPT = 8
-_PACK_AGAIN = 2  # a result of `background_packer`
 
 
 class Executor:
@@ -121,6 +120,7 @@ class Executor:
     def _plan_first(self, infos: Sequence[Infos]) -> Plan | None:
         """Prepare and plan while filters are packed; None if the model is prepared already."""
         from deconv_ir.kernels import background_packer
+        from deconv_ir.kernels.runtime.interface import AS_PLANNED, PACK_AGAIN
 
         with self._lock:
             packer = background_packer()
@@ -129,9 +129,9 @@ class Executor:
             prepared = self._prepare(infos, packer)
             plan = self._make_plan(prepared, infos)
             found = packer.finish()
-            if found == _PACK_AGAIN:
+            if found == PACK_AGAIN:
                 prepared = self._prepare(infos)
-            if found:
+            if found != AS_PLANNED:
                 plan = self._make_plan(prepared, infos)
             self._prepared = prepared
             return plan

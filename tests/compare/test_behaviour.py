@@ -199,6 +199,12 @@ def test_bisection_of_equal_tools(original: Path) -> None:
     found = deconv_ir.bisect(original, lambda path, arrays: deconv_ir.load(path).run(arrays), X)
     assert found.equal
     assert found.culprit is None
+    assert (found.layers[1], found.matched) == (0, 0)  # the tool's layers are unknown
+
+
+def test_bisection_does_not_convert_inputs(original: Path) -> None:
+    with pytest.raises(deconv_ir.InputError, match="takes f32, the array is f64"):
+        deconv_ir.bisect(original, lambda path, arrays: {}, np.asarray(X, np.float64))
 
 
 def test_a_tool_that_forgets_an_output(original: Path) -> None:

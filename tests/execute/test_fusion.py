@@ -13,6 +13,7 @@ from plan_rows import normal, rows_of
 from support import IR
 
 import deconv_ir
+from deconv_ir.execute.fusion import Followers
 from deconv_ir.execute.listing import as_rows
 from deconv_ir.kernels.algorithm import Algorithm, preferred_algorithm
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -350,3 +351,15 @@ def test_a_product_takes_a_bias_and_a_function(function: str, columns: int, tmp_
     assert rows_of(model, [data], outputs=apart)["product"].fused == taken[:1]
     found = model.run([data], outputs=together)["act"]
     np.testing.assert_array_equal(found, model.run([data], outputs=apart)["act"], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("layers", "numbers"),
+    [((1, 2, 3), {"scale": (8, 0)}), ((2, 3, 4), {"scale": (8, 0), "offset": (9, 0)})],
+)
+def test_what_a_kernel_cannot_scale_keeps_its_activation(
+    layers: tuple[int, ...], numbers: dict[str, tuple[int, int]]
+) -> None:
+    """Layer 2 is the activation; the layers of the numbers follow it."""
+    found = Followers(layers, (7, 0), None, 2, (), **numbers).shortened()
+    assert found == Followers(layers[: layers.index(2) + 1], (7, 0), None, 2, ())

@@ -155,3 +155,4 @@ def test_an_array_with_channels_last_is_written_to() -> None:
     (found,) = plan.run([data], out)
     assert found is out
     np.testing.assert_array_equal(out, 3)
+    np.testing.assert_array_equal(plan.run([data])[0], 3)

@@ -9,7 +9,7 @@ import pytest
 from support import batches
 
 from deconv_ir.kernels import set_threads
-from deconv_ir.kernels.products import attend
+from deconv_ir.kernels.products import attend, bind_attention
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.operations import Context, find_operation
@@ -180,3 +180,18 @@ def test_c_refuses_what_does_not_fit() -> None:
             module.attend(q, k, v, mask, out, fields)
     with pytest.raises(ValueError, match="fit"):
         module.attend(q, k, v, None, out, interface.attend_fields(isa=9, scale=1.0, threads=1))
+
+
+def test_only_a_contiguous_array_is_written_to() -> None:
+    query, key, value = (np.full((2, 50, 32), x, np.float32) for x in (1, 2, 3))
+    for given, is_used in (
+        (np.zeros((2, 50, 32), np.float32), True),
+        (np.zeros((2, 50, 64), np.float32)[..., ::2], False),
+        (np.zeros((2, 50, 32)), False),
+    ):
+        bound = bind_attention(query, key, value, 1.0, out=given)
+        assert bound is not None
+        out, call = bound
+        call()
+        assert (out is given) == is_used
+        np.testing.assert_allclose(out, 3, rtol=1e-6)  # the mean of equal values

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(
 # Data, filter, strides, dilation, pads, output.
 LAYERS = {
     "output padding, kernel = stride": ((2, 8, 9, 17), (8, 20, 4, 4), (4, 4), 1, (0, 0), (39, 69)),
+    "only the last element reaches": ((1, 2, 10), (2, 3, 1), (4,), 1, (36,), (1,)),
     "of one axis": ((3, 130, 33), (130, 16, 2), (2,), 1, (0,), (67,)),
     "of three axes": ((1, 5, 3, 4, 9), (5, 12, 2, 2, 2), (2, 2, 2), 1, (0, 0, 0), (7, 9, 19)),
     "of one row": ((1, 8, 1, 12), (8, 12, 2, 2), (2, 2), 1, (0, 0), (3, 25)),

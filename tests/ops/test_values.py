@@ -183,6 +183,8 @@ FOLDED = [
     ("GatherND-8", (listed(1, DIM), TensorInfo((1, 1), I64, (1,))), {}, (DIM,)),
     ("GatherElements-6", (listed(DIM, 2), listed(1, 0)), {"axis": "0"}, (2, DIM)),
     ("Roll-7", (listed(1, DIM, 3), listed(1), listed(0)), {}, (3, 1, DIM)),
+    # Columns that are joined are not in the order of their inputs.
+    ("Concat", (TensorInfo((2, 1), F32, None, (1.0, 2.0)),) * 2, {"axis": "1"}, None),
     # Combined elements, and an index that does not exist, are left unknown.
     ("ScatterElementsUpdate-12", (listed(DIM, 2), listed(1), listed(4), SCALAR),
      {"reduction": "sum"}, None),

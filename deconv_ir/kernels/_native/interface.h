@@ -34,6 +34,10 @@ enum winograd_use { WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS };
  * is judged does not depend on earlier runs. */
 enum winograd_choice { WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED };
 
+/* What a Packer found: layers cannot use Winograd where that was assumed; filters could not be
+ * read, or are not finite. */
+enum outcome { AS_PLANNED, PLAN_AGAIN, PACK_AGAIN };
+
 enum pooled { POOLED_MAX, POOLED_SUM, POOLINGS };
 
 /* GridSample: how positions are interpolated, and what lies beyond the data. */

@@ -148,9 +148,6 @@ class NonFiniteKernel(ConvolutionKernel):
     def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
         return _NonFinitePlan(self, shapes, budget)
 
-    def release(self) -> None:
-        self.finite.release()
-
 
 class _NonFinitePlan(ConvolutionPlan):
     """Runs of a `NonFiniteKernel`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x9A7BC1A
+INTERFACE = 0xDF77CE5
 """The hash of the header."""
 
 AXES = 3
@@ -25,6 +25,8 @@ ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP, ACT_FUNCTION, ACTIVATIONS = range(6)
 WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS = range(3)
 
 WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED = range(3)
+
+AS_PLANNED, PLAN_AGAIN, PACK_AGAIN = range(3)
 
 POOLED_MAX, POOLED_SUM, POOLINGS = range(3)
 

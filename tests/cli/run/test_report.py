@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import ml_dtypes
 import numpy as np
 import pytest
+from deconv_cli.run.profiles import RunProfiles
 from deconv_cli.run.report import statistics
+from deconv_cli.run.tables import print_profile
 from support import traced_peak
+
+from deconv_ir import LayerTime
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8])
@@ -33,3 +40,13 @@ def test_f16_is_not_widened_as_a_whole() -> None:
     """A copy of 4,000,000 elements in f32 would be 16 MB."""
     values = np.zeros((2000, 2000), np.float16)
     assert traced_peak(lambda: statistics(values)) < 2**21
+
+
+def test_the_slowest_layer_is_the_first_row(capsys: pytest.CaptureFixture[str]) -> None:
+    times = (("fast", 0.001), ("slow", 0.003), ("medium", 0.002))
+    rows = [LayerTime(name, "ReLU", "f32[4]", 0.0, seconds, None) for name, seconds in times]
+    counted = SimpleNamespace(layers=rows, seconds=0.006)
+    profiles = cast("RunProfiles", SimpleNamespace(counted=counted, cold=[], cold_counts=True))
+    print_profile(profiles, 1)
+    words = capsys.readouterr().err.split()
+    assert words.index("slow") < words.index("medium") < words.index("fast")

@@ -83,6 +83,14 @@ def test_means_are_subtracted(content: str, shape: str, mean: np.ndarray, tmp_pa
         assert np.array_equal(model.run(x)["y"], -(x - mean))
 
 
+def test_images_belong_to_the_weights(tmp_path: Path) -> None:
+    """They lie behind the constants, farther than padding reaches."""
+    images = channels(*(f'<mean offset="{8 + 64 * i}" size="64"/>' for i in range(3)))
+    path = save(tmp_path, section(images), "1,3,4,4")
+    path.with_suffix(".bin").write_bytes(bytes(8 + 3 * 64))
+    assert [f for f in load(path, warn=False).findings if f.rule == "weights-longer"] == []
+
+
 @pytest.mark.parametrize("element_type", ["f16", "bf16", "f64", "i32", "u8"])
 def test_means_have_the_element_type_of_the_input(element_type: str, tmp_path: Path) -> None:
     content = channels(*('<mean value="1.1"/>' for _ in range(3)))

@@ -9,10 +9,14 @@ import pytest
 import deconv_ir
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.entry import parse_bytes, read, read_bytes
+from deconv_ir.formats.openvino_xml.parsed import ParsedXML
 from deconv_ir.formats.openvino_xml.pieces import split_names
+from deconv_ir.formats.openvino_xml.reader import Reader
+from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Port
+from deconv_ir.limits import DEFAULT_LIMITS
 
 LAYER = """<layer id="5" name="up" type="ConvolutionBackpropData">
     <data strides="2,2"/>
@@ -361,3 +365,9 @@ def test_long_chain_needs_no_recursion() -> None:
     (error,) = errors_of(text)
     assert error.rule == "cycle"
     assert len(error.message) < 300
+
+
+def test_lines_in_any_order() -> None:
+    reader = Reader(ParsedXML(None), XMLText(NET.encode()), DEFAULT_LIMITS)
+    offsets = [NET.index(text) for text in ("</net>", "<layers>", "<edges>", "<net")]
+    assert list(map(reader.line, offsets)) == [NET.count("\n", 0, at) + 1 for at in offsets]

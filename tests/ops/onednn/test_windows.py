@@ -173,6 +173,19 @@ def test_gradient_of_convolution_with_respect_to_its_weights() -> None:
     close(found, wanted)
 
 
+def test_a_gradient_of_other_weights_is_refused_before_it_runs() -> None:
+    """Three outputs, where a kernel of 3 with stride 2 has four: found when shapes are inferred."""
+    graph = op(
+        0,
+        "ConvolutionBackwardWeights",
+        [tensor(0, (2, 4, 7)), tensor(1, (2, 6, 3)), tensor(2, [3], "s32")],
+        [tensor(3, [6, 4, 3])],
+        **windows([2], [1], [1], weights_format="OIX"),
+    )
+    with pytest.raises(deconv_ir.DeconvError, match="diff_dst"):
+        run(graph, arrays=[floats(2, 4, 7), floats(2, 6, 3), np.array([6, 4, 3], np.int32)])
+
+
 @pytest.mark.parametrize("layout", ["NCX", "NXC"])
 def test_pooling(layout: str) -> None:
     """Windows of 3 with stride 2, pads that are excluded from the mean or not, floor and ceil."""

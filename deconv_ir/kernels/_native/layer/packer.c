@@ -16,7 +16,6 @@
 #define LOOK_NANOSECONDS 20000000
 
 /* The next step of Python when all filters are packed. */
-enum outcome { AS_PLANNED, PLAN_AGAIN, PACK_AGAIN };
 
 struct filter {
     Kernel *kernel;
