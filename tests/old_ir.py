@@ -66,7 +66,7 @@ class OldIR:
             ports = (_port(first + i, shape) for i, shape in enumerate(shapes))
             lines += ["<output>", *ports, "</output>"]
         if blobs:
-            places = [self._place(key, array) for key, array in blobs.items()]
+            places = [self.place(key, array) for key, array in blobs.items()]
             lines += ["<blobs>", *places, "</blobs>"] if self.version > 2 else places
         if inner:
             lines.append(inner)
@@ -79,7 +79,8 @@ class OldIR:
         made = [Tensor(number, len(inputs) + i, tuple(s)) for i, s in enumerate(shapes)]
         return made[0] if len(made) == 1 else made
 
-    def _place(self, key: str, array: Any) -> str:
+    def place(self, key: str, array: Any) -> str:
+        """Add an array to the weights file, unless it is there; return its element."""
         if self.precision == "FP16" and array.dtype == np.float32:
             array = array.astype(np.float16)
         data = np.ascontiguousarray(array).tobytes()

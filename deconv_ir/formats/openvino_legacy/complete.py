@@ -27,9 +27,7 @@ class _AddedPlaces:
         """Return a layer whose literals, and those of its bodies, are constants."""
         operation = layer.operation
         if operation.bodies:
-            bodies = {
-                body.name: _with_graph(body, self.graph(body.graph)) for body in operation.bodies
-            }
+            bodies = {b.name: b.replace(graph=self.graph(b.graph)) for b in operation.bodies}
             return layer._replace(operation=operation.replace(**bodies))
         if not isinstance(operation, AddedConstant):
             return layer
@@ -51,12 +49,6 @@ class _AddedPlaces:
         return graph.replace(layers=tuple(map(self.layer, graph.layers)))
 
 
-def _with_graph(body: object, graph: Graph) -> object:
-    import dataclasses
-
-    return dataclasses.replace(body, graph=graph)  # type: ignore[type-var]
-
-
 def complete(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | None]:
     """Return a graph as one of version 11, and its weights with the constants that were added.
 
@@ -68,12 +60,22 @@ def complete(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | No
     if places.data:
         added = bytes(places.data)
         extended = WeightsInMemory(added) if weights is None else ExtendedWeights(weights, added)
-    inference = infer(placed, Context(weights=extended), collect=True)
+    return _filled(placed, Context(weights=extended)).replace(ir_version=11), extended
+
+
+def _filled(graph: Graph, context: Context) -> Graph:
+    """Return a graph with the inferred dims and types, and the elements of bodies."""
+    inference = infer(graph, context, collect=True)
     layers = []
-    for index, layer in enumerate(placed.layers):
-        row = placed.topology.sources[index]
+    for index, layer in enumerate(graph.layers):
+        row = graph.topology.sources[index]
         sources = [None if s is None else inference.outputs[s[0]][s[1]] for s in row]
+        operation = layer.operation
+        if operation.bodies:
+            bodies = {b.name: b.replace(graph=_filled(b.graph, context)) for b in operation.bodies}
+            operation = operation.replace(**bodies)
         filled = layer._replace(
+            operation=operation,
             inputs=tuple(_fill(p, s) for p, s in zip(layer.inputs, sources, strict=True)),
             outputs=tuple(
                 _fill(port, info)
@@ -81,7 +83,7 @@ def complete(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | No
             ),
         )
         layers.append(with_elements(filled))
-    return placed.replace(layers=tuple(layers), ir_version=11), extended
+    return graph.replace(layers=tuple(layers))
 
 
 def _fill(port: Port, info: TensorInfo | None) -> Port:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
-from deconv_ir.errors import AttributeValueError, DeconvError, UnsupportedError
+from deconv_ir.errors import AttributeValueError, DeconvError
+from deconv_ir.formats.openvino_legacy.attributes import LayerAttributes
 from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldLayer, computed_type, stored_type
 from deconv_ir.formats.openvino_legacy.literal import AddedConstant
 from deconv_ir.formats.openvino_legacy.parsed import OldOrigin
-from deconv_ir.ir.dtypes import F32, I64, ElementType
+from deconv_ir.ir.dtypes import F32, I32, I64, ElementType
 from deconv_ir.ir.graph import Edge, Layer, Port, Source
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ir.shapes import MAX_EXTENT, format_shape, is_static, static
+from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.ops import find_operation
-from deconv_ir.ops.base import Kind, UnknownOperation, format_attributes, parse_attributes
+from deconv_ir.ops.base import UnknownOperation, format_attributes, parse_attributes
 from deconv_ir.ops.constants.constant import Const
+from deconv_ir.ops.constants.parameter import Result
 from deconv_ir.ops.opsets import LAST_OPSET, OF_OPSET_2
 
 
@@ -142,8 +144,21 @@ class Conversion:
             self.layers[index] = layer._replace(outputs=tuple(ports))
             self.origins[index] = self.origins[index]._replace(is_last=len(last) == 1)
 
+    def add_result(self, old: OldLayer, number: int, source: Source) -> int:
+        """Add a Result of an output of an old layer; return its index."""
+        shown = Port(0, old.outputs[number].shape, self.infos[source].element_type)
+        position = len(self.layers)
+        name = f"{old.name}/sink_port_{number}"
+        self.layers.append(
+            Layer(position, name, Result(), "Result", "opset1", (shown,), line=old.line)
+        )
+        self.origins.append(OldOrigin(old.start))
+        port_id = self.layers[source[0]].outputs[source[1]].id
+        self.edges.append(Edge(source[0], port_id, position, 0, old.line))
+        return position
 
-class LayerConversion:
+
+class LayerConversion(LayerAttributes):
     """The conversion of one old layer: its attributes, inputs and blobs, and new layers.
 
     Attributes
@@ -153,11 +168,22 @@ class LayerConversion:
         What its input ports are connected to.
     is_named : bool
         Whether its name is unique in the file.
+    convert_body : callable
+        Converts the layers of its body.
     """
 
     def __init__(
-        self, conversion: Conversion, layer: OldLayer, inputs: Sequence[Source], is_named: bool
+        self,
+        conversion: Conversion,
+        layer: OldLayer,
+        inputs: Sequence[Source],
+        is_named: bool,
+        convert_body: Callable[
+            [list[OldLayer], list[Edge]], tuple[Conversion, dict[int, list[Source]]]
+        ],
     ) -> None:
+        self.convert_body = convert_body
+        self._ports = {source: index for index, source in reversed(list(enumerate(inputs)))}
         self.conversion = conversion
         self.layer = layer
         self.inputs = list(inputs)
@@ -166,101 +192,7 @@ class LayerConversion:
 
     def origin_of(self, source: Source) -> int:
         """Return the position of an input; -1: the source is inside the conversion."""
-        return self.inputs.index(source) if source in self.inputs else -1
-
-    # Attributes
-
-    def text(self, *names: str, default: str = "") -> str:
-        """Return the first attribute of these names; white space around it means nothing."""
-        for name in names:
-            if name in self.layer.attributes:
-                return self.layer.attributes[name].strip()
-        return default
-
-    def has(self, name: str) -> bool:
-        """Whether an attribute is stated and not empty."""
-        return bool(self.layer.attributes.get(name, "").strip())
-
-    def parsed(self, kind: Kind, names: Sequence[str], default: Any) -> Any:
-        """Return an attribute in a form; `default` if it is missing or empty."""
-        for name in names:
-            if self.has(name):
-                value = self.layer.attributes[name]
-                try:
-                    return kind.parse(value)
-                except ValueError:
-                    raise self.fault(name, f"must be {kind.allowed}", value) from None
-        if default is REQUIRED:
-            raise AttributeValueError(
-                f"attribute {names[0]!r} is missing",
-                attribute=names[0],
-                expected=str(kind.allowed),
-                rule="attribute-missing",
-            )
-        return default
-
-    def fault(self, name: str, what: str, value: object) -> AttributeValueError:
-        """Return the error of an attribute."""
-        shown = str(value)[:80]
-        return AttributeValueError(
-            f"attribute {name!r} {what}, found {shown!r}",
-            attribute=name,
-            actual=shown,
-            rule="attribute-value",
-        )
-
-    def unsupported(self, what: str, attribute: str | None = None) -> UnsupportedError:
-        """Return the error of a form that no current operation expresses."""
-        error = UnsupportedError(what, attribute=attribute, rule="legacy-form")
-        return error
-
-    def integer(self, *names: str, default: Any = None, minimum: int | None = None) -> Any:
-        """Return a whole number; old files may write it as 2.0."""
-        found = self.number(*names, default=default)
-        if found is default:
-            return default
-        if found != int(found) or abs(found) > MAX_EXTENT:
-            raise self.fault(self._named(names), "must be a whole number", found)
-        if minimum is not None and found < minimum:
-            raise self.fault(self._named(names), f"must be at least {minimum}", int(found))
-        return int(found)
-
-    def _named(self, names: Sequence[str]) -> str:
-        return next((name for name in names if self.has(name)), names[0])
-
-    def number(self, *names: str, default: Any = None) -> Any:
-        """Return a finite number."""
-        found = self.parsed(_NUMBERS, names, default)
-        if found is default:
-            return default
-        if len(found) != 1:
-            raise self.fault(self._named(names), "must be one number", self.text(*names))
-        return found[0]
-
-    def integers(self, *names: str, default: Any = None, minimum: int | None = None) -> Any:
-        """Return whole numbers separated by commas."""
-        found = self.parsed(_NUMBERS, names, default)
-        if found is default:
-            return default
-        for value in found:
-            if value != int(value) or abs(value) > MAX_EXTENT:
-                raise self.fault(self._named(names), "must be whole numbers", self.text(*names))
-            if minimum is not None and value < minimum:
-                raise self.fault(
-                    self._named(names), f"must be numbers of at least {minimum}", self.text(*names)
-                )
-        return tuple(map(int, found))
-
-    def numbers(self, *names: str, default: Any = None) -> Any:
-        """Return finite numbers separated by commas."""
-        return self.parsed(_NUMBERS, names, default)
-
-    def flag(self, *names: str, default: bool = False) -> bool:
-        """Return a truth value: 0, 1, true or false, in any case."""
-        text = self.text(*names).lower()
-        if text in ("", "0", "1", "true", "false", "0.0", "1.0"):
-            return default if not text else text in ("1", "true", "1.0")
-        raise self.fault(self._named(names), "must be 0, 1, true or false", text)
+        return self._ports.get(source, -1)
 
     # Tensors
 
@@ -313,12 +245,6 @@ class LayerConversion:
                 f"{self.layer.type} needs {index + 1} inputs, found {len(self.inputs)}"
             )
         return self.inputs[index]
-
-    def axis(self, value: int, rank: int, name: str = "axis") -> int:
-        """Return an axis counted from 0."""
-        if not -rank <= value < rank:
-            raise self.fault(name, f"must be an axis of {rank} dims", value)
-        return value % rank
 
     # New layers
 
@@ -415,14 +341,19 @@ class LayerConversion:
 
     # Blobs
 
-    def blob_type(self, name: str) -> ElementType:
-        """Return the element type in which a blob is stored."""
-        blob = self.layer.blobs[name]
+    def blob_type(self, name: str, count: int | None = None) -> ElementType:
+        """Return the element type in which a blob of `count` elements is stored.
+
+        Model Optimizer stored I64 as I32 for the plugins of version 7, and named the former.
+        """
+        blob, outputs = self.layer.blobs[name], self.layer.outputs
         precision = blob.precision or self.layer.precision
+        if not precision and outputs and outputs[0].element_type is not None:
+            return outputs[0].element_type
         found = stored_type(precision)
         if found is None:
             raise self.unsupported(f"blob {name!r} has precision {precision!r}, which has no type")
-        return found
+        return I32 if found is I64 and count is not None and blob.size == 4 * count else found
 
     def blob_elements(self, name: str) -> int:
         """Return the number of elements of a blob, by its size."""
@@ -445,7 +376,7 @@ class LayerConversion:
                 f"blob {name!r} is missing", attribute=name, rule="legacy-blob", expected=name
             )
         blob: OldBlob = self.layer.blobs[name]
-        stored = self.blob_type(name)
+        stored = self.blob_type(name, math.prod(shape))
         needed = stored.size_of(math.prod(shape))
         if needed != blob.size:
             dims = format_shape(tuple(shape))
@@ -460,25 +391,6 @@ class LayerConversion:
         const = Const(element_type=stored, shape=tuple(shape), offset=blob.offset, size=blob.size)
         made = self.apply(const, suffix=name)[0]
         return self.convert(made, computed_type(stored))
-
-
-REQUIRED: Final = object()
-"""The default of an attribute that a layer must have."""
-
-
-def _parse_numbers(text: str) -> tuple[float, ...]:
-    found = []
-    for word in text.split(","):
-        value = float(word) if word.isascii() and "_" not in word else math.nan
-        if not math.isfinite(value):
-            raise ValueError(text)
-        # Whole numbers keep their precision.
-        digits = word.strip().removeprefix("-")
-        found.append(int(word) if digits.isdigit() and len(digits) <= 19 else value)
-    return tuple(found)
-
-
-_NUMBERS: Final = Kind(_parse_numbers, "numbers separated by commas")
 
 
 def _plain(text: str) -> str:

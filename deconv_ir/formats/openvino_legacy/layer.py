@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from deconv_ir.findings import TextSpan
 from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.dtypes import F32, ElementType, parse_element_type
-from deconv_ir.ir.graph import Port
+from deconv_ir.ir.graph import Edge, Port
 
 
 class OldBlob(NamedTuple):
@@ -30,6 +30,24 @@ class OldBlob(NamedTuple):
     span: TextSpan
 
 
+class OldBody(NamedTuple):
+    """The body of a TensorIterator as the file states it.
+
+    Attributes
+    ----------
+    layers : list of OldLayer
+    edges : list of Edge
+    inputs, outputs, back_edges : list of mapping
+        Attributes of the entries of the port map, and of the back edges.
+    """
+
+    layers: list[OldLayer]
+    edges: list[Edge]
+    inputs: list[Mapping[str, str]]
+    outputs: list[Mapping[str, str]]
+    back_edges: list[Mapping[str, str]]
+
+
 class OldLayer(NamedTuple):
     """A layer as the file states it.
 
@@ -48,6 +66,7 @@ class OldLayer(NamedTuple):
     start : int
         Offset of the element in the text.
     element : Element
+    body : OldBody or None
     """
 
     id: int
@@ -61,6 +80,7 @@ class OldLayer(NamedTuple):
     line: int
     start: int
     element: Element
+    body: OldBody | None = None
 
     @property
     def label(self) -> str:

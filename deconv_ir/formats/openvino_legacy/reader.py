@@ -10,16 +10,14 @@ from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation, Severity, TextSpan
-from deconv_ir.formats.openvino_legacy.conversion import (
-    Conversion,
-    LayerConversion,
-    outputs_of,
-    unknown,
+from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldBody, OldLayer
+from deconv_ir.formats.openvino_legacy.network import (
+    NetworkConverter,
+    add_results,
+    connect_layers,
 )
-from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldLayer
-from deconv_ir.formats.openvino_legacy.parsed import OldOrigin, ParsedLegacy
+from deconv_ir.formats.openvino_legacy.parsed import ParsedLegacy
 from deconv_ir.formats.openvino_legacy.summary import summary
-from deconv_ir.formats.openvino_legacy.table import find_rule
 from deconv_ir.formats.openvino_xml.locations import XMLLocator
 from deconv_ir.formats.openvino_xml.pieces import (
     OPENVINO_FORM,
@@ -31,11 +29,8 @@ from deconv_ir.formats.openvino_xml.reader import oversize
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, scan
 from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.hints import Hint
-from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology, connect
-from deconv_ir.ir.graph import Source as Tensor
+from deconv_ir.ir.graph import Edge, Graph, Info, Port
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.ops.base import UnknownOperation
-from deconv_ir.ops.constants.parameter import Result
 
 _EDGE_ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 _DROPPED = frozenset({"unknown-element", OPENVINO_FORM, "unknown-attribute"})
@@ -57,7 +52,7 @@ def parse_bytes(
             message = f"the file has {tags} tags, more than the limit of {limits.tags}"
             raise oversize(message, file, 1, limits.tags, tags)
         parsed.file_text = XMLText(data, file)
-        _LegacyReader(parsed, parsed.file_text, limits).read()
+        LegacyReader(parsed, parsed.file_text, limits).read()
     except DeconvError as error:
         for earlier in parsed.errors:
             if isinstance(earlier.location, GraphLocation):
@@ -67,7 +62,9 @@ def parse_bytes(
     return parsed
 
 
-class _LegacyReader:
+class LegacyReader:
+    """One pass over one document."""
+
     def __init__(self, parsed: ParsedLegacy, file_text: XMLText, limits: Limits) -> None:
         self.out = parsed
         self.file_text = file_text
@@ -146,7 +143,7 @@ class _LegacyReader:
         self.out.version = whole(written, "version", root, self.faults) or 0
         self.flush()
         layers, edges, extras = self.sections(root)
-        topology = self.raw(layers, edges)
+        topology = connect_layers(self.out.file, layers, [edge for edge, _ in edges])
         if topology.errors:
             locator = XMLLocator(
                 self.file_text, [old.start for old in layers], [start for _, start in edges]
@@ -161,8 +158,9 @@ class _LegacyReader:
             raise_all(self.out, topology.errors)
         self.out.stated = sorted([*(old.start for old in layers), *(s for _, s in edges)])
         self.out.labels = {old.start: old.label for old in layers}
-        converter = NetworkConverter(self.out.file, self)
+        converter = NetworkConverter(self.out.file, self.report)
         conversion = converter.convert(layers, topology)
+        self.out.states_constants = not converter.has_unknown
         add_results(conversion, layers, converter.outputs, topology)
         self.out.origins = conversion.origins
         self.out.layers = [origin.start for origin in conversion.origins]
@@ -176,9 +174,9 @@ class _LegacyReader:
             file=self.out.file,
             format=ParsedLegacy.format,
         )
-        self.refuse(converter.missing, layers, conversion)
+        self.refuse(converter.missing, layers)
 
-    def refuse(self, missing: list[OldLayer], layers: list[OldLayer], made: Conversion) -> None:
+    def refuse(self, missing: list[OldLayer], layers: list[OldLayer]) -> None:
         """Record that the types of some layers have no conversion."""
         if not missing:
             return
@@ -186,15 +184,14 @@ class _LegacyReader:
         named = ", ".join(f"{kind} ({count})" for kind, count in counts.most_common(16))
         more = f" and {len(counts) - 16} more types" if len(counts) > 16 else ""
         first = missing[0]
-        index = next(i for i, o in enumerate(made.origins) if o.start == first.start)
         self.out.errors.append(
             IRError(
-                f"{len(missing)} of {len(layers)} layers have types of IR version "
+                f"{len(missing)} of {count_layers(layers)} layers have types of IR version "
                 f"{self.out.version} that cannot be converted: {named}{more}",
                 file=self.out.file,
                 line=first.line,
                 layer=first.label,
-                location=GraphLocation(layer=index),
+                location=first.element.head,
                 actual=first.type,
                 hint=Hint.CONVERT_AGAIN(),
                 rule="legacy-layer",
@@ -275,6 +272,29 @@ class _LegacyReader:
             line,
             element.start,
             element,
+            self.body(element),
+        )
+
+    def body(self, element: Element) -> OldBody | None:
+        """Read the body of a layer, if it has one."""
+        body = element.first("body")
+        if body is None:
+            return None
+        layers: list[OldLayer] = []
+        edges: list[tuple[Edge, int]] = []
+        for section in body.children:
+            if section.tag == "layers":
+                self.layers(section, layers)
+            elif section.tag == "edges":
+                self.edges(section, edges)
+        ports, back = element.first("port_map"), element.first("back_edges")
+        entries = () if ports is None else ports.children
+        return OldBody(
+            layers,
+            [edge for edge, _ in edges],
+            [entry.attributes() for entry in entries if entry.tag == "input"],
+            [entry.attributes() for entry in entries if entry.tag == "output"],
+            [edge.attributes() for edge in (() if back is None else back.named("edge"))],
         )
 
     def blobs(self, element: Element) -> dict[str, OldBlob]:
@@ -304,28 +324,6 @@ class _LegacyReader:
                 a, b, c, d = found
                 edges.append((Edge(a, b, c, d, self.line(head.start)), head.start))
 
-    def raw(self, layers: list[OldLayer], edges: list[tuple[Edge, int]]) -> Topology:
-        """Connect the old layers."""
-        graph = Graph(
-            name="",
-            layers=tuple(
-                Layer(
-                    old.id,
-                    old.name,
-                    UnknownOperation(),
-                    old.type,
-                    None,
-                    old.inputs,
-                    old.outputs,
-                    line=old.line,
-                )
-                for old in layers
-            ),
-            edges=tuple(edge for edge, _ in edges),
-            file=self.out.file,
-        )
-        return connect(graph)
-
 
 def raise_all(parsed: ParsedLegacy, errors: tuple[IRError, ...]) -> None:
     """Record problems of the file, of which the last one ends its reading."""
@@ -348,109 +346,11 @@ def old_data(element: Element) -> dict[str, str]:
     return {}
 
 
+def count_layers(layers: list[OldLayer]) -> int:
+    """Return the number of layers, with those of bodies."""
+    return sum(1 if old.body is None else 1 + count_layers(old.body.layers) for old in layers)
+
+
 def scalar_port(port: Port) -> Port:
     """Return a port without its names, which old files do not have."""
     return port._replace(names=(), extras=())
-
-
-class NetworkConverter:
-    """Converts the layers of a network in topological order.
-
-    Attributes
-    ----------
-    outputs : dict
-        Index of an old layer -> what computes each of its outputs.
-    missing : list of OldLayer
-        Layers of types without a rule.
-    """
-
-    def __init__(self, file: str | None, reader: _LegacyReader) -> None:
-        self.file = file
-        self.reader = reader
-        self.outputs: dict[int, list[Tensor]] = {}
-        self.missing: list[OldLayer] = []
-
-    def convert(self, layers: list[OldLayer], topology: Topology) -> Conversion:
-        """Convert all layers."""
-        conversion = Conversion(self.file)
-        names = Counter(old.name for old in layers)
-        conversion.reserve(list(names))
-        for index in topology.order:
-            old = layers[index]
-            sources = [
-                self.outputs[source[0]][source[1]]
-                for source in topology.sources[index]
-                if source is not None
-            ]
-            step = LayerConversion(conversion, old, sources, names[old.name] == 1)
-            self.outputs[index] = self.one(step)
-        return conversion
-
-    def one(self, step: LayerConversion) -> list[Tensor]:
-        """Convert one layer; return what computes each of its outputs."""
-        old, conversion = step.layer, step.conversion
-        rule = find_rule(old.type)
-        if rule is None:
-            self.missing.append(old)
-            return self.unknown(step)
-        size = (len(conversion.layers), len(conversion.edges))
-        try:
-            made = rule(step)
-            found = outputs_of(made)
-            if len(found) < len(old.outputs):
-                raise step.unsupported(
-                    f"{old.type} has {len(found)} outputs, found {len(old.outputs)} declared"
-                )
-            own: list[Tensor] = []
-            for source in found[: len(old.outputs)]:
-                own.append(step.own(source) if source not in own else step.copy(source))
-        except DeconvError as error:
-            del conversion.layers[size[0] :], conversion.origins[size[0] :]
-            del conversion.edges[size[1] :]
-            self.report(error, step)
-            return self.unknown(step)
-        conversion.finish(step, own)
-        return own
-
-    def unknown(self, step: LayerConversion) -> list[Tensor]:
-        """Add the layer as an unknown operation."""
-        self.reader.out.states_constants = False
-        index = len(step.conversion.layers)
-        unknown(step)
-        return [(index, i) for i in range(len(step.layer.outputs))]
-
-    def report(self, error: DeconvError, step: LayerConversion) -> None:
-        """Record the problem of a layer, at its attribute or blob."""
-        old = step.layer
-        if error.location is None:
-            index = len(step.conversion.layers)
-            error.location = GraphLocation(layer=index, attribute=error.attribute)
-        error.locate(line=old.line, layer=old.label)
-        self.reader.report(error)
-
-
-def add_results(
-    conversion: Conversion,
-    layers: list[OldLayer],
-    outputs: dict[int, list[Tensor]],
-    topology: Topology,
-) -> None:
-    """Add a Result for each output that no layer reads.
-
-    Source: Inference Engine, `CNNNetwork::getOutputsInfo`: data without consumers.
-    """
-    used = {source for row in topology.sources for source in row}
-    for index, old in enumerate(layers):
-        for number, port in enumerate(old.outputs):
-            if (index, number) in used:
-                continue
-            source = outputs[index][number]
-            shown = Port(0, port.shape, conversion.infos[source].element_type)
-            position = len(conversion.layers)
-            name = f"{old.name}/sink_port_{number}"
-            conversion.layers.append(
-                Layer(position, name, Result(), "Result", "opset1", (shown,), line=old.line)
-            )
-            conversion.origins.append(OldOrigin(old.start))
-            port_id = conversion.layers[source[0]].outputs[source[1]].id
-            conversion.edges.append(Edge(source[0], port_id, position, 0, old.line))

@@ -199,3 +199,133 @@ def gru(x: Array, h: Array, w: Array, b: Array, *, linear_before_reset: bool) ->
     else:
         o = np.tanh(x @ wo.T + (r * h) @ ro.T + b[2 * n :])
     return u * h + (1 - u) * o
+
+
+def prior_box(
+    size: Sequence[int],
+    image: Sequence[int],
+    smallest: float,
+    largest: float,
+    ratio: float,
+    step: float,
+    variance: Sequence[float],
+) -> Array:
+    """SSD's prior boxes: the smallest size, the geometric mean with the largest, the flipped ratio.
+
+    Source: Caffe's SSD branch, prior_box_layer.cpp, which the catalogue describes.
+    """
+    rows: list[float] = []
+    for h, w in np.ndindex(*size):
+        x, y = (w + 0.5) * step, (h + 0.5) * step
+        mean = math.sqrt(smallest * largest)
+        for wide, high in (
+            (smallest, smallest),
+            (mean, mean),
+            (smallest * math.sqrt(ratio), smallest / math.sqrt(ratio)),
+            (smallest / math.sqrt(ratio), smallest * math.sqrt(ratio)),
+        ):
+            rows += [
+                (x - wide / 2) / image[1],
+                (y - high / 2) / image[0],
+                (x + wide / 2) / image[1],
+                (y + high / 2) / image[0],
+            ]
+    variances = list(variance) * (len(rows) // 4)
+    return np.array([[rows, variances]])
+
+
+def clustered(
+    size: Sequence[int],
+    image: Sequence[int],
+    boxes: Sequence[tuple[float, float]],
+    step: float,
+    variance: Sequence[float],
+) -> Array:
+    """Catalogue, PriorBoxClustered; `boxes` has widths and heights."""
+    rows: list[float] = []
+    for h, w in np.ndindex(*size):
+        x, y = (w + 0.5) * step, (h + 0.5) * step
+        for wide, high in boxes:
+            rows += [
+                (x - wide / 2) / image[1],
+                (y - high / 2) / image[0],
+                (x + wide / 2) / image[1],
+                (y + high / 2) / image[0],
+            ]
+    return np.array([[rows, list(variance) * (len(rows) // 4)]])
+
+
+def region_yolo(x: Array, classes: int, regions: int) -> Array:
+    """Darknet's region layer of YOLO v3: x, y, confidence and classes are logistic."""
+    out = x.astype(np.float64).copy()
+    per = 5 + classes
+    for r in range(regions):
+        for i in range(per):
+            if i not in (2, 3):
+                out[:, r * per + i] = sigmoid(out[:, r * per + i])
+    return out
+
+
+def region_softmax(x: Array, classes: int, regions: int) -> Array:
+    """Darknet's region layer of YOLO v2: x, y and confidence are logistic, classes softmax."""
+    out = x.astype(np.float64).copy()
+    per = 5 + classes
+    for r in range(regions):
+        for i in (0, 1, 4):
+            out[:, r * per + i] = sigmoid(out[:, r * per + i])
+        part = np.exp(out[:, r * per + 5 : (r + 1) * per])
+        out[:, r * per + 5 : (r + 1) * per] = part / part.sum(1, keepdims=True)
+    return out
+
+
+def reorg_yolo(x: Array, stride: int) -> Array:
+    """Darknet's reorg_cpu, forward."""
+    batch, channels, height, width = x.shape
+    flat = x.reshape(batch, -1)
+    out = np.zeros_like(flat)
+    narrow = channels // stride**2
+    for b, k, j, i in np.ndindex(batch, channels, height, width):
+        target = i + width * (j + height * k)
+        offset = k // narrow
+        w2 = i * stride + offset % stride
+        h2 = j * stride + offset // stride
+        source = w2 + width * stride * (h2 + height * stride * (k % narrow))
+        out[b, target] = flat[b, source]
+    return out.reshape(batch, channels * stride**2, height // stride, width // stride)
+
+
+def roi_max(x: Array, rois: Array, pooled: Sequence[int], scale: float) -> Array:
+    """Fast R-CNN, roi_pooling_layer.cpp: the largest element of each bin."""
+    out = np.zeros((len(rois), x.shape[1], *pooled))
+    for r, roi in enumerate(rois):
+        x1, y1, x2, y2 = (math.floor(v * scale + 0.5) for v in roi[1:])
+        high, wide = max(y2 - y1 + 1, 1), max(x2 - x1 + 1, 1)
+        for p, q in np.ndindex(*pooled):
+            top = min(max(math.floor(p * high / pooled[0]) + y1, 0), x.shape[2])
+            end = min(max(math.ceil((p + 1) * high / pooled[0]) + y1, 0), x.shape[2])
+            left = min(max(math.floor(q * wide / pooled[1]) + x1, 0), x.shape[3])
+            right = min(max(math.ceil((q + 1) * wide / pooled[1]) + x1, 0), x.shape[3])
+            part = x[int(roi[0]), :, top:end, left:right]
+            out[r, :, p, q] = part.max((1, 2)) if part.size else 0
+    return out
+
+
+def psroi_average(x: Array, rois: Array, output: int, group: int, scale: float) -> Array:
+    """R-FCN, psroi_pooling_layer.cu: the mean of each bin of the channel of its position."""
+    out = np.zeros((len(rois), output, group, group))
+    for r, roi in enumerate(rois):
+        x1, y1 = (math.floor(v + 0.5) * scale for v in roi[1:3])
+        x2, y2 = ((math.floor(v + 0.5) + 1) * scale for v in roi[3:])
+        high, wide = max(y2 - y1, 0.1) / group, max(x2 - x1, 0.1) / group
+        for c, p, q in np.ndindex(output, group, group):
+            top, end = (
+                min(max(v, 0), x.shape[2])
+                for v in (math.floor(p * high + y1), math.ceil((p + 1) * high + y1))
+            )
+            left, right = (
+                min(max(v, 0), x.shape[3])
+                for v in (math.floor(q * wide + x1), math.ceil((q + 1) * wide + x1))
+            )
+            part = x[int(roi[0]), (c * group + p) * group + q, top:end, left:right]
+            out[r, c, p, q] = part.mean() if part.size else 0
+    return out

@@ -14,6 +14,7 @@ import pytest
 from old_ir import OldIR
 
 import deconv_ir
+from deconv_ir.formats.openvino_legacy.table import TABLE
 
 from . import oracles
 
@@ -85,6 +86,14 @@ FULL = {"strides": "2,1", "pads_begin": "1,0", "pads_end": "2,1"}
 OLD_FULL = {"stride-y": 2, "stride-x": 1, "pad-y": 1, "pad-x": 0, "pad-b": 2, "pad-r": 1}
 
 CONVOLUTIONS: list[Row] = [
+    # Without offsets, it is a convolution.
+    (
+        "DeformableConvolution",
+        [X, np.zeros((2, 12, 5, 7), np.float32)],
+        {**KERNEL, "deformable_group": 1},
+        {"weights": W, "biases": B},
+        [bias(conv(w=W, strides=(1, 1), begin=(0, 0), end=(0, 0)))],
+    ),
     (
         "Convolution",
         [X],
@@ -1051,6 +1060,22 @@ def run_lstm(x: Array, h: Array, c: Array) -> tuple[Array, Array, Array]:
     return np.stack(steps, 1), h, c
 
 
+def run_gru(x: Array, h: Array) -> tuple[Array, Array]:
+    steps = []
+    for t in range(x.shape[1]):
+        h = oracles.gru(x[:, t], h, GRU_W, GRU_B, linear_before_reset=False)
+        steps.append(h)
+    return np.stack(steps, 1), h
+
+
+def run_rnn(x: Array, h: Array) -> tuple[Array, Array]:
+    steps = []
+    for t in range(x.shape[1]):
+        h = np.tanh(np.concatenate([x[:, t], h], 1) @ RNN_W.T + RNN_B)
+        steps.append(h)
+    return np.stack(steps, 1), h
+
+
 ZERO = np.zeros((2, 4), np.float32)
 LOGITS = np.float32([[0.1, 0.9, 0.0], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
 RECURRENT: list[Row] = [
@@ -1104,6 +1129,20 @@ RECURRENT: list[Row] = [
         [run_lstm(SEQUENCE[:, ::-1], ZERO, ZERO)[0][:, ::-1].swapaxes(0, 1)],
     ),
     (
+        "GRUSequence",
+        [SEQUENCE, STATE],
+        {"hidden_size": 4, "direction": "Forward", "axis": 1},
+        {"weights": GRU_W, "biases": GRU_B},
+        list(run_gru(SEQUENCE, STATE)),
+    ),
+    (
+        "RNNSequence",
+        [SEQUENCE, STATE],
+        {"hidden_size": 4, "activations": "tanh"},
+        {"weights": RNN_W, "biases": RNN_B},
+        list(run_rnn(SEQUENCE, STATE)),
+    ),
+    (
         "CTCGreedyDecoder",
         [LOGITS.reshape(4, 1, 3), np.ones((4, 1), np.float32)],
         {"ctc_merge_repeated": 1},
@@ -1119,6 +1158,163 @@ RECURRENT: list[Row] = [
     ),
 ]
 
+MAP, IMAGE = np.zeros((1, 8, 2, 3), np.float32), np.zeros((1, 3, 32, 48), np.float32)
+VARIANCE4 = (0.1, 0.1, 0.2, 0.2)
+PRIOR = {"min_size": "8.0", "max_size": "18.0", "aspect_ratio": "2.000000", "flip": 1, "clip": 0}
+PRIOR |= {"offset": "0.500000", "variance": "0.100000,0.100000,0.200000,0.200000"}
+YOLO = real(1, 3 * (5 + 2), 2, 3)
+FINE = real(1, 8, 4, 6)
+ROIS = np.float32([[0, 1, 1, 8, 9], [1, 0, 2, 5, 13]])
+X8 = real(2, 8, 9, 9)
+SCORES = np.float32([[[0.9, 0.8, 0.75, 0.3]]])
+BOXES = np.float32([[[0, 0, 10, 10], [0, 1, 10, 11], [20, 20, 30, 30], [40, 40, 41, 41]]])
+# One class besides the background: box 1 overlaps box 0, box 3 is below the threshold.
+PRIORS = np.float32([[0.1, 0.1, 0.5, 0.5, 0.12, 0.1, 0.52, 0.5, 0.6, 0.6, 0.9, 0.9]])
+CONFIDENCES = np.float32([[0.1, 0.9, 0.2, 0.8, 0.4, 0.6]])
+DETECTED = np.zeros((1, 1, 3, 7), np.float32)
+DETECTED[0, 0, 0] = [0, 1, 0.9, 0.1, 0.1, 0.5, 0.5]
+DETECTED[0, 0, 1] = [0, 1, 0.6, 0.6, 0.6, 0.9, 0.9]
+DETECTED[0, 0, 2, 0] = -1
+DETECTIONS: list[Row] = [
+    (
+        "PriorBox",
+        [MAP, IMAGE],
+        {**PRIOR, "step": "16.000000"},
+        {},
+        [oracles.prior_box((2, 3), (32, 48), 8, 18, 2, 16, VARIANCE4)],
+    ),
+    (
+        "PriorBox",
+        [MAP, IMAGE],
+        {
+            **PRIOR,
+            "step": "0",
+            "step_h": "16.0",
+            "step_w": "16.0",
+            "img_h": 0,
+            "img_w": 0,
+            "img_size": 0,
+            "density": "",
+        },
+        {},
+        [oracles.prior_box((2, 3), (32, 48), 8, 18, 2, 16, VARIANCE4)],
+    ),
+    (
+        "PriorBoxClustered",
+        [MAP, IMAGE],
+        {
+            "width": "8.0,4.0",
+            "height": "6.0,12.0",
+            "step": "16.0",
+            "offset": 0.5,
+            "clip": 0,
+            "flip": 0,
+            "variance": VARIANCE4,
+        },
+        {},
+        [oracles.clustered((2, 3), (32, 48), [(8, 6), (4, 12)], 16, VARIANCE4)],
+    ),
+    (
+        "PriorBoxClustered",
+        [MAP, IMAGE],
+        {
+            "width": "8.0",
+            "height": "6.0",
+            "step_w": "16.0",
+            "step_h": "16.0",
+            "img_h": 64,
+            "img_w": 96,
+            "offset": 0.5,
+            "variance": VARIANCE4,
+        },
+        {},
+        [oracles.clustered((2, 3), (64, 96), [(8, 6)], 16, VARIANCE4)],
+    ),
+    (
+        "DetectionOutput",
+        [
+            np.zeros((1, 12), np.float32),
+            CONFIDENCES,
+            np.stack([PRIORS, np.full_like(PRIORS, 0.1)], 1),
+        ],
+        {
+            "num_classes": 2,
+            "background_label_id": 0,
+            "top_k": 400,
+            "keep_top_k": 3,
+            "normalized": 1,
+            "code_type": "caffe.PriorBoxParameter.CENTER_SIZE",
+            "share_location": 1,
+            "nms_threshold": "0.449999988",
+            "confidence_threshold": "0.0100000",
+            "eta": "1.0",
+            "variance_encoded_in_target": 0,
+            "visualize": "False",
+        },
+        {},
+        [DETECTED],
+    ),
+    (
+        "RegionYolo",
+        [YOLO],
+        {
+            "axis": 1,
+            "classes": 2,
+            "coords": 4,
+            "do_softmax": 0,
+            "end_axis": 3,
+            "mask": "0,1,2",
+            "num": 9,
+        },
+        {},
+        [oracles.region_yolo(YOLO, 2, 3)],
+    ),
+    (
+        "RegionYolo",
+        [YOLO],
+        {
+            "axis": 1,
+            "classes": 2,
+            "coords": 4,
+            "do_softmax": 1,
+            "end_axis": 3,
+            "num": 3,
+            "anchors": "1.0,2.0",
+        },
+        {},
+        [oracles.region_softmax(YOLO, 2, 3).reshape(1, -1)],
+    ),
+    ("ReorgYolo", [FINE], {"stride": 2}, {}, [oracles.reorg_yolo(FINE, 2)]),
+    (
+        "ROIPooling",
+        [X, ROIS],
+        {"pooled_h": 2, "pooled_w": 3, "spatial_scale": "0.500000", "method": "max"},
+        {},
+        [oracles.roi_max(X, ROIS, (2, 3), 0.5)],
+    ),
+    (
+        "PSROIPooling",
+        [X8, ROIS],
+        {"group_size": 2, "output_dim": 2, "spatial_scale": 0.5},
+        {},
+        [oracles.psroi_average(X8, ROIS, 2, 2, 0.5)],
+    ),
+    (
+        "NonMaxSuppression",
+        [BOXES, SCORES, Const([3]), Const([0.5], "f4"), Const([0.5], "f4")],
+        {"center_point_box": 0},
+        {},
+        [np.int32([[0, 0, 0], [0, 0, 2], [-1, -1, -1]])],
+    ),
+    (
+        "NonMaxSuppression",
+        [BOXES, SCORES],
+        {"center_point_box": "false"},
+        {},
+        [np.int32([[0, 0, 0], [0, 0, 1], [0, 0, 2], [0, 0, 3], [-1, -1, -1]])],
+    ),
+]
+
 ROWS = [
     *CONVOLUTIONS,
     *DECONVOLUTIONS,
@@ -1131,8 +1327,11 @@ ROWS = [
     *SELECTIONS,
     *RESAMPLINGS,
     *RECURRENT,
+    *DETECTIONS,
 ]
-TESTED_ELSEWHERE = {"Input", "Const"}
+TESTED_ELSEWHERE = {
+    *("Input", "Const", "Memory", "Proposal", "TensorIterator"),
+}
 
 
 def identify(row: Row) -> str:
@@ -1156,3 +1355,163 @@ def test_layer(row: Row, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 def test_windows_of_version_2(row: Row, version: int, tmp_path: Path) -> None:
     check(row, single(row, tmp_path, version))
+
+
+def test_every_layer_of_the_table_is_tested() -> None:
+    tested = {row[0].lower() for row in ROWS} | {kind.lower() for kind in TESTED_ELSEWHERE}
+    assert {kind.lower() for kind in TABLE} == tested
+
+
+@pytest.mark.parametrize(
+    "row",
+    [CONVOLUTIONS[4], DECONVOLUTIONS[2], PRODUCTS[0], ACTIVATIONS[4], RECURRENT[2]],
+    ids=identify,
+)
+def test_blobs_of_f16(row: Row, tmp_path: Path) -> None:
+    """They are rounded to f16, and computed in f32 from inputs of f32."""
+    found = single(row, tmp_path, precision="FP16")
+    for one, other in zip(found, row[4], strict=True):
+        assert one.dtype == np.float32
+        assert 0 < abs(one - other).max() < 0.05 * max(1, abs(np.asarray(other)).max())
+
+
+ITERATOR = """<port_map>
+    <input axis="1" external_port_id="0" internal_layer_id="1" internal_port_id="0" {range}/>
+    <input external_port_id="1" internal_layer_id="2" internal_port_id="1"/>
+    <input external_port_id="2" internal_layer_id="2" internal_port_id="2"/>
+    <output axis="1" external_port_id="3" internal_layer_id="4" internal_port_id="2" {range}/>
+    <output external_port_id="4" internal_layer_id="2" internal_port_id="6"/>
+</port_map>
+<back_edges>
+    <edge from-layer="2" from-port="5" to-layer="2" to-port="1"/>
+    <edge from-layer="2" from-port="6" to-layer="2" to-port="2"/>
+</back_edges>
+<body>
+    <layers>
+        <layer id="0" name="shape" type="Const">
+            <output><port id="1" precision="I32"><dim>2</dim></port></output>
+            <blobs>{shape}</blobs>
+        </layer>
+        <layer id="1" name="squeeze" type="Reshape" precision="FP32">
+            <input><port id="0"><dim>2</dim><dim>1</dim><dim>3</dim></port>
+            <port id="1"><dim>2</dim></port></input>
+            <output><port id="2"><dim>2</dim><dim>3</dim></port></output>
+        </layer>
+        <layer id="2" name="cell" type="LSTMCell" precision="FP32">
+            <data hidden_size="4" activations="sigmoid,tanh,tanh" activations_alpha="" clip="0"/>
+            <input><port id="0"><dim>2</dim><dim>3</dim></port>
+            <port id="1"><dim>2</dim><dim>4</dim></port>
+            <port id="2"><dim>2</dim><dim>4</dim></port></input>
+            <output><port id="5"><dim>2</dim><dim>4</dim></port>
+            <port id="6"><dim>2</dim><dim>4</dim></port></output>
+            <blobs>{weights}{biases}</blobs>
+        </layer>
+        <layer id="4" name="unsqueeze" type="Reshape" precision="FP32">
+            <data dim="2,1,4"/>
+            <input><port id="0"><dim>2</dim><dim>4</dim></port></input>
+            <output><port id="2"><dim>2</dim><dim>1</dim><dim>4</dim></port></output>
+        </layer>
+    </layers>
+    <edges>
+        <edge from-layer="0" from-port="1" to-layer="1" to-port="1"/>
+        <edge from-layer="1" from-port="2" to-layer="2" to-port="0"/>
+        <edge from-layer="2" from-port="5" to-layer="4" to-port="0"/>
+    </edges>
+</body>"""
+
+
+def iterator(range_: str = 'start="0"') -> OldIR:
+    """An LSTM as Model Optimizer wrote those of TensorFlow and ONNX."""
+    ir = OldIR(6)
+    inputs = [ir.input(2, 5, 3, name="x0"), ir.input(2, 4, name="x1"), ir.input(2, 4, name="x2")]
+    places = {
+        "shape": ir.place("custom", np.array([2, 3], np.int32)),
+        "weights": ir.place("weights", LSTM_W),
+        "biases": ir.place("biases", LSTM_B),
+    }
+    ir.layer(
+        "TensorIterator",
+        inputs,
+        (2, 5, 4),
+        (2, 4),
+        name="it",
+        inner=ITERATOR.format(range=range_, **places),
+    )
+    return ir
+
+
+GIVEN_STATES = {"x0": SEQUENCE, "x1": STATE, "x2": CELL}
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_tensor_iterator(backward: bool, tmp_path: Path) -> None:
+    ir = iterator('start="-1" end="0" stride="-1"' if backward else 'start="0"')
+    model = deconv_ir.load(ir.write(tmp_path))
+    deconv_ir.save(model, tmp_path / "new.xml")
+    given = SEQUENCE[:, ::-1] if backward else SEQUENCE
+    steps, _, cell = run_lstm(given, STATE, CELL)
+    for again in (model, deconv_ir.load(tmp_path / "new.xml")):
+        found = list(again.run(GIVEN_STATES).values())
+        np.testing.assert_allclose(found[0], steps[:, ::-1] if backward else steps, 2e-5, 2e-5)
+        np.testing.assert_allclose(found[1], cell, 2e-5, 2e-5)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "message"),
+    [
+        ('internal_layer_id="4"', 'internal_layer_id="9"', "names layer 9"),
+        (
+            'layer_id="2" internal_port_id="2"',
+            'layer_id="2" internal_port_id="7"',
+            "names input port 7 of layer 2",
+        ),
+        ('to-port="2"/>', 'to-port="x"/>', "must be a whole number"),
+        ('type="LSTMCell"', 'type="Strange"', "Strange (1)"),
+        ('hidden_size="4"', 'hidden_size="x"', "hidden_size"),
+        ('from-layer="1" from-port="2"', 'from-layer="8" from-port="2"', "names layer 8"),
+    ],
+)
+def test_invalid_bodies(was: str, now: str, message: str, tmp_path: Path) -> None:
+    path = iterator().write(tmp_path)
+    text = path.read_text()
+    assert was in text
+    path.write_text(text.replace(was, now))
+    with pytest.raises(deconv_ir.DeconvError) as caught:
+        deconv_ir.load(path)
+    assert message in str(caught.value)
+    assert caught.value.line is not None
+
+
+def test_memory_keeps_its_value_between_runs(tmp_path: Path) -> None:
+    """Catalogue, Memory: a pair of layers with one id, one of which has no output."""
+    ir = OldIR(7)
+    x = ir.input(1, 3)
+    state = ir.layer("Memory", (), (1, 3), attributes={"id": "r_1-2", "index": 1, "size": 2})
+    total = ir.layer("Eltwise", [x, state], (1, 3), attributes={"operation": "sum"}, name="total")
+    ir.layer("Memory", [total], attributes={"id": "r_1-2", "index": 0, "size": 2})
+    ir.layer("ReLU", [total], (1, 3), name="y")
+    model = deconv_ir.load(ir.write(tmp_path))
+    one = np.ones((1, 3), np.float32)
+    kept = deconv_ir.State()
+    assert [model.run({"x": one}, state=kept)["y"][0, 0] for _ in range(3)] == [1, 2, 3]
+    assert model.run({"x": one})["y"][0, 0] == 1
+
+
+def test_proposals(tmp_path: Path) -> None:
+    """One anchor at each of two places: the better box, then the other (catalogue, Proposal)."""
+    ir = OldIR(4)
+    scores, deltas = ir.input(1, 2, 1, 2, name="scores"), ir.input(1, 4, 1, 2, name="deltas")
+    image = ir.input(1, 3, name="image")
+    attributes = {"base_size": 16, "feat_stride": 16, "min_size": 1, "nms_thresh": 0.7}
+    attributes |= {"pre_nms_topn": 10, "post_nms_topn": 2, "ratio": "1", "scale": "1.0"}
+    ir.layer("Proposal", [scores, deltas, image], (2, 5), attributes=attributes, name="it")
+    model = deconv_ir.load(ir.write(tmp_path))
+    found = model.run(
+        {
+            "scores": np.float32([[[[0.9, 0.1]], [[0.1, 0.9]]]]),
+            "deltas": np.zeros((1, 4, 1, 2), np.float32),
+            "image": np.float32([[64, 64, 1]]),
+        }
+    )["it"]
+    # Faster R-CNN's anchor of 16 pixels, moved by the stride: half of it from its center.
+    assert found.tolist() == [[0, 16, 0, 32, 16], [0, 0, 0, 16, 16]]

@@ -11,7 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
+from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.ir.geometry import PadMode, Rounding
 from deconv_ir.ir.graph import Source
 from deconv_ir.ir.shapes import format_shape

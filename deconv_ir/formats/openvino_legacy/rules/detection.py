@@ -15,6 +15,9 @@ from deconv_ir.ir.dtypes import F32, I32, I64
 from deconv_ir.ir.graph import Source
 from deconv_ir.ops.detection.nms import BoxEncoding
 
+_LOWEST: Final = "-3.4028235e+38"
+"""The catalogue's default of confidence_threshold: all boxes are used."""
+
 
 def size_of(step: LayerConversion, index: int) -> Source:
     """Return height and width of an input, as a list of i64."""
@@ -67,6 +70,7 @@ def prior_box_clustered(step: LayerConversion) -> Source:
 def detection_output(step: LayerConversion) -> Source:
     """Convert DetectionOutput, whose attributes and inputs are the same today."""
     given = {name: value for name, value in step.layer.attributes.items() if value.strip()}
+    given.setdefault("confidence_threshold", _LOWEST)
     return step.written("DetectionOutput", *step.inputs, given=given)[0]
 
 

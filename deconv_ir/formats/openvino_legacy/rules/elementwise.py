@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule, outputs_of
+from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule, outputs_of
 from deconv_ir.formats.openvino_legacy.layer import computed_type, stored_type
 from deconv_ir.ir.dtypes import F32, ElementType, parse_element_type
 from deconv_ir.ir.graph import Source

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
+from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.elementwise import per_channel
 from deconv_ir.ir.graph import Source
 from deconv_ir.ops.normalization.normalization import EpsRule

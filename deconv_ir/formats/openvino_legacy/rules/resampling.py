@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
+from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.shapes import take
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.graph import Source

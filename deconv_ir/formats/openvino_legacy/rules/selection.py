@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
+from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.elementwise import BOOLEAN, alike, truth
 from deconv_ir.formats.openvino_legacy.rules.shapes import scalar
 from deconv_ir.ir.dtypes import F32, I32, I64

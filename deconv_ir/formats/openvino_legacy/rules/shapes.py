@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from deconv_ir.formats.openvino_legacy.conversion import REQUIRED, LayerConversion, Rule
+from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
+from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.layer import computed_type, stored_type
 from deconv_ir.formats.openvino_legacy.rules.elementwise import alike
 from deconv_ir.ir.dtypes import F32, I32, I64
