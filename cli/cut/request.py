@@ -28,7 +28,7 @@ class CutRequest(Options):
     starts: tuple[str, ...] = _tensors(
         "--from",
         "A tensor that becomes an input: a tensor name, a layer name or a layer id. "
-        "Repeatable. Default: the inputs of the model.",
+        "Repeatable. Default: the inputs of the model. In a body, LAYER/BODY/NAME.",
     )
     ends: tuple[str, ...] = _tensors(
         "--to",

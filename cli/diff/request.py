@@ -115,6 +115,11 @@ class DiffRequest(Preprocessing, after="shapes"):
         multiple=True,
     )
     plot: str | None = option("FILE.png", "Draw the error through the network.", type=FILE)
+    dump: str | None = option(
+        "DIR",
+        "Write the compared tensors of both sides to DIR/A and DIR/B, a .npy file each; --against "
+        "DIR/A --against DIR/B compares them again.",
+    )
     report: str | None = option(
         "FILE.zip",
         "Write a report to attach to an issue, if tensors differ: the smallest part that shows it, "
@@ -128,7 +133,7 @@ class DiffRequest(Preprocessing, after="shapes"):
     seed: int = option(
         None, "Seed of the noise.", type=IntegerRange(0), default=0, show_default=True
     )
-    force: bool = flag("Overwrite the plot and the report.")
+    force: bool = flag("Overwrite the plot, the report and dumps.")
     form: str = option(
         None,
         None,

@@ -134,7 +134,7 @@ def find_differences(request: DiffRequest) -> ModelDifference:
 
     needing = {"--against": request.runtime, "--plot": request.plot}
     needing["--fail-if"] = "" if request.fail_if else None
-    needing["--report"] = request.report
+    needing["--report"], needing["--dump"] = request.report, request.dump
     needing["--set"] = "" if request.constants else None
     needing["--verdict"] = "" if request.verdict == "always" else None
     asked = [option for option, value in needing.items() if value is not None]
@@ -151,6 +151,12 @@ def find_differences(request: DiffRequest) -> ModelDifference:
     second = request.second if isinstance(first, str) else _load_second(first, request)
     arrays = None if isinstance(first, str) else _arrays(first, request, second)
     settings = _settings(request)
+    dumped = None
+    if request.dump is not None:
+        from .dumps import SideDumps
+
+        assert not isinstance(first, str)
+        dumped = SideDumps(first, request.dump, force=request.force)
     found = diff(
         first,
         second,
@@ -167,7 +173,10 @@ def find_differences(request: DiffRequest) -> ModelDifference:
         settings=settings,
         fail_if=request.fail_if,
         verdict=_VERDICTS[request.verdict],
+        observe=None if dumped is None else dumped.write,
     )
+    if dumped is not None:
+        dumped.finish()
     if request.report is not None:
         from .bug_report import report_difference
 
@@ -212,6 +221,8 @@ def find_first(request: DiffRequest) -> ModelDifference:
         raise Mistake("--levels does not go with --bisect")
     if request.fail_if:
         raise Mistake("--fail-if does not go with --bisect")
+    if request.dump is not None:
+        raise Mistake("--dump does not go with --bisect")
     if request.report is not None:
         raise Mistake("--report does not go with --bisect (deconv-cut writes the part)")
     if request.verdict == "always":

@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.formats.dumps import add_to_manifest
-from deconv_ir.ir.graph import Source, constant_layers
-from deconv_ir.ir.tensor_names import tensor_name
+from deconv_ir.arrays.fitting import describe
+from deconv_ir.changes.exposed import InnerTensor, body_at, expose, inner_tensors, names_at
+from deconv_ir.compare.network import open_network
+from deconv_ir.formats.dumps import TensorFile, add_to_manifest
+from deconv_ir.ir.graph import constant_layers
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.shapes import is_static
+from deconv_ir.ir.tensor_names import tensor_name, unique_names
 
 from ..shared.common import counted, note
 from .targets import output_targets, write_arrays
@@ -26,42 +31,64 @@ _SINKS = ("Result", "Assign")
 class Dump:
     """The files of the tensors of a model, checked before any is computed."""
 
-    def __init__(self, model: Model, request: RunRequest, guard: Guard) -> None:
+    def __init__(
+        self, model: Model, request: RunRequest, guard: Guard, arrays: Mapping[str, Array]
+    ) -> None:
         assert request.dump is not None, "the option was given"
         self.model = model
         graph = model.graph
         constant = constant_layers(graph, graph.topology.order)
-        self.tensors: dict[str, Source] = {}
-        for index in graph.topology.order:
-            layer = graph.layers[index]
-            if layer.type in _SINKS or (index in constant and not request.dump_all):
-                continue
-            for output in range(len(layer.outputs)):
-                source = (index, output)
-                name = tensor_name(graph, source)
-                if name in self.tensors:  # layers of the same name
-                    name = f"{layer.name}.{layer.id}.{output}"
-                self.tensors[name] = source
+        order = (i for i in graph.topology.order if graph.layers[i].type not in _SINKS)
+        kept = (i for i in order if i not in constant or request.dump_all)
+        self.tensors = unique_names(graph, kept)
+        self.inner: dict[str, InnerTensor] = {}
+        if request.dump_all:
+            given = open_network(model).inputs.match(arrays, cast=request.cast)
+            shapes = {index: describe(array) for index, array in given.items()}
+            infos = infer(graph, model.context, shapes, collect=True).outputs
+            for tensor, info in inner_tensors(graph, infos, model.context):
+                # The runs of a body are joined, which needs tensors of one shape.
+                if tensor.name not in self.tensors and is_static(info.shape):
+                    self.inner[tensor.name] = tensor
+        names = [*self.tensors, *self.inner]
         folder = request.dump.rstrip("/") + "/"
-        self.targets = output_targets("--dump", list(self.tensors), folder, request.force, guard)
+        self.targets = output_targets("--dump", names, folder, request.force, guard)
 
     def write(self, arrays: Mapping[str, Array], request: RunRequest) -> None:
         """Compute the tensors one after the other, and write each."""
         from deconv_ir.compare.evaluate import Evaluator
-        from deconv_ir.compare.network import open_network
 
-        network = open_network(self.model)
-        wanted = list(dict.fromkeys(index for index, _ in self.tensors.values()))
+        tensors, model = self.tensors, self.model
+        if self.inner:
+            inner = list(self.inner.values())
+            graph, weights, sources = expose(model.graph, model.context.weights, inner)
+            model = model.replaced(graph, weights)
+            tensors = tensors | dict(zip(self.inner, sources, strict=True))
+        network = open_network(model)
+        wanted = list(dict.fromkeys(index for index, _ in tensors.values()))
         given = network.inputs.match(arrays, cast=request.cast)
         evaluator = Evaluator(network, given, wanted)
         by_layer: dict[int, dict[str, int]] = {}
-        for name, (index, output) in self.tensors.items():
+        for name, (index, output) in tensors.items():
             by_layer.setdefault(index, {})[name] = output
+        written: set[str] = set()
         for index, names in by_layer.items():
             outputs = evaluator.take(index)
             together = {name: outputs[output] for name, output in names.items()}
+            # A body that did not run has no tensors.
+            together = {n: a for n, a in together.items() if a.size or n not in self.inner}
+            written |= together.keys()
             paths = {name: self.targets.paths[name] for name in together}
             write_arrays(together, self.targets._replace(paths=paths, entries=()))
-        add_to_manifest(Path(request.dump or ""), self.targets.entries)
+        entries = [self._entry(e) for e in self.targets.entries if e.path in written]
+        add_to_manifest(Path(request.dump or ""), entries)
         if not request.quiet:
-            note(f"wrote {counted(self.tensors, 'tensor')} to {Path(request.dump or '')}")
+            note(f"wrote {counted(written, 'tensor')} to {Path(request.dump or '')}")
+
+    def _entry(self, entry: TensorFile) -> TensorFile:
+        """Return the entry of a manifest, for a tensor of a body with the names around it."""
+        tensor = self.inner.get(entry.path)
+        if tensor is None:
+            return TensorFile(entry.path, entry.file)
+        own = tensor_name(body_at(self.model.graph, tensor.path), tensor.source)
+        return TensorFile(own, entry.file, names_at(self.model.graph, tensor.path))

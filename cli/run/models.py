@@ -46,6 +46,10 @@ def open_model(request: RunRequest) -> Model:
 
         model = with_constants(model, request.constants, request.cast)
         model = changed(model, request, always=request.save_xml is not None)
+    if request.wanted and request.save_xml is None:
+        from deconv_ir.changes.exposed import exposing
+
+        model = exposing(model, request.wanted)
     return model
 
 

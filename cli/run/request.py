@@ -127,7 +127,7 @@ class RunRequest(Preprocessing, after="shapes"):
         "Also write every inner tensor to DIR, with a manifest of names; deconv-diff --against DIR "
         "reads it. Layers run one by one, without fusion.",
     )
-    dump_all: bool = flag("With --dump: constants too.", "--all")
+    dump_all: bool = flag("With --dump: constants, and tensors of bodies, too.", "--all")
     no_output: bool = flag("Write no outputs, only print the summary.")
     weights: str | None = option(
         "FILE.bin",
@@ -152,7 +152,8 @@ class RunRequest(Preprocessing, after="shapes"):
     until: str | None = option(
         "LAYER",
         "Run only the layers that LAYER needs, and return its outputs. "
-        "LAYER is a tensor name, a layer name or a layer id.",
+        "LAYER is a tensor name, a layer name or a layer id; in a body LAYER/BODY/NAME, with "
+        "an axis in front for the runs of the body.",
         shell_complete=completer("complete_tensors"),
     )
     output_layers: tuple[str, ...] = option(

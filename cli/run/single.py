@@ -57,7 +57,7 @@ def run_once(model: Model, request: RunRequest, started: float) -> int:
         saved = output_targets(
             "--save-inputs", list(arrays), request.save_inputs, request.force, guard
         )
-    dumped = Dump(model, request, guard) if request.dump is not None else None
+    dumped = Dump(model, request, guard, arrays) if request.dump is not None else None
     if request.profile:
         guard.allow("--profile", request.profile)
     profiles = start_profiles(request)

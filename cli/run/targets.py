@@ -87,7 +87,7 @@ def output_targets(
             if path.is_file():
                 raise Mistake(f"{option} {where}: {path} is a file, not a directory")
         entries = name_files(names, read_manifest(folder))
-        targets = {entry.name: folder / entry.file for entry in entries}
+        targets = {entry.path: folder / entry.file for entry in entries}
         if where.endswith("/"):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -120,6 +120,6 @@ def write_arrays(arrays: Mapping[str, Array], targets: Targets) -> None:
     for path, together in archives.items():
         npz.write(together, path)
     if targets.entries:
-        first = targets.paths[targets.entries[0].name]
+        first = targets.paths[targets.entries[0].path]
         assert first is not None, "a file in a folder"
         add_to_manifest(first.parent, targets.entries)

@@ -205,6 +205,10 @@ class Changeable(ABC):
         weights = self.context.weights
         return self._changed(*replace_constants(self.graph, weights, constants, cast))
 
+    def replaced(self, graph: Graph, weights: Any) -> Self:
+        """Return the model with another network, for what runs changed ones."""
+        return self._changed(graph, weights)
+
     def _changed(self, graph: Graph, weights: Any, findings: tuple[Finding, ...] = ()) -> Self:
         whole = tuple(f for f in self.findings if f.location is None)
         model = self._with_graph(graph, weights)

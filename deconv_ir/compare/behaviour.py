@@ -57,6 +57,7 @@ class Behaviour:
         self.levels = 0
         self.settings: Mapping[str, str] | None = None
         self.judges = False
+        self.observe: Callable[[Source, Array, Array], None] | None = None
         self.stops = False
         """Whether the comparison ends at the first tensor out of tolerance."""
         self.conditions = OutputConditions((), {})
@@ -126,6 +127,8 @@ class Behaviour:
                 if x is None or y is None:
                     row.append(None)
                     continue
+                if self.observe is not None:
+                    self.observe((index, output), x, y)
                 name = a.tensor_name((index, output))
                 found = compare_tensors(name, layer.label, layer.line, x, y, self.rtol, self.atol)
                 if self.levels and not found.within:

@@ -71,7 +71,8 @@ def cut(
         name with .bin; .json only for the part of a oneDNN Graph file, given as a path.
     start, end : str or sequence of str
         Tensors by tensor name, layer name or layer id: the inputs and the outputs of the
-        part.  By default, those of the model.
+        part.  By default, those of the model.  If they are in a body (``LAYER/BODY/NAME``), the
+        part is one of the body.
     strip_weights : int, optional
         Seed of noise that replaces the weights, so that the part can be shared: floats
         of the same mean and deviation, 8-bit and smaller integers of the same range.
@@ -96,15 +97,54 @@ def cut(
     <Model 'block (part)' (up: f32[1,4,32,32]) -> (y: f32[1,4,32,32])>
     """
     network = open_stored(model)
+    network, starts_in, ends_in = _inside(network, _names(start), _names(end))
     infos = infer(network.graph, network.context, collect=True).outputs
-    starts = list(find_tensors(network.graph, _names(start)).values())
-    ends = list(find_tensors(network.graph, _names(end)).values()) or results_of(network.graph)
+    starts = list(find_tensors(network.graph, starts_in).values())
+    ends = list(find_tensors(network.graph, ends_in).values()) or results_of(network.graph)
     if not ends:
         message = "the model has no outputs"
         raise IRError(message, file=network.graph.file, hint=Hint.OTHER_END())
     part = extract_part(network.graph, infos, starts, ends)
     source = None if isinstance(model, Model) else Path(model)
     return write_part(network, part, Path(output), strip_weights, source)
+
+
+def _inside(
+    network: Network, starts: Sequence[str], ends: Sequence[str]
+) -> tuple[Network, list[str], list[str]]:
+    """Return the body whose tensors the names are, and their names there; else the network."""
+    from deconv_ir.changes.exposed import body_at, find_inner, names_at
+
+    graph = network.graph
+    places: dict[str, tuple[tuple[tuple[int, int], ...], str]] = {}
+    for name in (*starts, *ends):
+        try:
+            find_tensors(graph, [name])
+            places[name] = ((), name)
+        except IRError:
+            found = find_inner(graph, name)
+            if not found:
+                raise
+            prefix = "/".join(names_at(graph, found[0].path)) + "/"
+            places[name] = (found[0].path, name.removeprefix(prefix))
+    paths = dict.fromkeys(path for path, _ in places.values())
+    if len(paths) > 1:
+        raise IRError(
+            "the inputs and outputs of a part must be tensors of the same body, or of the network",
+            file=graph.file,
+            expected=next(iter(places)),
+            actual=next(n for n, (path, _) in places.items() if path != next(iter(paths))),
+        )
+    path = next(iter(paths), ())
+    inner = network if not path else Network(_body(graph, body_at(graph, path)), network.context)
+    return inner, [places[n][1] for n in starts], [places[n][1] for n in ends]
+
+
+def _body(graph: Graph, body: Graph) -> Graph:
+    """Return a body as a network of the same file."""
+    return body.replace(
+        file=graph.file, format=graph.format, ir_version=graph.ir_version, name=graph.name
+    )
 
 
 def _names(given: str | Sequence[str]) -> Sequence[str]:

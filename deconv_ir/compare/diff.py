@@ -18,7 +18,9 @@ from deconv_ir.compare.tensors import TensorDifference, require_tolerances
 from deconv_ir.compare.thresholds import Failure, OutputConditions, Threshold
 from deconv_ir.compare.verdict import ModelVerdict
 from deconv_ir.errors import SettingError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.tensor_names import unique_names
 from deconv_ir.model import Model
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ def diff(
     verdict: bool | Literal["auto"] = False,
     settings: Mapping[str, str] | None = None,
     fail_if: Sequence[str] = (),
+    observe: Callable[[str, Array, Array], None] | None = None,
 ) -> ModelDifference:
     """Compare two models.
 
@@ -149,6 +152,8 @@ def diff(
     fail_if : sequence of str
         Conditions such as ``rms>1e-3`` or ``y: psnr<40``, on all outputs or one: the models are
         equal if no output meets one, whatever else differs (`Metric`).
+    observe : callable, optional
+        Called with each tensor that is compared: its name, unique in `a`, and both arrays.
 
     Returns
     -------
@@ -217,6 +222,8 @@ def diff(
         culprit, stopped = None, ""
         unmatched: Mapping[str, str] = {}
     else:
+        order = first.graph.topology.order
+        names = {s: n for n, s in unique_names(first.graph, order).items()} if observe else {}
 
         def compare(*, judges: bool, stops: bool) -> tuple[Behaviour, tuple[TensorDifference, ...]]:
             behaviour = Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
@@ -224,6 +231,8 @@ def diff(
             behaviour.settings = settings
             behaviour.judges, behaviour.stops = judges, stops
             behaviour.conditions = _conditions(first, fail_if)
+            if observe is not None:
+                behaviour.observe = lambda source, x, y: observe(names[source], x, y)
             if modest:
                 behaviour.require_modest_runs()
             return behaviour, tuple(behaviour.run(b, against, progress))

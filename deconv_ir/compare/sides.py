@@ -175,6 +175,9 @@ class ArraysSide(OneRunSide):
 
 _FORMS: tuple[Callable[[Layer, int], Sequence[str]], ...] = (
     lambda layer, output: layer.outputs[output].names,
+    # Dumps of this library name the second of two tensors of one name so (`unique_names`).
+    lambda layer, output: (f"{layer.name}.{layer.id}.{output}",),
+    lambda layer, output: layer.outputs[output].names,
     lambda layer, output: (layer.name,) if output == 0 else (),
     lambda layer, output: (f"{layer.name}.{output}", f"{layer.name}:{output}"),
 )

@@ -37,6 +37,11 @@ class TensorFile(NamedTuple):
     within: tuple[str, ...] = ()
 
     @property
+    def path(self) -> str:
+        """The name with those of the layers and bodies around it: ``rows/body/scaled``."""
+        return "/".join((*self.within, self.name))
+
+    @property
     def is_plain(self) -> bool:
         """Whether the name of the file is that of the tensor."""
         return self.file == self.name + SUFFIX and not self.within
@@ -45,10 +50,10 @@ class TensorFile(NamedTuple):
 def name_files(names: Iterable[str], known: Collection[TensorFile] = ()) -> list[TensorFile]:
     """Choose a file name for each tensor: safe characters, all distinct on any file system.
 
-    A tensor of the network that is among the `known` entries of a manifest keeps its file; files of
-    the others are not used.
+    A tensor that is among the `known` entries of a manifest keeps its file; those of bodies are
+    named with the layers and bodies around them.  Files of the others are not used.
     """
-    kept = {entry.name: entry for entry in known if not entry.within}
+    kept = {entry.path: entry for entry in known}
     taken = {entry.file.casefold() for entry in known}
     numbers: dict[str, int] = {}
     entries = []

@@ -21,6 +21,19 @@ def tensor_name(graph: Graph, source: Source) -> str:
     return layer.name if len(layer.outputs) < 2 else f"{layer.name}.{source[1]}"
 
 
+def unique_names(graph: Graph, layers: Iterable[int]) -> dict[str, Source]:
+    """Return the tensors of layers by name; where layers share one, later names have the id."""
+    found: dict[str, Source] = {}
+    for index in layers:
+        layer = graph.layers[index]
+        for output in range(len(layer.outputs)):
+            name = tensor_name(graph, (index, output))
+            if name in found:
+                name = f"{layer.name}.{layer.id}.{output}"
+            found[name] = (index, output)
+    return found
+
+
 def find_tensors(
     graph: Graph, names: Sequence[str], outputs: Mapping[str, Source] = MappingProxyType({})
 ) -> dict[str, Source]:

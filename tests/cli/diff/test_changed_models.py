@@ -72,3 +72,36 @@ def test_a_verdict_where_tensors_differ(differs: bool, tmp_path: Path) -> None:
     found = deconv_ir.diff(table(tmp_path), against=given, verdict="auto")
     assert (found.verdict is not None) is differs
     assert len(found.tensors) == 1
+
+
+def colliding(folder: Path, slope: float) -> Path:
+    """Three layers whose names give one file name, two of them with one name."""
+    ir = IR()
+    data = ir.layer("Exp", [ir.parameter("x", "6")], name="a/b")
+    data = ir.layer("Negative", [data], name="a:b")
+    data = ir.layer("PReLU", [data, ir.const(np.float32([slope]))], name="a:b")
+    ir.result(ir.layer("Abs", [data], name="end"), "y")
+    folder.mkdir(exist_ok=True)
+    return ir.save(folder)
+
+
+def test_dumps_of_both_sides(tmp_path: Path) -> None:
+    """The tensors that --dump writes are those of the sides, and compare as before."""
+    paths = [colliding(tmp_path / name, slope) for name, slope in (("one", 0.5), ("two", 0.25))]
+    np.save(tmp_path / "x.npy", A)
+    given = ["--input", tmp_path / "x.npy"]
+    done = invoke_script("diff", *paths, *given, "--dump", tmp_path / "d")
+    assert done.exit_code == 1, done.stderr
+    assert "wrote 4 tensors of each side" in done.stderr
+    for side, slope in (("A", 0.5), ("B", 0.25)):
+        files = {file.name: np.load(file) for file in (tmp_path / "d" / side).glob("*.npy")}
+        found = sorted(float(array[1]) for array in files.values())
+        e = np.exp(np.float32(1))
+        np.testing.assert_allclose(found, [-e, -slope * e, slope * e, e], rtol=1e-6)
+    folders = [word for side in "AB" for word in ("--against", tmp_path / "d" / side)]
+    done = invoke_script("diff", paths[0], *given, *folders)
+    assert done.exit_code == 1, done.stderr
+    assert done.stdout.startswith("B is wrong in layer 'a:b' (PReLU, "), done.stdout
+    done = invoke_script("diff", *paths, *given, "--dump", tmp_path / "d")
+    assert done.exit_code == 2
+    assert "exists (use --force)" in done.stderr
