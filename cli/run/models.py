@@ -47,9 +47,11 @@ def open_model(request: RunRequest) -> Model:
         model = with_constants(model, request.constants, request.cast)
         model = changed(model, request, always=request.save_xml is not None)
     if request.wanted and request.save_xml is None:
-        from deconv_ir.changes.exposed import exposing
+        from deconv_ir.changes.exposed import expose, inner_named
 
-        model = exposing(model, request.wanted)
+        if inner := inner_named(model.graph, request.wanted):
+            graph, weights, _ = expose(model.graph, model.context.weights, inner)
+            model = model.replaced(graph, weights)
     return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deconv_ir.changes.editor import Editor
 from deconv_ir.errors import IRError
@@ -17,9 +17,6 @@ from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.constants.parameter import Result
 from deconv_ir.ops.control_flow.bodies import WithBodies
 from deconv_ir.ops.shape.squeeze import Unsqueeze
-
-if TYPE_CHECKING:
-    from deconv_ir.model import Model
 
 
 class InnerTensor(NamedTuple):
@@ -125,18 +122,15 @@ def expose(
     return editor.graph(), editor.weights, sources
 
 
-def exposing(model: Model, names: Sequence[str]) -> Model:
-    """Return a model in which names that are those of tensors in bodies name outputs of layers."""
+def inner_named(graph: Graph, names: Sequence[str]) -> list[InnerTensor]:
+    """Return the tensors of bodies among those with the names; the others are not looked for."""
     inner = []
     for name in names:
         try:
-            find_tensors(model.graph, [name])
+            find_tensors(graph, [name])
         except IRError:
-            inner += find_inner(model.graph, name)
-    if not inner:
-        return model
-    graph, weights, _ = expose(model.graph, model.context.weights, list(dict.fromkeys(inner)))
-    return model.replaced(graph, weights)
+            inner += find_inner(graph, name)
+    return list(dict.fromkeys(inner))
 
 
 def _expose(
