@@ -1,4 +1,4 @@
-"""Compiled pooling of f32 over one to three axes."""
+"""Compiled pooling of f32 over one to three axes, and means of any windows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.kernels.copies import contiguous
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
 _MOST_PADDED = 1024
@@ -69,3 +71,23 @@ def pooler(
         pool(rows, out.reshape(planes, *blank, *out.shape[2:]), *lists, fields)
 
     return Pooler(takes, run)
+
+
+def average_windows(data: Array, windows: Sequence[Sequence[tuple[int, int]]]) -> Array | None:
+    """Return the means of windows of ``[N, C, *X]``: ``[N, C, *Y]``.
+
+    Each axis has Y windows: the positions, within X, where they begin and end.  The sum of a window
+    is that of its rows, in their order, then of the columns.  Returns None if the extension was not
+    built, or data are empty, not of f32 or of more than three axes.
+    """
+    module, missing = compiled_module(), interface.AXES - len(windows)
+    if module is None or data.dtype != np.float32 or not data.size or missing < 0:
+        return None
+    planes, blank = data.shape[0] * data.shape[1], (1,) * missing
+    out = empty((*data.shape[:2], *map(len, windows)), data.dtype)
+    if out.size:
+        tables = [np.array([[0, 1]])] * missing + [np.array(w, np.int64) for w in windows]
+        rows = contiguous(data).reshape(planes, *blank, *data.shape[2:])
+        fields = interface.average_windows_fields(isa=isa_number(), threads=get_threads())
+        module.average_windows(rows, out.reshape(planes, *blank, *out.shape[2:]), *tables, fields)
+    return out

@@ -78,6 +78,10 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 #define POOL_FIELDS(I, D, V) \
     I(isa) I(pooled) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
 
+/* average_windows(data, out, windows of the first, second and third axis, fields): four axes; windows
+ * are pairs of int64, where they begin and end */
+#define AVERAGE_WINDOWS_FIELDS(I, D, V) I(isa) I(threads)
+
 /* resample(data, out, rows, row_weights, columns, column_weights, fields): the last two axes of
  * three; both weights may be None */
 #define RESAMPLE_FIELDS(I, D, V) I(isa) I(threads)
@@ -125,6 +129,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(layer, LAYER_FIELDS) T(run, RUN_FIELDS) T(predict, PREDICT_FIELDS)                \
     T(program, PROGRAM_FIELDS) T(input, INPUT_FIELDS)                                   \
     T(instruction, INSTRUCTION_FIELDS) T(pool, POOL_FIELDS)                             \
+    T(average_windows, AVERAGE_WINDOWS_FIELDS)                                          \
     T(resample, RESAMPLE_FIELDS) T(sample, SAMPLE_FIELDS) T(select, SELECT_FIELDS)      \
     T(standardize, STANDARDIZE_FIELDS) T(sum_rows, SUM_ROWS_FIELDS)                     \
     T(softmax, SOFTMAX_FIELDS) T(pack_columns, PACK_COLUMNS_FIELDS)                     \

@@ -66,6 +66,8 @@ static PyMethodDef module_methods[] = {
     {"multiply", module_multiply, METH_VARARGS, "Multiply stacks of matrices."},
     {"attend", module_attend, METH_VARARGS, "Compute attention."},
     {"copy_matrices", module_copy_matrices, METH_VARARGS, "Make matrices contiguous."},
+    {"average_windows", module_average_windows, METH_VARARGS,
+     "Average windows of the last three of four axes."},
     {"pool", module_pool, METH_VARARGS, "Pool the last three of four axes."},
     {"sample", module_sample, METH_VARARGS, "Sample images at positions: GridSample."},
     {"select", module_select, METH_VARARGS, "Select elements along an axis: TopK."},

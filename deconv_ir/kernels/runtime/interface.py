@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xDF77CE5
+INTERFACE = 0x80AF20F
 """The hash of the header."""
 
 AXES = 3
@@ -222,6 +222,13 @@ def pool_fields(
         pads_begin_2,
         threads,
     )
+
+
+_average_windows = Struct("=qq").pack
+
+
+def average_windows_fields(*, isa: int, threads: int) -> bytes:
+    return _average_windows(isa, threads)
 
 
 _resample = Struct("=qq").pack

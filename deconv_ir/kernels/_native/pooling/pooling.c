@@ -1,4 +1,4 @@
-/* Max and average pooling of up to three axes, in f32. */
+/* Max and average pooling of up to three axes, and means of any windows, in f32. */
 #include "pooling/pooling.h"
 
 #include "simd/windows.h"
@@ -124,6 +124,77 @@ PyObject *module_pool(PyObject *module, PyObject *arguments) {
         failed = run_unlocked(do_job, &p, planes * p.jobs_of_plane,
                               least(f.threads, elements / LEAST_SHARED),
                               p.line * (int64_t)sizeof(float));
+    }
+    return release_all(failed, buffers, 5);
+}
+
+/* A window of an axis: elements from begin to before end. */
+struct window {
+    int64_t begin, end;
+};
+
+struct averaging {
+    const struct pooling_functions *functions;
+    const struct window *windows[AXES];
+    int64_t data[AXES], output[AXES];
+    const float *from;
+    float *out;
+};
+
+static void average_plane(void *context, int64_t job, void *scratch) {
+    const struct averaging *a = context;
+    const int64_t width = a->data[2], rows = a->data[1], columns = a->output[2];
+    const float *plane = a->from + job * a->data[0] * rows * width;
+    float *out = a->out + job * a->output[0] * a->output[1] * columns, *line = scratch;
+    for (int64_t row = 0; row < a->output[0] * a->output[1]; row++, out += columns) {
+        const struct window z = a->windows[0][row / a->output[1]];
+        const struct window y = a->windows[1][row % a->output[1]];
+        for (int64_t i = z.begin; i < z.end; i++)
+            for (int64_t j = y.begin; j < y.end; j++)
+                a->functions->combine(plane + (i * rows + j) * width, width,
+                                      i == z.begin && j == y.begin, line);
+        const float outer = (float)(z.end - z.begin) * (float)(y.end - y.begin);
+        for (int64_t x = 0; x < columns; x++) {
+            const struct window w = a->windows[2][x];
+            float sum = line[w.begin];
+            for (int64_t i = w.begin + 1; i < w.end; i++) sum += line[i];
+            out[x] = sum / (outer * (float)(w.end - w.begin));
+        }
+    }
+}
+
+/* Whether windows are inside the data, and not empty. */
+static int take_windows(const Py_buffer *windows, int64_t data, int64_t output) {
+    if (windows->itemsize != 8 || windows->len != output * (int64_t)sizeof(struct window)) return 0;
+    const struct window *w = windows->buf;
+    for (int64_t i = 0; i < output; i++)
+        if (w[i].begin < 0 || w[i].begin >= w[i].end || w[i].end > data) return 0;
+    return 1;
+}
+
+PyObject *module_average_windows(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int failed = -1;
+    PyObject *given[5];
+    struct average_windows_fields f;
+    if (take_call(arguments, 5, given, &f, sizeof f)) return NULL;
+    struct averaging a = {0};
+    Py_buffer buffers[5] = {0};
+    const Py_buffer *data = buffers, *out = buffers + 1;
+    int good = take_arrays(given, 5, 1 << 1, buffers) && isa_available(f.isa) &&
+               data->ndim == AXES + 1 && out->ndim == AXES + 1 && data->itemsize == 4 &&
+               out->itemsize == 4 && data->shape[0] == out->shape[0] && data->len && out->len;
+    for (int i = 0; good && i < AXES; i++) {
+        a.data[i] = data->shape[i + 1], a.output[i] = out->shape[i + 1];
+        a.windows[i] = buffers[i + 2].buf;
+        good = take_windows(&buffers[i + 2], a.data[i], a.output[i]);
+    }
+    if (good) {
+        a.functions = BY_ISA(f.isa, functions_pooling) + POOLED_SUM;
+        a.from = data->buf, a.out = out->buf;
+        const int64_t line = a.data[2] * (int64_t)sizeof(float);
+        failed = run_unlocked(average_plane, &a, data->shape[0],
+                              least(f.threads, (data->len + out->len) / 4 / LEAST_SHARED), line);
     }
     return release_all(failed, buffers, 5);
 }

@@ -4,6 +4,7 @@
 
 #include "python/call.h"
 
+PyObject *module_average_windows(PyObject *module, PyObject *arguments);
 PyObject *module_pool(PyObject *module, PyObject *arguments);
 
 #endif
