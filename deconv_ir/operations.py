@@ -16,7 +16,7 @@ from __future__ import annotations
 from deconv_ir.ir.body import Body, Joint, Slices
 from deconv_ir.ir.boxes import LayerTile, Statistic
 from deconv_ir.ir.expression import Expression, SemanticsDifference
-from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.lazy_tensor import Codes, LazyTensor
 from deconv_ir.ir.operation import (
     ConstantSource,
     Context,
@@ -73,5 +73,5 @@ __all__ += ["integer", "integers", "number", "numbers", "shape", "text"]
 # Inference and execution
 __all__ += ["AlgorithmCandidate", "AlgorithmChoice", "Body", "ConstantSource", "Context"]
 __all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan"]
-__all__ += ["LayerTile", "LazyTensor", "Statistic"]
+__all__ += ["Codes", "LayerTile", "LazyTensor", "Statistic"]
 __all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "Slices", "TensorInfo", "Whole"]

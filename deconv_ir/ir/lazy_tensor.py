@@ -4,9 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
+
+
+class Codes(NamedTuple):
+    """Elements that are codes of four bits, whose values are alike along the last axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Codes
+    >>> base = np.arange(16, dtype=np.float32)
+    >>> codes = Codes(lambda: np.array([0x21], np.uint8), base, (2,), base - 8)
+    >>> [float(codes.values[code]) for code in (1, 2)]
+    [-7.0, -6.0]
+    """
+
+    read: Callable[[], Array]
+    """Returns the codes of all elements, two to a byte, the first in the lower bits."""
+    base: Array
+    """``[16]``: the values of codes in the file, in f32."""
+    axes: tuple[int, ...]
+    """Extents of the axes that `values` refers to."""
+    values: Array
+    """``[*outer, 16]``: the values of the 16 codes, in the tensor's dtype; `outer` is broadcast to
+    the axes but the last."""
 
 
 class LazyTensor:
@@ -24,6 +48,8 @@ class LazyTensor:
         Bytes that `parts` reads at once; at least one row is read.
     file : tuple of int, optional
         Descriptor of an open file that holds the elements unchanged, and their offset in it.
+    codes : Codes, optional
+        The elements as codes, if they are stored so.
 
     Examples
     --------
@@ -37,7 +63,7 @@ class LazyTensor:
            [3, 4, 5]])
     """
 
-    __slots__ = ("dtype", "file", "part_bytes", "read", "shape")
+    __slots__ = ("codes", "dtype", "file", "part_bytes", "read", "shape")
 
     def __init__(
         self,
@@ -46,12 +72,14 @@ class LazyTensor:
         read: Callable[[int, int], Array],
         part_bytes: int = 1 << 16,
         file: tuple[int, int] | None = None,
+        codes: Codes | None = None,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.read = read
         self.part_bytes = part_bytes
         self.file = file
+        self.codes = codes
 
     @property
     def ndim(self) -> int:
@@ -70,7 +98,7 @@ class LazyTensor:
 
     def reshape(self, *shape: int) -> LazyTensor:
         """Return a lazy tensor of the same elements in another shape."""
-        return LazyTensor(shape, self.dtype, self.read, self.part_bytes, self.file)
+        return LazyTensor(shape, self.dtype, self.read, self.part_bytes, self.file, self.codes)
 
     def whole(self) -> Array:
         """Read all elements."""

@@ -110,6 +110,11 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * bias a single row */
 #define MULTIPLY_FIELDS(I, D, V) I(isa) I(is_packed) EPILOGUE_FIELDS(I, D, V) I(threads)
 
+/* multiply_codes(a, codes, base, scales, zeros, out, bias or None, fields): [M, K] times the
+ * transpose of a matrix [N, K] of codes of four bits, whose values are (base[code] - zero) * scale,
+ * rounded to f16 if `halves`; scales and zeros are [N, groups] in f32 */
+#define MULTIPLY_CODES_FIELDS(I, D, V) I(isa) I(halves) I(threads)
+
 /* attend(query, key, value, mask or None, out, fields): stacks of matrices */
 #define ATTEND_FIELDS(I, D, V) I(isa) D(scale) I(threads)
 
@@ -133,7 +138,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(resample, RESAMPLE_FIELDS) T(sample, SAMPLE_FIELDS) T(select, SELECT_FIELDS)      \
     T(standardize, STANDARDIZE_FIELDS) T(sum_rows, SUM_ROWS_FIELDS)                     \
     T(softmax, SOFTMAX_FIELDS) T(pack_columns, PACK_COLUMNS_FIELDS)                     \
-    T(multiply, MULTIPLY_FIELDS) T(attend, ATTEND_FIELDS)                               \
+    T(multiply, MULTIPLY_FIELDS) T(multiply_codes, MULTIPLY_CODES_FIELDS)               \
+    T(attend, ATTEND_FIELDS)                                                            \
     T(copy_matrices, COPY_MATRICES_FIELDS) T(recur, RECUR_FIELDS)
 
 #define INTEGER_FIELD(name) int64_t name;

@@ -63,6 +63,7 @@ static PyMethodDef module_methods[] = {
     {"resample", module_resample, METH_VARARGS, "Interpolate the last two of three axes."},
     {"recur", module_recur, METH_VARARGS, "Compute an LSTM or a GRU over time."},
     {"pack_columns", module_pack_columns, METH_VARARGS, "Pack a matrix for multiply()."},
+    {"multiply_codes", module_multiply_codes, METH_VARARGS, "Multiply by a matrix of 4-bit codes."},
     {"multiply", module_multiply, METH_VARARGS, "Multiply stacks of matrices."},
     {"attend", module_attend, METH_VARARGS, "Compute attention."},
     {"copy_matrices", module_copy_matrices, METH_VARARGS, "Make matrices contiguous."},

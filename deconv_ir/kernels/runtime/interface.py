@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x80AF20F
+INTERFACE = 0x7292A41
 """The hash of the header."""
 
 AXES = 3
@@ -299,6 +299,13 @@ def multiply_fields(
     threads: int,
 ) -> bytes:
     return _multiply(isa, is_packed, activation, low, high, slope, function, scale, offset, threads)
+
+
+_multiply_codes = Struct("=qqq").pack
+
+
+def multiply_codes_fields(*, isa: int, halves: int, threads: int) -> bytes:
+    return _multiply_codes(isa, halves, threads)
 
 
 _attend = Struct("=qdq").pack

@@ -10,7 +10,7 @@ from typing import Any
 from deconv_ir.errors import WeightsError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.lazy_tensor import Codes, LazyTensor
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, static
 from deconv_ir.ops.base import attribute, element_type, integer, operation, shape
@@ -110,13 +110,36 @@ class Const(Operation):
         return (array.reshape(static(self.shape)),)
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
-        """Return the array, unless it must be unpacked."""
-        self.check()
+        """Return the array; elements that share a byte are unpacked when they are read."""
+        count = self.check()
         weights, element_type = context.weights, self.element_type
         assert element_type is not None
-        if weights is None or element_type.is_packed or element_type.kind == "string":
+        shape, name = static(self.shape), element_type.name
+        if weights is None or name in ("u3", "u6") or element_type.kind == "string":
             return None
         dtype = element_type.numpy()
+        if element_type.is_packed:
+            per_byte = 8 // element_type.bits
+
+            def read_packed(start: int, stop: int) -> Array:
+                first = start // per_byte
+                data = weights.read(self.offset + first, -(-stop // per_byte) - first)
+                return unpack(data, element_type, stop - first * per_byte)[
+                    start - first * per_byte :
+                ]
+
+            def read_codes() -> Array:
+                return np.frombuffer(weights.read(self.offset, -(-count // 2)), np.uint8)
+
+            codes = None
+            if per_byte == 2 and shape:
+                every = memoryview(bytes(b | b + 1 << 4 for b in range(0, 16, 2)))
+                values = unpack(every, element_type, 16)
+                outer = (1,) * (len(shape) - 1)
+                codes = Codes(
+                    read_codes, values.astype(np.float32), shape, values.reshape(*outer, 16)
+                )
+            return LazyTensor(shape, dtype, read_packed, codes=codes)
 
         def read(start: int, stop: int) -> Array:
             size = int(dtype.itemsize)
@@ -126,7 +149,7 @@ class Const(Operation):
         descriptor = getattr(weights, "descriptor", None)
         whole = self.offset + self.size <= getattr(weights, "file_bytes", 0)
         file = (descriptor, self.offset) if descriptor is not None and whole else None
-        return LazyTensor(static(self.shape), dtype, read, file=file)
+        return LazyTensor(shape, dtype, read, file=file)
 
 
 def _strings(data: memoryview, count: int) -> Array:

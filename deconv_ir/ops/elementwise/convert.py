@@ -79,7 +79,10 @@ class Convert(Operation):
         (data,), to = inputs, self.destination_type
         if to is None or to.is_packed:
             return None
-        return LazyTensor(data.shape, to.numpy(), lambda i, j: convert(data.read(i, j), to))
+        codes = data.codes and data.codes._replace(values=convert(data.codes.values, to))
+        return LazyTensor(
+            data.shape, to.numpy(), lambda i, j: convert(data.read(i, j), to), codes=codes
+        )
 
 
 def _range(to: ElementType) -> tuple[float, float]:

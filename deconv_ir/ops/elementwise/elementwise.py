@@ -8,10 +8,13 @@ overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.ir.dtypes import BOOLEAN, Array
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
     Arrays,
     Call,
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from deconv_ir.ops.allowance import Bounds, Case
 
 Function = Callable[..., Any]
+
+# Elements for one of an array that is read whole, while others are read in parts.
+_LEAST_RATIO = 8
 
 
 def ufunc(name: str) -> Function:
@@ -242,6 +248,37 @@ class Binary(WithBroadcast, Elementwise):
                 return None
             second = spread
         return Elementwise.compile(self, expression, (operands[0], second), inputs)
+
+    def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
+        """Compute with a much smaller array, as weights are scaled, when parts are read."""
+        turned = inputs[0].size < inputs[1].size
+        large, small = inputs[::-1] if turned else inputs
+        shape, rank = large.shape, small.ndim
+        fits = rank <= large.ndim and np.broadcast_shapes(shape, small.shape) == shape
+        if self.realigns or not fits or not large.size or _LEAST_RATIO * small.size > large.size:
+            return None
+        row = math.prod(shape[1:])
+        whole = functools.cache(small.whole)
+
+        def apply(array: Array, other: Array) -> Array:
+            arrays = [other, array] if turned else [array, other]
+            (result,) = self.execute(arrays, context)
+            return result
+
+        def read(start: int, stop: int) -> Array:
+            first, last = start // row, -(-stop // row)
+            rows = large.read(first * row, last * row).reshape(-1, *shape[1:])
+            other = whole()
+            if rank == len(shape) and len(other) > 1:
+                other = other[first:last]
+            return apply(rows, other).reshape(-1)[start - first * row : stop - first * row]
+
+        codes = large.codes
+        if codes is not None:
+            alike = codes.axes == shape and (rank == 0 or small.shape[-1] == 1)
+            codes = codes._replace(values=apply(codes.values, whole())) if alike else None
+        dtype = inputs[0].dtype if not self.boolean_result else np.dtype(bool)
+        return LazyTensor(shape, dtype, read, codes=codes)
 
 
 class Unary(Elementwise):

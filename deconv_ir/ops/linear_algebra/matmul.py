@@ -10,7 +10,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
 from deconv_ir.ir.dtypes import F32, F64, Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.lazy_tensor import Constant, whole
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import (
     Arrays,
     Call,
@@ -41,7 +41,7 @@ from deconv_ir.ops.tile_rules import broadcast_box
 
 if TYPE_CHECKING:
     from deconv_ir.kernels.activation import Activation
-    from deconv_ir.kernels.products import PackedMatrix
+    from deconv_ir.kernels.products import RightFactor
     from deconv_ir.ops.allowance import Bounds, Case
 
 
@@ -60,6 +60,8 @@ class MatMul(Operation):
 
     transpose_a: bool = attribute(boolean(), False)
     transpose_b: bool = attribute(boolean(), False)
+
+    takes_lazy = (1,)
 
     # The columns of a tile; None: all.
     columns: Span | None = field(default=None)
@@ -178,20 +180,26 @@ class MatMul(Operation):
         An activation is applied while the sums are in cache.
         """
         from deconv_ir.kernels.activation import Activation
-        from deconv_ir.kernels.products import pack_matrix
+        from deconv_ir.kernels.products import code_matrix, pack_matrix
 
         a, b = constants
         if a is not None or b is None or len(b.shape) != 2:
             return None
-        matrix = whole(b)
-        matrix = matrix.T if self.transpose_b else matrix
+        columns = b.shape[0 if self.transpose_b else 1]
         axes = 1 if epilogue.addend is None else max(1, epilogue.addend.ndim)
-        fused = as_kernel_epilogue(epilogue, axes, axes - 1, matrix.shape[1], matrix.dtype)
-        packed = None if epilogue.adds or fused is None else pack_matrix(matrix)
-        if packed is None or fused is None:
+        fused = as_kernel_epilogue(epilogue, axes, axes - 1, columns, b.dtype)
+        if epilogue.adds or fused is None:
+            return None
+        factor: RightFactor | None = None
+        if self.transpose_b and isinstance(b, LazyTensor):
+            factor = code_matrix(b)
+        if factor is None:
+            matrix = whole(b)
+            factor = pack_matrix(matrix.T if self.transpose_b else matrix)
+        if factor is None:
             return None
         bias, activation = fused
-        return _PackedProduct(self, packed, bias, axes, activation or Activation())
+        return _Product(self, factor, bias, axes, activation or Activation())
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write products with a packed matrix to an array."""
@@ -220,38 +228,39 @@ class MatMul(Operation):
             return (narrow(matmul(a, b), inputs[0].dtype),)
 
 
-class _PackedProduct(Kernel):
-    """A product with a packed matrix."""
+class _Product(Kernel):
+    """A product with a constant matrix."""
 
     def __init__(
         self,
         operation: MatMul,
-        packed: PackedMatrix,
+        factor: RightFactor,
         bias: Array | None,
         axes: int,
         activation: Activation,
     ) -> None:
         self._operation = operation
-        self._packed = packed
+        self._factor = factor
         self._bias = bias
         self._axes = axes
         self._activation = activation
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the packed matrix."""
-        return self._packed.data.nbytes + (0 if self._bias is None else self._bias.nbytes)
+        """Bytes of the matrix, in all forms that are kept."""
+        return self._factor.nbytes + (0 if self._bias is None else self._bias.nbytes)
 
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same matrix for the columns of a tile."""
         assert isinstance(operation, MatMul), "a tile of one is one"
-        return _PackedProduct(operation, self._packed, self._bias, self._axes, self._activation)
+        return _Product(operation, self._factor, self._bias, self._axes, self._activation)
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         if self._operation.transpose_a or self._operation.columns is not None:
             return super().plan(inputs, budget)
-        multiply = self._packed.multiplier(self._bias, self._activation)
-        return _ProductPlan(self, multiply, self._packed.shape[1])
+        rows = element_count(static(inputs[0].shape)[:-1])
+        multiply = self._factor.multiplier(self._bias, self._activation, rows)
+        return _ProductPlan(self, multiply, self._factor.shape[1])
 
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
@@ -260,12 +269,12 @@ class _PackedProduct(Kernel):
         a = inputs[0]
         if self._operation.transpose_a and a.ndim > 1:
             a = np.swapaxes(a, -1, -2)
-        rows, width = a.reshape(-1, a.shape[-1]), self._packed.shape[1]
+        rows, width = a.reshape(-1, a.shape[-1]), self._factor.shape[1]
         columns = self._operation.columns
         if out is not None and columns is None and out.flags.c_contiguous:
-            self._packed.multiply(rows, self._bias, self._activation, out.reshape(-1, width))
+            self._factor.multiply(rows, self._bias, self._activation, out.reshape(-1, width))
             return (out,)
-        product = self._packed.multiply(rows, self._bias, self._activation)
+        product = self._factor.multiply(rows, self._bias, self._activation)
         more = max(0, self._axes - a.ndim)  # the addend may have more axes than the product
         product = product.reshape(*(1,) * more, *a.shape[:-1], width)
         if columns is not None:
@@ -280,7 +289,7 @@ class _ProductPlan(LayerPlan):
     """A plan of a product."""
 
     def __init__(
-        self, product: _PackedProduct, multiply: Callable[[Array, Array], object], width: int
+        self, product: _Product, multiply: Callable[[Array, Array], object], width: int
     ) -> None:
         super().__init__(product)
         self._multiply = multiply

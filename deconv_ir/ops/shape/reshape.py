@@ -9,6 +9,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
     Arrays,
     Call,
@@ -160,6 +161,10 @@ class Reshape(Operation):
 
             data = contiguous(data)
         return (data.reshape(static(shape)),)
+
+    def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
+        data, target = inputs
+        return data.reshape(*static(self.resolve(data.shape, integers(target.whole()))))
 
 
 class _ReshapePlan(LayerPlan):

@@ -73,6 +73,7 @@ int64_t count_packed(struct product *p, int64_t rows);
 struct pack_buffers places_at(const struct product *p, float *scratch);
 
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
+PyObject *module_multiply_codes(PyObject *module, PyObject *arguments);
 PyObject *module_multiply(PyObject *module, PyObject *arguments);
 PyObject *module_copy_matrices(PyObject *module, PyObject *arguments);
 PyObject *module_attend(PyObject *module, PyObject *arguments);

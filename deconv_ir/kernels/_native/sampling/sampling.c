@@ -3,8 +3,6 @@
 
 #include "simd/planes.h"
 
-#include <math.h>
-
 /* Minimum number of outputs per thread. */
 #define LEAST_SHARED 16384
 #define MOST_SAMPLED_EXTENT (1 << 24) /* whose indices f32 represents */
@@ -22,23 +20,6 @@ struct scratch {
     struct axis_taps columns, rows;
     float position[2][SAMPLED_POSITIONS]; /* x, y */
 };
-
-static float floored_modulo(float x, float period) {
-    const float rest = fmodf(x, period);
-    return rest < 0 ? rest + period : rest;
-}
-
-float reflected_index(float index, int64_t extent, int align) {
-    if (align) {
-        if (extent == 1) return 0;
-        const float last = (float)(extent - 1), period = 2 * last;
-        index = fmodf(fabsf(index), period);
-        return index > last ? period - index : index;
-    }
-    const float period = (float)(2 * extent);
-    index = floored_modulo(index + 0.5f, period);
-    return (index > (float)extent ? period - index : index) - 0.5f;
-}
 
 static void take_samples(const struct sampling *s, const float *grid, int64_t count,
                          struct scratch *scratch) {

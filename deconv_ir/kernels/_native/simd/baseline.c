@@ -6,6 +6,7 @@
 #include "simd/moments.h"
 #include "simd/taps.h"
 #include "simd/planes.h"
+#include "simd/codes.h"
 #include "simd/ranks.h"
 #include "simd/transforms.h"
 

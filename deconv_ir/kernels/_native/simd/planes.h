@@ -4,6 +4,8 @@
 
 #include "simd/microkernels.h"
 
+#include <math.h>
+
 #define SAMPLED_POSITIONS 128 /* whose taps are computed at once; whole vectors */
 #define MOST_AXIS_TAPS 4
 #define MOST_SAMPLED_TAPS 16
@@ -48,7 +50,18 @@ struct sampling_functions {
 };
 
 /* Mirror an index at the centres, or at the outer edges, of the end elements. */
-float reflected_index(float index, int64_t extent, int align);
+static inline float reflected_index(float index, int64_t extent, int align) {
+    if (align) {
+        if (extent == 1) return 0;
+        const float last = (float)(extent - 1), period = 2 * last;
+        index = fmodf(fabsf(index), period);
+        return index > last ? period - index : index;
+    }
+    const float period = (float)(2 * extent);
+    index = fmodf(index + 0.5f, period);
+    if (index < 0) index += period;
+    return (index > (float)extent ? period - index : index) - 0.5f;
+}
 
 extern const struct sampling_functions functions_sampling_baseline;
 #ifdef DECONV_X86
