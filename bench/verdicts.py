@@ -4,7 +4,8 @@ python bench/verdicts.py NETWORKS/ --output out/bench/verdicts.json
 python bench/verdicts.py NETWORKS/ --setting INFERENCE_PRECISION_HINT=bf16
 
 Each .xml below a folder (with its .onnx, if there is one, in onnxruntime) runs here and in OpenVINO
-on the arrays NAME-0.npy, NAME-1.npy ... next to it, or on random ones.  The table has the number of
+on the arrays NAME-0.npy, NAME-1.npy ... next to it, or on random ones; outputs of torch are
+NAME.torch-0.npy ... (`bench/converted.py` writes such networks).  The table has the number of
 tensors, of those where a side is wrong or not judged, the largest deviation in units of its
 allowance, and the time of the comparison with and without the verdict.  The exit code is 1 if any
 tensor is wrong: look at the sentence, and compute the element exactly.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -31,6 +33,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="+")
     parser.add_argument("--output", type=Path, default=Path("out/bench/verdicts.json"))
     parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--time", action="store_true", help="compare with OpenVINO's whole process")
     options = parser.parse_args()
     settings = dict(pair.split("=", 1) for pair in options.setting)
     rows = []
@@ -39,8 +42,12 @@ def main() -> None:
             runtimes: list[tuple[str, Path | None]] = [("openvino", None)]
             if path.with_suffix(".onnx").exists():
                 runtimes.append(("onnxruntime", path.with_suffix(".onnx")))
+            if list(path.parent.glob(f"{path.stem}.torch-*.npy")):
+                runtimes.append(("torch", None))
             for runtime, second in runtimes:
                 row = judge(path, second, runtime, settings)
+                if options.time and runtime == "openvino":
+                    row |= process_times(path)
                 rows.append(row)
                 print(line(row), flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -55,11 +62,15 @@ def judge(
     """Compare one network, with and without a verdict."""
     model = deconv_ir.load(path, warn=False)
     inputs = arrays(model, path)
+    against: Any = runtime
+    if runtime == "torch":
+        files = sorted(path.parent.glob(f"{path.stem}.torch-*.npy"))
+        against = dict(zip(model.outputs, map(np.load, files), strict=True))
     took = []
     for verdict in (False, True):
         start = time.perf_counter()
         found = deconv_ir.diff(
-            path, second, inputs, against=runtime, verdict=verdict, settings=settings
+            path, second, inputs, against=against, verdict=verdict, settings=settings
         )
         took.append(time.perf_counter() - start)
     assert found.verdict is not None
@@ -81,6 +92,31 @@ def judge(
     }
 
 
+_OPENVINO = """
+import sys, numpy, openvino
+settings = {"INFERENCE_PRECISION_HINT": "f32"}
+model = openvino.Core().compile_model(sys.argv[1], "CPU", settings)
+model([numpy.load(path) for path in sys.argv[2:]])
+"""
+
+
+def process_times(path: Path) -> dict[str, Any]:
+    """Return the seconds of processes, the least of three: OpenVINO alone, and deconv-diff."""
+    files = [str(file) for file in sorted(path.parent.glob(f"{path.stem}-[0-9]*.npy"))]
+    command = Path(sys.executable).with_name("deconv-diff")
+    given = [word for file in files for word in ("--input", file)]
+    diff = [command, path, *given, "--against", "openvino", "--verdict", "always"]
+    found = []
+    for words in ([sys.executable, "-c", _OPENVINO, str(path), *files], diff):
+        took = []
+        for _ in range(3):
+            start = time.perf_counter()
+            subprocess.run(words, check=False, capture_output=True)
+            took.append(time.perf_counter() - start)
+        found.append(min(took))
+    return {"processes": found}
+
+
 def arrays(model: deconv_ir.Model, path: Path) -> list[np.ndarray]:
     """Return the arrays next to a network, or random ones."""
     stored = sorted(path.parent.glob(f"{path.stem}-[0-9]*.npy"))
@@ -99,12 +135,18 @@ def arrays(model: deconv_ir.Model, path: Path) -> list[np.ndarray]:
 def line(row: dict[str, Any]) -> str:
     """Return a row of the table."""
     plain, judged = row["seconds"]
+    whole = ""
+    if "processes" in row:
+        alone, diff = row["processes"]
+        whole = (
+            f"\n    OpenVINO's process {alone:.2f} s, deconv-diff {diff:.2f} s: x{diff / alone:.1f}"
+        )
     return (
         f"{row['network']:18s} {row['runtime']:11s} {row['tensors']:4d} tensors  "
         f"wrong {row['wrong']}  not judged {row['not judged']} {row['types not judged']}  "
         f"share of the allowance {row['times'][0]:.2f} {row['times'][1]:.2f}  "
         f"{plain:.1f} s, with verdict {judged:.1f} s, {row['peak']} MiB\n"
-        f"    {row['sentence']}"
+        f"    {row['sentence']}{whole}"
     )
 
 
