@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from deconv_ir import DeconvError, bisect, diff, load
 from deconv_ir.formats.dumps import MANIFEST, read_manifest
 from deconv_ir.ir.shapes import compatible, format_shape, intersect, is_static
 
@@ -41,8 +42,6 @@ def _sizes_of_second(
     model: Model, shapes: Mapping[str, Shape], second: Model | str | None
 ) -> dict[str, Shape]:
     """Return the shapes of dynamic inputs for which the second model states sizes, with a note."""
-    from deconv_ir import DeconvError, load
-
     if second is None or all(is_static(shape) for shape in shapes.values()):
         return {}
     try:
@@ -67,14 +66,10 @@ def _sizes_of_second(
 
 def _needs_no_arrays(request: DiffRequest) -> bool:
     """Whether the first model has no inputs."""
-    from deconv_ir import load
-
     return not load(request.first, semantics=request.semantics, warn=False).inputs
 
 
 def _load(request: DiffRequest) -> Model:
-    from deconv_ir import load
-
     from ..shared.changes import changed, with_constants
 
     model = load(request.first, semantics=request.semantics, warn=False, accuracy=request.accuracy)
@@ -95,7 +90,6 @@ def _load_second(first: Model, request: DiffRequest) -> Model | str | None:
         return request.second
     if request.runtime == "onnxruntime":
         return request.second
-    from deconv_ir import load
 
     second = load(
         request.second, semantics=request.other_semantics or request.semantics, warn=False
@@ -120,8 +114,6 @@ def _counterparts(first: Model, second: Model) -> dict[str, str]:
 
 def find_differences(request: DiffRequest) -> ModelDifference:
     """Compare two models, or one in two runtimes, and their tensors if they run."""
-    from deconv_ir import diff
-
     against: str | Dumps | tuple[Dumps, Dumps] | None = request.runtime
     if request.tool is not None:
         raise Mistake("--command requires --bisect")
@@ -211,8 +203,6 @@ def _settings(request: DiffRequest) -> dict[str, str]:
 
 def find_first(request: DiffRequest) -> ModelDifference:
     """Cut the model and halve it until the first layer that differs is found."""
-    from deconv_ir import bisect
-
     if request.second is not None:
         raise Mistake("--bisect runs one model with two tools, and takes no second model")
     if (request.tool is None) == (request.runtime is None):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deconv_ir import ToolError, load
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.formats import npz
 
@@ -48,8 +50,6 @@ class CommandTool:
         ToolError
             The command fails.
         """
-        from deconv_ir import ToolError
-
         inputs, outputs = model.with_name("inputs.npz"), model.with_name("outputs.npz")
         npz.write(arrays, inputs)
         values = dict(zip(PLACES, map(str, (model, inputs, outputs)), strict=True))
@@ -77,8 +77,6 @@ class CommandTool:
 
 def _ending(code: int) -> str:
     """Describe the exit code of a process; it is negative after a signal."""
-    import signal
-
     if code >= 0:
         return f"exit code {code}"
     with contextlib.suppress(ValueError):
@@ -94,7 +92,6 @@ def run_openvino(model: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
     UnsupportedError
         OpenVINO is not installed, or cannot run the model.
     """
-    from deconv_ir import load
     from deconv_ir.compare.sides import import_runtime, last_line
 
     core = import_runtime("openvino").Core()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from deconv_ir.arrays.fitting import describe
 from deconv_ir.compare.agreement import Agreement
 from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
@@ -116,7 +117,5 @@ def _list(values: Sequence[Any]) -> str:
 
 def infer_run(network: Network, inputs: Mapping[int, Array]) -> Sequence[Sequence[TensorInfo]]:
     """Infer the tensors of a run, as far as shapes fit."""
-    from deconv_ir.arrays.fitting import describe
-
     given = {index: describe(array) for index, array in inputs.items()}
     return infer(network.graph, network.context, given, collect=True).outputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from deconv_ir.arrays.fitting import describe
 from deconv_ir.compare.network import Network
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.executor import BodyExecutors
@@ -93,8 +94,6 @@ class Evaluator:
 
     def _compute(self, index: int) -> Sequence[Array]:
         import numpy as np
-
-        from deconv_ir.arrays.fitting import describe
 
         layer = self.graph.layers[index]
         arrays = [self._use(s[0])[s[1]] for s in self.sources[index] if s is not None]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from deconv_ir.arrays.fitting import describe
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
@@ -394,8 +395,6 @@ class Judge:
 
 
 def _described(array: Array) -> TensorInfo:
-    from deconv_ir.arrays.fitting import describe
-
     return describe(array)
 
 

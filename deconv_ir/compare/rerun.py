@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deconv_ir.arrays.fitting import describe
 from deconv_ir.compare.cut import write_part
 from deconv_ir.compare.extract_part import extract_part
 from deconv_ir.compare.judge import Judge, SideVerdict
@@ -226,8 +227,6 @@ def _judge_part(
     network: Network, inputs: Mapping[int, Array], settings: Mapping[str, str]
 ) -> SideVerdict:
     """Run a part of a network, and judge its output."""
-    from deconv_ir.arrays.fitting import describe
-
     given = {index: describe(array) for index, array in inputs.items()}
     infos = infer(network.graph, network.context, given, collect=True).outputs
     rows = zip(network.graph.layers, network.graph.topology.sources, strict=True)

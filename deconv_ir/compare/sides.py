@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -340,8 +341,6 @@ def import_runtime(name: str, extra: str = "peers") -> Any:
     UnsupportedError
         The package is not installed.
     """
-    import importlib
-
     try:
         return importlib.import_module(name)
     except ImportError as error:

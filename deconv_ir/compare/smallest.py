@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from deconv_ir.arrays.fitting import describe
 from deconv_ir.compare.cut import write_part
 from deconv_ir.compare.diff import ModelDifference, diff
 from deconv_ir.compare.evaluate import Evaluator
@@ -310,8 +311,6 @@ def _write_other(
 
 
 def _described(given: Mapping[int, Array]) -> dict[int, TensorInfo]:
-    from deconv_ir.arrays.fitting import describe
-
     return {index: describe(array) for index, array in given.items()}
 
 

@@ -9,6 +9,7 @@ from deconv_ir.hints import Advice, Hint
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ops.base import UnknownOperation
+from deconv_ir.ops.opsets import nearest_operation
 
 _NAMED = 5
 
@@ -51,8 +52,6 @@ def _named(type_name: str, version: str | None) -> str:
 
 def _suggestion(layer: Layer) -> Advice | None:
     """Return the reader's hint, or else the OpenVINO operation with the most similar name."""
-    from deconv_ir.ops.opsets import nearest_operation
-
     operation = layer.operation
     if isinstance(operation, UnknownOperation) and operation.searched:
         return operation.hint

@@ -16,6 +16,7 @@ from deconv_ir.execute.planner import PlanBodies, make_plan
 from deconv_ir.execute.pointwise import join_layers
 from deconv_ir.execute.prepare import Preparation, PreparedModel
 from deconv_ir.execute.scratchpad import Grant, grant_winograd
+from deconv_ir.execute.variables import Variables
 from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
@@ -322,8 +323,6 @@ class BodyExecutors:
     def _variables_of(self, body: Body) -> Variables:
         with self._lock:
             if id(body) not in self._variables:
-                from deconv_ir.execute.variables import Variables
-
                 if not self._variables:
                     Variables(self._graph)  # checks that bodies use other variables
                 self._variables[id(body)] = Variables(body.graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deconv_ir.arrays.fitting import fit
 from deconv_ir.errors import IRError, UnsupportedError
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.dtypes import Array, ElementType
@@ -64,8 +65,6 @@ class Variables:
 
     def read(self, values: Mapping[str, Array]) -> dict[int, Array]:
         """Return the values that are read, by the indices of the reading layers."""
-        from deconv_ir.arrays.fitting import fit
-
         arrays = {}
         for name in sorted(self.known(values)):
             for index in self.readers[name]:
