@@ -88,7 +88,8 @@ def test_images_belong_to_the_weights(tmp_path: Path) -> None:
     images = channels(*(f'<mean offset="{8 + 64 * i}" size="64"/>' for i in range(3)))
     path = save(tmp_path, section(images), "1,3,4,4")
     path.with_suffix(".bin").write_bytes(bytes(8 + 3 * 64))
-    assert [f for f in load(path, warn=False).findings if f.rule == "weights-longer"] == []
+    model = load(path, path.with_suffix(".bin"), warn=False)
+    assert [f for f in model.findings if f.rule == "weights-longer"] == []
 
 
 @pytest.mark.parametrize("element_type", ["f16", "bf16", "f64", "i32", "u8"])
