@@ -94,6 +94,8 @@ IR507 weights-not-finite error
 IR508 zero-filter warning deep
 IR509 zero-output-channels info deep
 IR510 saturated-weights warning deep
+IR511 index-out-of-range error
+IR512 index-gives-zeros warning
 IR601 profiles-differ info
 IR602 negative-pads info
 IR603 zero-extent info
@@ -216,8 +218,8 @@ def test_every_error_of_the_library_has_a_rule() -> None:
         (["ir401"], "IR401", 1),
         (["declared-dims-differ"], "IR401", 1),
         (["IR40"], "IR409", 9),
-        (["weights"], "IR507", 10),
-        (["IR401", "weights"], "IR401", 11),
+        (["weights"], "IR507", 12),
+        (["IR401", "weights"], "IR401", 13),
         (["ALL"], "IR101", len(RULES)),
     ],
 )

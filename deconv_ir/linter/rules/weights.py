@@ -22,6 +22,7 @@ from deconv_ir.linter.constants import (
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_edit
 from deconv_ir.linter.finite import WEIGHTS
+from deconv_ir.linter.indices import INDICES, TYPES, outside
 from deconv_ir.linter.patterns import constant_before, is_readable
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, rule
 from deconv_ir.linter.safety import supports_size
@@ -420,3 +421,65 @@ def weights_missing() -> None:
             <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
         </layer>
     """
+
+
+def _outside(context: LintContext, *, zeros: bool) -> Iterator[Finding]:
+    """Report the first constant index of each layer that is outside of its axis."""
+    for index, layer in context.valid_layers(*TYPES):
+        # Only Gather-8 counts from the end, and defines the others.
+        counts = layer.type == "Gather" and bool(getattr(layer.operation, "negative", False))
+        found = outside(context, index, layer) if counts == zeros else None
+        if found is not None:
+            yield Finding(
+                f"index {found.value} is outside {found.where} of {layer.type}, which takes "
+                f"{found.least} to {found.most}",
+                GraphLocation(layer=index, side="input", port=INDICES),
+                expected=f"{found.least}..{found.most}",
+                actual=found.value,
+            )
+
+
+@rule("IR511", "index-out-of-range", ERROR, weights="ones 888, i64 0 9", types=TYPES)
+def index_out_of_range(context: LintContext) -> Iterator[Finding]:
+    """A constant index is outside of the axis that it selects from.
+
+    GatherElements, the scatters and the embedding bags of OpenVINO fail when the model runs or
+    write other memory, GatherND reads it, and Gather-1 and Gather-7 give zeros for an index that
+    their documents do not allow.  Only Gather-8 counts negative indices from the end.
+
+        <layer id="7" name="indices" type="Const" version="opset1">
+            <data element_type="i64" shape="2" offset="888" size="16"/>
+        </layer>
+        <layer id="8" name="updated" type="GatherND" version="opset8"/>
+        <edge from-layer="5" from-port="1" to-layer="8" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
+        <edge from-layer="8" from-port="2" to-layer="6" to-port="0"/>
+    """
+    yield from _outside(context, zeros=False)
+
+
+@rule(
+    "IR512",
+    "index-gives-zeros",
+    WARNING,
+    weights="ones 888, i64 0 9, i64 1",
+    types=("Gather",),
+)
+def index_gives_zeros(context: LintContext) -> Iterator[Finding]:
+    """A constant index of a Gather-8 is outside of its axis.
+
+    The slice is zero then, which is rarely intended.
+
+        <layer id="7" name="indices" type="Const" version="opset1">
+            <data element_type="i64" shape="2" offset="888" size="16"/>
+        </layer>
+        <layer id="8" name="axis" type="Const" version="opset1">
+            <data element_type="i64" shape="" offset="904" size="8"/>
+        </layer>
+        <layer id="9" name="gathered" type="Gather" version="opset8"/>
+        <edge from-layer="5" from-port="1" to-layer="9" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="9" to-port="1"/>
+        <edge from-layer="8" from-port="0" to-layer="9" to-port="2"/>
+        <edge from-layer="9" from-port="3" to-layer="6" to-port="0"/>
+    """
+    yield from _outside(context, zeros=True)
