@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Finding, GraphLocation
-from deconv_ir.formats.openvino_xml.locations import XMLLocator
+from deconv_ir.formats.openvino_xml.locations import XMLLocator, attribute_span
 from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
+from deconv_ir.ir.body import Slices
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.infer import declared
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape, intersect
 from deconv_ir.linter.context import BodyContext, LintContext, infer_with_evidence
+from deconv_ir.suggestions import nearest
 
 if TYPE_CHECKING:
     from deconv_ir.formats.openvino_xml.scanner import Element
@@ -91,6 +93,8 @@ def check_body(context: LintContext, body: BodyContext) -> Iterator[Finding]:
             continue
         mapped.add(index)
         yield from _check_entry(context, body, entry, attributes, index)
+    if context.graph.layers[body.owner].type == "Loop":
+        yield from _check_loop(context, body, [] if port_map is None else port_map.children)
     later = {end: given for _, end, given, _ in _back_edges(body, element, by_id)}
     for index, layer in enumerate(inner.layers):
         if layer.type != "Parameter":
@@ -178,7 +182,7 @@ def _check_entry(
                 actual=str(inside.element_type),
             )
         return
-    if purpose and attributes.get("external_port_id") == "-1":
+    if purpose == "current_iteration" or (purpose and attributes.get("external_port_id") == "-1"):
         return
     ports = layer.inputs if entry.tag == "input" else layer.outputs
     number = _number(attributes.get("external_port_id"))
@@ -207,6 +211,89 @@ def _check_entry(
             expected=format_shape(inside.shape),
             actual=format_shape(outside.shape),
         )
+
+
+PURPOSES: Final = ("current_iteration", "execution_condition")
+
+
+def _check_loop(
+    context: LintContext, body: BodyContext, entries: Sequence[Element]
+) -> Iterator[Finding]:
+    """Check the purposes of a Loop's port map, and that its inputs have a slice per iteration."""
+    trips = context.inputs(body.owner)[0].value if context.inputs(body.owner) else None
+    count = trips[0] if trips and isinstance(trips[0], int) and trips[0] > 0 else None
+    for entry in entries:
+        attributes = entry.attributes()
+        purpose = attributes.get("purpose", "")
+        if purpose and purpose not in PURPOSES:
+            yield Finding(
+                f"a Loop has no purpose {purpose!r}",
+                attribute_span(entry, "purpose"),
+                expected=" or ".join(PURPOSES),
+                actual=purpose,
+                hint=nearest(purpose, PURPOSES),
+            )
+        elif purpose and "axis" in attributes:
+            yield Finding(
+                f"{purpose} is not sliced, but the port map has an axis for it",
+                attribute_span(entry, "axis"),
+                actual=attributes["axis"],
+            )
+        elif purpose == PURPOSES[0] and attributes.get("external_port_id") != "-1":
+            yield Finding(
+                f"{purpose} comes from no port of the Loop: external_port_id must be -1",
+                attribute_span(entry, "external_port_id"),
+                expected="-1",
+                actual=attributes.get("external_port_id"),
+            )
+        elif entry.tag == "input" and "axis" in attributes:
+            yield from _check_parts(context, body, entry, attributes, count)
+
+
+def _check_parts(
+    context: LintContext,
+    body: BodyContext,
+    entry: Element,
+    attributes: dict[str, str],
+    count: int | None,
+) -> Iterator[Finding]:
+    """Check that an input has as many slices as the Loop has iterations."""
+    layer = context.graph.layers[body.owner]
+    number = _number(attributes.get("external_port_id"))
+    place = next((i for i, port in enumerate(layer.inputs) if port.id == number), None)
+    shape = None if place is None else context.inputs(body.owner)[place].shape
+    names = {"start": "0", "end": "-1", "stride": "1", "part_size": "1"}
+    slices = Slices(
+        _number(attributes["axis"]),
+        *(_number(attributes.get(name, default)) for name, default in names.items()),
+    )
+    if shape is None or not -len(shape) <= slices.axis < len(shape):
+        return
+    extent = shape[slices.axis]
+    parts = slices.parts(extent) if isinstance(extent, int) else None
+    if not slices.stride or (isinstance(extent, int) and parts is None):
+        yield Finding(
+            f"input port {number} {format_shape(shape)} cannot be cut along axis {slices.axis} "
+            f"from {slices.start} to {slices.end} by {slices.stride}",
+            attribute_span(entry, "stride"),
+            actual=slices.stride,
+        )
+    elif parts is not None and count is not None and parts < count and _goes_on(context, body):
+        yield Finding(
+            f"input port {number} has {parts} slices along axis {slices.axis}, the Loop has "
+            f"{count} iterations",
+            entry.head,
+            expected=count,
+            actual=parts,
+        )
+
+
+def _goes_on(context: LintContext, body: BodyContext) -> bool:
+    """Whether the execution condition of a Loop is always true."""
+    bodies = context.graph.layers[body.owner].operation.bodies
+    condition = bodies[0].purpose(PURPOSES[1]) if bodies else -1
+    found = body.context.inputs(condition) if condition >= 0 else ()
+    return bool(found) and found[0].value == (1,)
 
 
 def _check_slices(

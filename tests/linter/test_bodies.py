@@ -347,3 +347,46 @@ def test_fixes_in_a_loop_need_evidence(
     data, _, left = fix_bytes(wrong.encode(), "m.xml", choose(), weights, unsafe=unsafe)
     assert data.decode() == (looped() if fixed else wrong)
     assert bool(left.findings) != fixed
+
+
+SLICED_LOOP = (Path(__file__).parents[1] / "fixtures/bodies/loop_sliced.xml").read_text("utf-8")
+"""A Loop of 4 iterations over slices [1,6,6], as OpenVINO saved it."""
+CUT = '<input axis="0" external_port_id="3" internal_layer_id="1" start="0" end="-1" stride="1"'
+CURRENT = 'external_port_id="-1" internal_layer_id="2" purpose="current_iteration"'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        # OpenVINO 2026.4 refuses or crashes on these, unless a comment says more.
+        ('from-layer="12" to-layer="0"', 'from-layer="13" to-layer="0"', "f32[2,1,6], and the"),
+        (CUT, CUT.replace('stride="1"', 'stride="0"'), "from 0 to -1 by 0"),
+        (CUT, CUT.replace('stride="1"', 'stride="3"'), "from 0 to -1 by 3"),
+        (CUT, CUT.replace('stride="1"', 'stride="2"'), "has 2 slices along axis 0"),
+        # It repeats the last slice here.
+        (CUT, CUT.replace('end="-1"', 'end="2"'), "has 2 slices along axis 0"),
+        (CUT, CUT.replace('stride="1"', 'stride="-1"'), "from 0 to -1 by -1"),
+        (CURRENT, f'{CURRENT} axis="0"', "current_iteration is not sliced"),
+        (CURRENT, CURRENT.replace('"-1"', '"0"'), "external_port_id must be -1"),
+        (CURRENT, CURRENT.replace('"-1"', '"2"'), "external_port_id must be -1"),
+        # It ignores an unknown purpose, and the body's number of the iteration is not set.
+        ("current_iteration", "current_iter", "no purpose 'current_iter'"),
+        ('purpose="execution_condition"', 'purpose="execution_condition" axis="0"', "not sliced"),
+    ],
+)
+def test_port_map_of_a_loop(old: str, new: str, words: str, tmp_path: Path) -> None:
+    assert old in SLICED_LOOP
+    weights = Path(__file__).parents[1] / "fixtures/bodies/loop_sliced.bin"
+    text = SLICED_LOOP.replace(old, new, 1)
+    found = check_bytes(text.encode(), "m.xml", choose(), weights).findings
+    assert any(f.code == "IR215" and words in f.message for f in found), found
+
+
+def test_slices_of_a_loop_that_ends_earlier() -> None:
+    """Fewer slices than iterations are right if a condition ends the Loop, and more always."""
+    weights = Path(__file__).parents[1] / "fixtures/bodies/loop_sliced.bin"
+    more = SLICED_LOOP.replace('shape="4,6,6"', 'shape="7,6,6"').replace(
+        "<dim>4</dim>", "<dim>7</dim>"
+    )
+    found = check_bytes(more.encode(), "m.xml", choose(), weights).findings
+    assert not any("slices" in f.message for f in found)
