@@ -291,9 +291,11 @@ def _check_parts(
 def _goes_on(context: LintContext, body: BodyContext) -> bool:
     """Whether the execution condition of a Loop is always true."""
     bodies = context.graph.layers[body.owner].operation.bodies
-    condition = bodies[0].purpose(PURPOSES[1]) if bodies else -1
-    found = body.context.inputs(condition) if condition >= 0 else ()
-    return bool(found) and found[0].value == (1,)
+    for inner in bodies:
+        condition = inner.purpose(PURPOSES[1])
+        if condition >= 0:
+            return any(info.value == (1,) for info in body.context.inputs(condition))
+    return False
 
 
 def _check_slices(

@@ -35,6 +35,9 @@ REQUIRED: Final = {
 }
 """Attributes that the reader requires, but that have a default here."""
 
+WITH_DILATIONS: Final = ("opset16", "opset17")
+"""Versions whose AvgPool has dilations; without them the reader of OpenVINO 2026.4 crashes."""
+
 NOT_EMPTY: Final = {
     "PriorBoxClustered": ("width", "height"),
     "Col2Im": REQUIRED["Col2Im"],
@@ -123,6 +126,8 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Finding]:
     required = REQUIRED.get(layer.type, ())
     if layer.type == "ShapeOf" and layer.version != "opset1":
         required = ("output_type",)
+    if layer.type == "AvgPool" and layer.version in WITH_DILATIONS:
+        required = ("dilations",)
     for name in required:
         if name not in written:
             yield Finding(

@@ -67,6 +67,7 @@ IR311 output-padding-too-large info
 IR312 attribute-refused-by-openvino error
 IR313 outputs-without-input info
 IR314 mask-ignored warning
+IR315 window-does-not-fit error
 IR401 declared-dims-differ error fix
 IR402 intervals-do-not-meet error fix
 IR403 declared-precision-differs error fix

@@ -26,9 +26,11 @@ from deconv_ir.linter.rules.fragments import output_shape
 from deconv_ir.ops.base import Allowed, Form, attributes_of
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.operation import Operation
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
     from deconv_ir.ops.linear_algebra.attention import ScaledDotProductAttention
 
+WINDOWS: Final = ("Convolution", "GroupConvolution", "BinaryConvolution", "AvgPool", "MaxPool")
 DEFAULTS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0"}
 READ_BY_OPENVINO: Final = ("explicit", "same_upper", "same_lower", "valid")
 
@@ -430,3 +432,37 @@ def wrong_list_length() -> None:
 
         <data strides="2,2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
+
+
+@rule(
+    "IR315",
+    "window-does-not-fit",
+    ERROR,
+    types=WINDOWS,
+)
+def window_does_not_fit(
+    index: int, layer: Layer, operation: Operation, context: LintContext
+) -> Iterator[Finding]:
+    """A window fits at no size of the data, or lies outside of it.
+
+    OpenVINO compiles no convolution with negative pads, and fails at every size if the effective
+    kernel is larger than the largest padded extent.  An AvgPool that leaves pads out of its mean
+    must not have a window in the pads alone.
+
+        <layer id="7" name="pool" type="AvgPool" version="opset1">
+            <data kernel="2,2" strides="1,1" pads_begin="2,2" pads_end="0,0" exclude-pad="true"/>
+        </layer>
+        <edge from-layer="5" from-port="1" to-layer="7" to-port="0"/>
+        <edge from-layer="7" from-port="1" to-layer="6" to-port="0"/>
+    """
+    from deconv_ir.linter.windows import window_problem
+
+    found = window_problem(operation, context.inputs(index))
+    if found is not None:
+        message, name, expected, actual = found
+        yield Finding(
+            message,
+            GraphLocation(layer=index, attribute=name),
+            expected=expected,
+            actual=actual,
+        )
