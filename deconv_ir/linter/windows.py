@@ -15,7 +15,7 @@ NEGATIVE_PADS: Final = ("Convolution", "GroupConvolution", "BinaryConvolution")
 """Types whose negative pads this reader runs, and OpenVINO does not."""
 
 
-class Problem(NamedTuple):
+class WindowProblem(NamedTuple):
     """A problem of a window, and the attribute at fault."""
 
     message: str
@@ -24,7 +24,7 @@ class Problem(NamedTuple):
     actual: str
 
 
-def window_problem(operation: Operation, inputs: Infos) -> Problem | None:
+def window_problem(operation: Operation, inputs: Infos) -> WindowProblem | None:
     """Return the first problem of a layer's windows."""
     shape = inputs[0].shape
     if shape is None or getattr(operation, "channels_last", False):
@@ -43,14 +43,16 @@ def window_problem(operation: Operation, inputs: Infos) -> Problem | None:
         for name, pad in zip(_PADS, pads, strict=True):
             if pad < 0 and operation.type in NEGATIVE_PADS:
                 message = f"{name} of a {operation.type} is {pad} on spatial axis {axis}"
-                return Problem(f"{message}, which OpenVINO does not run", name, ">= 0", str(pad))
+                return WindowProblem(
+                    f"{message}, which OpenVINO does not run", name, ">= 0", str(pad)
+                )
         if not isinstance(taps, int):
             continue
         effective = (taps - 1) * _at(operation, "dilations", axis, 1) + 1
         _, most = bounds(extent)
         if (explicit or valid) and most is not None and most + sum(pads) < effective:
             place = "kernel" if isinstance(operation, Pooling) else "pads_begin"
-            return Problem(
+            return WindowProblem(
                 f"the effective kernel {effective} on spatial axis {axis} is larger than the "
                 f"data, which has at most {most}, with pads {pads[0]} and {pads[1]}",
                 place,
@@ -60,7 +62,7 @@ def window_problem(operation: Operation, inputs: Infos) -> Problem | None:
         if getattr(operation, "exclude_pad", False):
             for name, pad in zip(_PADS, pads, strict=True):
                 if pad >= effective:
-                    return Problem(
+                    return WindowProblem(
                         f"{name} {pad} on spatial axis {axis} is not smaller than the kernel "
                         f"{effective}: with exclude-pad, a window of pads alone has no mean",
                         name,

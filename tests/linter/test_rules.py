@@ -120,6 +120,7 @@ IR806 bias-along-width warning
 IR807 constant-output-shape info
 IR808 constant-batch info
 IR809 unlike-siblings info
+IR810 output-shape-crops-inputs warning
 IR901 normalization-not-folded info
 IR902 repeated-activation info
 IR903 transposes-cancel info

@@ -356,3 +356,54 @@ def unlike_siblings(context: LintContext) -> Iterator[Finding]:
             expected=theirs,
             actual=own,
         )
+
+
+@rule(
+    "IR810",
+    "output-shape-crops-inputs",
+    WARNING,
+    fails="""
+        <layer id="0">
+            <data shape="1,4,10,12" element_type="f32"/>
+            <output>
+                <port id="0" precision="FP32" names="x">
+                    <dim>1</dim> <dim>4</dim> <dim>10</dim> <dim>12</dim>
+                </port>
+            </output>
+        </layer>
+        """
+    + output_shape(),
+    weights="ones 888, i64 9 11",
+    types=DECONVOLUTION,
+)
+def output_shape_crops_inputs(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Finding]:
+    """output_shape is so small that the output leaves out whole inputs at the border.
+
+    The total padding reaches the effective kernel: the outputs of some rows are cropped completely.
+    Mostly the data has grown, and the constant output_shape has stayed.
+    """
+    inputs = context.inputs(index)
+    requested = inputs[2].value if len(inputs) > 2 else None
+    spatial = (inputs[0].shape or ())[2:]
+    if requested is None or len(requested) != len(spatial):
+        return
+    extra = operation.output_padding or ()
+    for axis, attributes, kernel in kernel_axes(operation, inputs):
+        extent, wanted = spatial[axis], requested[axis]
+        if not isinstance(extent, int) or not isinstance(wanted, int) or extent < 2 or wanted < 1:
+            continue
+        effective = effective_kernel(kernel, attributes.dilation)
+        natural = attributes.stride * (extent - 1) + effective
+        natural += extra[axis] if axis < len(extra) else 0
+        if natural - wanted >= effective:
+            yield Finding(
+                f"output_shape {wanted} on spatial axis {axis} crops {natural - wanted} of "
+                f"{natural} rows, at least the effective kernel {effective}: inputs at the border "
+                "have no effect",
+                GraphLocation(layer=index, side="input", port=2),
+                expected=f"> {natural - effective}",
+                actual=wanted,
+            )
+            return
