@@ -193,7 +193,7 @@ def test_fix_does_not_hide_a_stale_output_shape() -> None:
     """A Parameter has grown from 5 x 6 to 10 x 12, output_shape [9,11] has stayed."""
     path = Path(__file__).parents[1] / "fixtures/ir/oshape_const_fp32.xml"
     text = path.read_text("utf-8")
-    start, data, rest = text.partition('<data shape="1,4,5,6"')
+    start, _, rest = text.partition('<data shape="1,4,5,6"')
     port, end, rest = rest.partition("</port>")
     port = port.replace("<dim>5</dim>", "<dim>10</dim>").replace("<dim>6</dim>", "<dim>12</dim>")
     stale = f'{start}<data shape="1,4,10,12"{port}{end}{rest}'
