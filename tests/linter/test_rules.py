@@ -121,6 +121,7 @@ IR807 constant-output-shape info
 IR808 constant-batch info
 IR809 unlike-siblings info
 IR810 output-shape-crops-inputs warning
+IR811 detection-contradicted info
 IR901 normalization-not-folded info
 IR902 repeated-activation info
 IR903 transposes-cancel info

@@ -407,3 +407,37 @@ def output_shape_crops_inputs(
                 actual=wanted,
             )
             return
+
+
+@rule(
+    "IR811",
+    "detection-contradicted",
+    INFO,
+    weights="ones 888, i64 30 30, i64 3 3",
+    types=("DetectionOutput", "PriorBox", "PriorBoxClustered"),
+)
+def detection_contradicted(
+    index: int, layer: Layer, operation: Operation, context: LintContext
+) -> Iterator[Finding]:
+    """Names, values or variances contradict a DetectionOutput or a PriorBox.
+
+    Boxes and scores have the same rank, and often fit each other's input, as the two sizes of a
+    PriorBox do.  Variances that differ between the first two and the last two numbers are those
+    of centers and sizes, which code_type CORNER does not decode.
+
+        <layer id="7" name="cells" type="Const" version="opset1">
+            <data element_type="i64" shape="2" offset="888" size="16"/>
+        </layer>
+        <layer id="8" name="image" type="Const" version="opset1">
+            <data element_type="i64" shape="2" offset="904" size="16"/>
+        </layer>
+        <layer id="9" name="priors" type="PriorBox" version="opset1">
+            <data min_size="2" offset="0.5" variance="0.1,0.1,0.2,0.2"/>
+        </layer>
+        <edge from-layer="7" from-port="0" to-layer="9" to-port="0"/>
+        <edge from-layer="8" from-port="0" to-layer="9" to-port="1"/>
+        <edge from-layer="9" from-port="2" to-layer="6" to-port="0"/>
+    """
+    from deconv_ir.linter.detection import check_detection
+
+    yield from check_detection(index, layer, context)
