@@ -21,6 +21,7 @@ from deconv_ir.execute.scratchpad import (
     extra_bytes,
     fit_grants,
 )
+from deconv_ir.ir.lazy_tensor import whole
 from deconv_ir.ir.operation import Context, LayerPlan, TensorInfo
 from deconv_ir.ir.operation import Kernel as PreparedKernel
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
@@ -404,7 +405,7 @@ def test_any_kernel_with_candidates_gets_a_budget(
     made: list[Chosen] = []
 
     def prepare(self: MatMul, constants: Sequence[Any], context: Context) -> Chosen:
-        made.append(Chosen(constants[1]))
+        made.append(Chosen(whole(constants[1])))
         return made[0]
 
     ir = IR()
