@@ -17,7 +17,7 @@ from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.ops import find_operation
-from deconv_ir.ops.base import UnknownOperation, format_attributes, parse_attributes
+from deconv_ir.ops.base import UnknownOperation, attributes_of, format_attributes, parse_attributes
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.constants.parameter import Result
 from deconv_ir.ops.opsets import LAST_OPSET, OF_OPSET_2
@@ -30,6 +30,16 @@ def first_version(type_name: str, version: str = "opset1") -> type[Operation]:
         if found is not None:
             return found
     raise AssertionError(f"{type_name} is implemented")
+
+
+def written_attributes(operation: Operation) -> tuple[tuple[str, str], ...]:
+    """Return the attributes of an operation as text, without empty lists that are a default.
+
+    OpenVINO 2026.4 dies of an empty `output_roi` of ROIPooling.
+    """
+    optional = {spec.name for spec in attributes_of(type(operation)) if spec.has_default}
+    written = format_attributes(operation).items()
+    return tuple((name, value) for name, value in written if value or name not in optional)
 
 
 class Conversion:
@@ -92,7 +102,7 @@ class Conversion:
             version,
             inputs,
             tuple(Port(len(inputs) + i, None, info.element_type) for i, info in enumerate(infos)),
-            tuple(format_attributes(operation).items()),
+            written_attributes(operation),
             old.line,
         )
         self.layers.append(layer)

@@ -37,8 +37,10 @@ def real(*shape: int) -> Array:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-def single(row: Row, folder: Path, version: int = 7, precision: str = "FP32") -> list[Array]:
-    """Run a network of one layer."""
+def network_of(
+    row: Row, version: int = 7, precision: str = "FP32"
+) -> tuple[OldIR, dict[str, Array]]:
+    """Return a network of one layer, and its inputs."""
     kind, inputs, attributes, blobs, expected = row
     ir = OldIR(version, precision)
     tensors, given = [], {}
@@ -50,16 +52,15 @@ def single(row: Row, folder: Path, version: int = 7, precision: str = "FP32") ->
         types = {"int32": "I32", "int64": "I64"}
         tensors.append(ir.input(*array.shape, name=name, precision=types.get(str(array.dtype))))
         given[name] = array
-    ir.layer(
-        kind,
-        tensors,
-        *(np.shape(e) for e in expected),
-        attributes=attributes,
-        blobs=blobs,
-        name="it",
-    )
-    model = deconv_ir.load(ir.write(folder))
-    return list(model.run(given).values())
+    shapes = map(np.shape, expected)
+    ir.layer(kind, tensors, *shapes, attributes=attributes, blobs=blobs, name="it")
+    return ir, given
+
+
+def single(row: Row, folder: Path, version: int = 7, precision: str = "FP32") -> list[Array]:
+    """Run a network of one layer."""
+    ir, given = network_of(row, version, precision)
+    return list(deconv_ir.load(ir.write(folder)).run(given).values())
 
 
 X = real(2, 6, 7, 8)
@@ -1164,7 +1165,7 @@ PRIOR = {"min_size": "8.0", "max_size": "18.0", "aspect_ratio": "2.000000", "fli
 PRIOR |= {"offset": "0.500000", "variance": "0.100000,0.100000,0.200000,0.200000"}
 YOLO = real(1, 3 * (5 + 2), 2, 3)
 FINE = real(1, 8, 4, 6)
-ROIS = np.float32([[0, 1, 1, 8, 9], [1, 0, 2, 5, 13]])
+ROIS = np.float32([[0, 1, 1, 8, 9], [1, 0, 2, 5, 11]])
 X8 = real(2, 8, 9, 9)
 SCORES = np.float32([[[0.9, 0.8, 0.75, 0.3]]])
 BOXES = np.float32([[[0, 0, 10, 10], [0, 1, 10, 11], [20, 20, 30, 30], [40, 40, 41, 41]]])

@@ -178,6 +178,8 @@ def squeeze(step: LayerConversion) -> Source:
     axes = step.integers("axes", "axis", default=None)
     if axes is None:
         axes = tuple(i for i, extent in enumerate(step.dims(data)) if extent == 1)
+        if not axes:
+            return data
     return step.add("Squeeze", data, step.literal(axes, suffix="axes"))
 
 
@@ -279,10 +281,10 @@ def range_(step: LayerConversion) -> Source:
 
 def scalar(step: LayerConversion, source: Source) -> Source:
     """Return a tensor of one element without dims."""
-    if not step.rank(source):
+    rank = step.rank(source)
+    if not rank:
         return source
-    shape = step.literal((), I64, (0,), suffix="shape")
-    return step.add("Reshape", source, shape, special_zero=False)
+    return step.add("Squeeze", source, step.literal(range(rank), suffix="axes"))
 
 
 def one_hot(step: LayerConversion) -> Source:
