@@ -71,6 +71,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         *("deconv_ir.linter.cache", "deconv_ir.ops.opsets", "deconv_ir.linter.suppress"),
         *("deconv_ir.ir.body", "deconv_ir.ir.boxes", "deconv_ir.ir.scratchpad"),
         *("deconv_ir.formats.onednn_json.parsed", "deconv_ir.formats.onednn_json.kinds"),
+        *("deconv_ir.formats.openvino_legacy.reader", "deconv_ir.formats.openvino_legacy.parsed"),
         *("deconv_ir.ops.tile_rules", "deconv_ir.ops.convolution.packed"),
         *("cli.lint.folders", "cli.lint.rules"),
         *("cli.shared.reporters.json", "cli.shared.reporters.sarif"),

@@ -152,7 +152,8 @@ class Conversion:
                 if stated.shape is not None:
                     self.infos[source] = info._replace(shape=stated.shape)
             self.layers[index] = layer._replace(outputs=tuple(ports))
-            self.origins[index] = self.origins[index]._replace(is_last=len(last) == 1)
+            own = tuple((s[1], i) for i, s in enumerate(outputs) if s[0] == index)
+            self.origins[index] = self.origins[index]._replace(outputs=own)
 
     def add_result(self, old: OldLayer, number: int, source: Source) -> int:
         """Add a Result of an output of an old layer; return its index."""

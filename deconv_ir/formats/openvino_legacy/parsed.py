@@ -21,13 +21,13 @@ class OldOrigin(NamedTuple):
         Offset of the old layer's element.
     inputs : tuple of int
         For each input the position of the old layer's input port; -1: it is inside the conversion.
-    is_last : bool
-        Whether its outputs are those of the old layer.
+    outputs : tuple of (int, int)
+        Positions of its outputs that are outputs of the old layer, and of these.
     """
 
     start: int
     inputs: tuple[int, ...] = ()
-    is_last: bool = False
+    outputs: tuple[tuple[int, int], ...] = ()
 
 
 class ParsedLegacy(base.ParsedFile):
@@ -66,8 +66,7 @@ class ParsedLegacy(base.ParsedFile):
 
     def is_rank_unknown(self, layer: int, output: int) -> bool:
         """Whether the file says nothing of an output: layers within a conversion have no dims."""
-        origin = self.origins[layer]
-        return not origin.is_last
+        return output not in dict(self.origins[layer].outputs)
 
     def label(self, index: int) -> str:
         """Return the name of the old layer that a layer comes from."""
@@ -95,8 +94,8 @@ class LegacyLocator(base.Locator):
             known = location.port < len(origin.inputs)
             port = origin.inputs[location.port] if known else -1
             location = location._replace(port=None if port < 0 else port)
-        elif location.port is not None and not origin.is_last:
-            location = location._replace(port=None)
+        elif location.port is not None:
+            location = location._replace(port=dict(origin.outputs).get(location.port))
         return self._xml.span(location)
 
     def owner(self, offset: int) -> TextSpan | None:

@@ -160,7 +160,8 @@ class LegacyReader:
         self.out.labels = {old.start: old.label for old in layers}
         converter = NetworkConverter(self.out.file, self.report)
         conversion = converter.convert(layers, topology)
-        self.out.states_constants = not converter.has_unknown
+        has_bodies = any(old.body is not None for old in layers)
+        self.out.states_constants = not converter.has_unknown and not has_bodies
         add_results(conversion, layers, converter.outputs, topology)
         self.out.origins = conversion.origins
         self.out.layers = [origin.start for origin in conversion.origins]

@@ -15,6 +15,8 @@ from old_ir import OldIR
 
 import deconv_ir
 from deconv_ir.formats.openvino_legacy.table import TABLE
+from deconv_ir.linter.engine import check_file
+from deconv_ir.linter.options import choose
 
 from . import oracles
 
@@ -1516,3 +1518,15 @@ def test_proposals(tmp_path: Path) -> None:
     )["it"]
     # Faster R-CNN's anchor of 16 pixels, moved by the stride: half of it from its center.
     assert found.tolist() == [[0, 16, 0, 32, 16], [0, 0, 0, 16, 16]]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=identify)
+def test_nothing_is_reported(row: Row, tmp_path: Path) -> None:
+    """What a conversion adds to a correct file is no finding."""
+    ir, _ = network_of(row)
+    result = check_file(ir.write(tmp_path), choose())
+    assert not result.findings
+
+
+def test_nothing_is_reported_of_a_body(tmp_path: Path) -> None:
+    assert not check_file(iterator().write(tmp_path), choose()).findings

@@ -123,8 +123,8 @@ def sequence(kind: str) -> Callable[[LayerConversion], Sequence[Source]]:
         whole = step.add("Squeeze", made[0], one)
         if axis == 0:
             whole = step.add("Transpose", whole, step.literal((1, 0, 2), suffix="order"))
-        ends = [step.add("Squeeze", end, one) for end in made[1:]]
-        return [whole, *ends][: max(1, len(step.layer.outputs))]
+        wanted = made[1 : max(1, len(step.layer.outputs))]
+        return [whole, *(step.add("Squeeze", end, one) for end in wanted)]
 
     return rule
 

@@ -23,8 +23,9 @@ def interpolate(
     mode: str,
     coordinates: str,
     antialias: bool = False,
+    computed: Source | None = None,
 ) -> Source:
-    """Add an Interpolate of the spatial axes."""
+    """Add an Interpolate of the spatial axes; `computed` is a tensor with their sizes."""
     given = {
         "mode": mode,
         "shape_calculation_mode": "sizes",
@@ -38,7 +39,7 @@ def interpolate(
     return step.written(
         "Interpolate",
         data,
-        step.literal(sizes, suffix="sizes"),
+        step.literal(sizes, suffix="sizes") if computed is None else computed,
         step.literal(scales, F32, suffix="scales"),
         step.literal(axes, suffix="axes"),
         version="opset4",
@@ -89,7 +90,7 @@ _METHODS: Final = {
 
 
 def resample(step: LayerConversion) -> Source:
-    """Convert Resample of one input, or of two: then the declared dims are the shape."""
+    """Convert Resample of one input, or of two: the second is the shape of the output."""
     data = step.input()
     name = step.text("type", "resample_type", default="caffe.ResampleParameter.NEAREST")
     mode = _METHODS.get(name.lower())
@@ -97,9 +98,12 @@ def resample(step: LayerConversion) -> Source:
         raise step.fault("type", "must be LINEAR or NEAREST of caffe.ResampleParameter", name)
     dims = step.dims(data)[2:]
     sizes = target(step, dims, step.number("factor", default=None))
+    given = None
+    if len(step.inputs) > 1:
+        given = take(step, step.integral(step.input(1)), [0], (2,), (2 + len(dims),))
     shrinks = any(new < old for new, old in zip(sizes, dims, strict=True))
     antialias = mode == "linear" and step.flag("antialias") and shrinks
-    return interpolate(step, data, sizes, mode, "half_pixel", antialias)
+    return interpolate(step, data, sizes, mode, "half_pixel", antialias, given)
 
 
 def upsampling(step: LayerConversion) -> Source:
