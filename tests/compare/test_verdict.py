@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from edited import Edit, build
+from support import IR
 
 import deconv_ir
 from deconv_ir.ir.operation import Operation
@@ -166,3 +167,28 @@ def test_no_operation_is_called_wrong_in_its_own_type(
     assert verdict.wrong_sides == (), verdict.sentence
     if operation.allowance is not Operation.allowance:
         assert all(layer.a.right for layer in verdict.layers)
+
+
+@pytest.mark.parametrize(
+    ("place", "element", "right"), [(6, 5, True), (6, 4, True), (6, 6, False), (7, 4, False)]
+)
+def test_elements_that_are_nearest_by_rounding(
+    place: int, element: int, right: bool, tmp_path: Path
+) -> None:
+    """Interpolate-4, asymmetric, floor: output 6 of 36 is at 6 / 1.2 = 5 of 30, or just below it.
+
+    Output 7 is at 5.83 of the data.
+    """
+    ir = IR()
+    others = [np.array([36]), np.float32([1.2]), np.array([3])]
+    data = [ir.parameter("x", "1,1,1,30"), *map(ir.const, others)]
+    attributes = {"mode": "nearest", "shape_calculation_mode": "sizes", "nearest_mode": "floor"}
+    attributes["coordinate_transformation_mode"] = "asymmetric"
+    ir.result(ir.layer("Interpolate", data, attributes, name="resize", version="opset4"), "y")
+    x = np.arange(30, dtype=np.float32).reshape(1, 1, 1, 30)
+    found = np.arange(36, dtype=np.float32) * 5 // 6
+    found[place] = element
+    given = {"resize": found.reshape(1, 1, 1, 36)}
+    verdict = deconv_ir.diff(ir.save(tmp_path), None, x, against=given, verdict=True).verdict
+    assert verdict is not None
+    assert (verdict.wrong_sides == ()) is right, verdict.sentence

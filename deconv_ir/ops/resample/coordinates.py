@@ -117,18 +117,43 @@ def nearest_in_f32(
     count: int | None = None,
 ) -> Array:
     """Return what `nearest` returns, with coordinates in f32 as the OpenVINO runtime has them."""
-    at = coordinates(coordinate_mode, scale, data, output, count)
-    if mode == "round_prefer_floor":
-        index = np.ceil(at - np.float32(0.5))
-    elif mode == "round_prefer_ceil":
-        index = np.floor(at + np.float32(0.5))
-    elif mode == "floor":
-        index = np.floor(at)
-    elif mode == "ceil" or scale < 1:
-        index = np.ceil(at)
-    else:
-        index = np.trunc(at)
+    index = _rounded_to(coordinates(coordinate_mode, scale, data, output, count), mode, scale)
     return np.clip(index, 0, data - 1).astype(np.intp)
+
+
+def nearest_of_near(
+    coordinate_mode: str, mode: str, scale: float, data: int, output: int
+) -> tuple[Array, Array]:
+    """Return the least and the largest index that `nearest` may have with rounded coordinates.
+
+    Coordinates may be off by 8 eps of f32, of themselves and of one element.
+    """
+    exact = Fraction(output, data) if scale == output / data else Fraction(scale)
+    a, b, c = _ratio(coordinate_mode, exact, data, output)
+    at = np.arange(output) * (a / c) + b / c
+    tolerance = 8 * 2.0**-23 * (np.abs(at) + 1)
+    low, high = (_rounded_to(at + sign * tolerance, mode, scale) for sign in (-1, 1))
+    return (
+        np.clip(low, 0, data - 1).astype(np.intp),
+        np.clip(high, 0, data - 1).astype(np.intp),
+    )
+
+
+def _rounded_to(at: Array, mode: str, scale: float) -> Array:
+    """Round coordinates to indices."""
+    half = at.dtype.type(0.5)
+    found: Array
+    if mode == "round_prefer_floor":
+        found = np.ceil(at - half)
+    elif mode == "round_prefer_ceil":
+        found = np.floor(at + half)
+    elif mode == "floor":
+        found = np.floor(at)
+    elif mode == "ceil" or scale < 1:
+        found = np.ceil(at)
+    else:
+        found = np.trunc(at)
+    return found
 
 
 def linear_onnx(at: Array, data: int) -> Taps:

@@ -113,6 +113,37 @@ class _Interpolate(Operation, abc.ABC):
 
         return resampled(case)
 
+    def valid(self, case: Case, output: int, array: Array) -> Array | None:
+        """Return which elements are nearest for coordinates that are rounded to f32."""
+        import itertools
+
+        from deconv_ir.ops.resample.coordinates import nearest_of_near
+
+        data = case.inputs[0]
+        how = self.settings(data.ndim)
+        if how.mode is not Mode.NEAREST or not data.size or array.shape != case.outputs[0].shape:
+            return None
+        pads = self.pads(data.ndim)
+        if any(map(any, pads)):
+            data = np.pad(data, pads)
+        names = how.coordinates.value, how.nearest.value
+        choices = []
+        scales = self._scales(_actual(case.inputs), data.shape)
+        for axis, scale in sorted(scales.items()):
+            low, high = nearest_of_near(*names, scale, data.shape[axis], array.shape[axis])
+            rows = [low] if (low == high).all() else [low, high]
+            choices.append([(axis, row) for row in rows])
+        share = 2 * case.precision.result if data.dtype.kind == "f" else 0
+        found: Array = np.zeros(array.shape, bool)
+        for chosen in itertools.product(*choices):
+            taken = data
+            for axis, row in chosen:
+                taken = np.take(taken, row, axis=axis)
+            with np.errstate(all="ignore"):
+                near = np.abs(array - taken) <= share * np.abs(taken)
+            found |= near | (array == taken) | ((array != array) & (taken != taken))
+        return found
+
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         shape = inputs[0].shape
         if shape is None:
