@@ -458,7 +458,7 @@ def window_does_not_fit(
     from deconv_ir.linter.windows import window_problem
 
     # oneDNN Graph has other layouts, and oneDNN other limits.
-    has_opsets = context.document.has_opsets
+    has_opsets = context.parsed.has_opsets
     found = window_problem(operation, context.inputs(index)) if has_opsets else None
     if found is not None:
         message, name, expected, actual = found
