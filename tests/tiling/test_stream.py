@@ -119,7 +119,8 @@ def test_other_element_types_are_refused(tmp_path: Path) -> None:
         Stream(convolution().tiled(), {}, volume)
     np.save(tmp_path / "single.npy", np.zeros((1, 2, 20, 24), np.float32))
     single = open_volume(str(tmp_path / "single.npy"))
-    with pytest.raises(InputError, match="takes float16, found float32"):  # IRs of version 10 take it
+    # IRs of version 10 take it.
+    with pytest.raises(InputError, match="takes float16, found float32"):
         Stream(convolution(element_type="f16").tiled(), {"x": single}, single)
 
 
