@@ -238,13 +238,13 @@ def clustered(
     size: Sequence[int],
     image: Sequence[int],
     boxes: Sequence[tuple[float, float]],
-    step: float,
+    step: tuple[float, float],
     variance: Sequence[float],
 ) -> Array:
-    """Catalogue, PriorBoxClustered; `boxes` has widths and heights."""
+    """Catalogue, PriorBoxClustered; `boxes` and `step` have widths and heights."""
     rows: list[float] = []
     for h, w in np.ndindex(*size):
-        x, y = (w + 0.5) * step, (h + 0.5) * step
+        x, y = (w + 0.5) * step[0], (h + 0.5) * step[1]
         for wide, high in boxes:
             rows += [
                 (x - wide / 2) / image[1],
@@ -253,6 +253,66 @@ def clustered(
                 (y + high / 2) / image[0],
             ]
     return np.array([[rows, list(variance) * (len(rows) // 4)]])
+
+
+def simpler_nms(
+    scores: Array,
+    deltas: Array,
+    image: Sequence[float],
+    scales: Sequence[float],
+    stride: int,
+    least: int,
+    limit: float,
+    counts: tuple[int, int],
+) -> Array:
+    """Return the boxes of Inference Engine 2018, ext_simplernms.cpp; `counts`: before, after NMS.
+
+    Boxes include the pixels of their corners.  Anchors are around 7.5, the center of 16 pixels.
+    """
+    high, wide, factor = map(int, image)
+    found = []
+    for y, x in np.ndindex(scores.shape[2:]):
+        for a, (ratio, scale) in enumerate((r, s) for r in (0.5, 1, 2) for s in scales):
+            w = math.floor(math.sqrt(256 / ratio) + 0.5)
+            h = math.floor(w * ratio + 0.5) * scale
+            w *= scale
+            dx, dy, dw, dh = (float(v) for v in deltas[0, 4 * a : 4 * a + 4, y, x])
+            # The corner of the anchor is at half of its size less one; its center is at half.
+            cx = 7.5 - (w - 1) / 2 + w / 2 + dx * w + x * stride
+            cy = 7.5 - (h - 1) / 2 + h / 2 + dy * h + y * stride
+            half = math.exp(dw) * w / 2, math.exp(dh) * h / 2
+            box = [
+                min(max(v, 0), most - 1)
+                for v, most in zip(
+                    (cx - half[0], cy - half[1], cx + half[0], cy + half[1]),
+                    (wide, high) * 2,
+                    strict=True,
+                )
+            ]
+            if all(int(box[i + 2] - box[i] + 1) >= least * factor for i in (0, 1)):
+                found.append((float(scores[0, 9 + a, y, x]), box))
+    found = sorted(found, reverse=True)[: counts[0]]
+
+    def area(left: float, top: float, right: float, bottom: float) -> float:
+        return max(0, right - left + 1) * max(0, bottom - top + 1)
+
+    kept: list[list[float]] = []
+    for score, box in found:
+        shared = [
+            area(
+                *(max(a, b) for a, b in zip(box[:2], k[:2], strict=True)),
+                *(min(a, b) for a, b in zip(box[2:], k[2:], strict=True)),
+            )
+            for k in kept
+        ]
+        overlaps = (
+            s > limit * (area(*box) + area(*k) - s) for s, k in zip(shared, kept, strict=True)
+        )
+        if score > 0 and len(kept) < counts[1] and not any(overlaps):
+            kept.append(box)
+    out = np.zeros((counts[1], 5))
+    out[: len(kept), 1:] = kept
+    return out
 
 
 def region_yolo(x: Array, classes: int, regions: int) -> Array:

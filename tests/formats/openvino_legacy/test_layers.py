@@ -1178,7 +1178,77 @@ DETECTED = np.zeros((1, 1, 3, 7), np.float32)
 DETECTED[0, 0, 0] = [0, 1, 0.9, 0.1, 0.1, 0.5, 0.5]
 DETECTED[0, 0, 1] = [0, 1, 0.6, 0.6, 0.6, 0.9, 0.9]
 DETECTED[0, 0, 2, 0] = -1
+RPN_SCORES = RNG.permutation(np.arange(2 * 18 * 3 * 4, dtype=np.float32) / 400 - 0.1)
+RPN_SCORES = RPN_SCORES.reshape(2, 18, 3, 4)
+RPN_DELTAS = 0.2 * real(2, 36, 3, 4)
+FEW = np.where(RPN_SCORES < 0.93, -1, RPN_SCORES).astype(np.float32)
+SMALL_SCALES = (0.5, 1.0, 2.0)
+
+
+def nms_row(
+    scores: Array, image: list[float], least: int, counts: tuple[int, int], swap: bool = False
+) -> Row:
+    """Return a SimplerNMS; the Inference Engine knew scores and deltas by their channels."""
+    attributes = {"cls_threshold": "0.7", "max_num_proposals": 300, "iou_threshold": "0.500000"}
+    attributes |= {"min_bbox_size": least, "feat_stride": 16, "scale": "0.500000,1.0,2.0"}
+    attributes |= {"pre_nms_topn": counts[0], "post_nms_topn": counts[1]}
+    inputs = [RPN_DELTAS, scores] if swap else [scores, RPN_DELTAS]
+    wanted = oracles.simpler_nms(scores, RPN_DELTAS, image, SMALL_SCALES, 16, least, 0.5, counts)
+    return "SimplerNMS", [*inputs, np.float32([image])], attributes, {}, [wanted]
+
+
+STEPS = {"step_w": "16.0", "step_h": "12.0"}
+"""Of a PriorBox, which the current one lacks."""
+ROOT2 = 2**0.5
 DETECTIONS: list[Row] = [
+    nms_row(RPN_SCORES, [48, 64, 1], 8, (50, 12)),
+    nms_row(RPN_SCORES, [48, 64, 1.9], 16, (9, 12), swap=True),
+    nms_row(FEW, [48.7, 64.2, 2], 4, (100, 20)),
+    (
+        "PriorBox",
+        [MAP, IMAGE],
+        {**PRIOR, "step": "16.000000", "img_h": 64, "img_w": 96},
+        {},
+        [oracles.prior_box((2, 3), (64, 96), 8, 18, 2, 16, VARIANCE4)],
+    ),
+    (
+        "PriorBox",
+        [MAP, IMAGE],
+        {**PRIOR, "step": "16.000000", "img_size": "64"},
+        {},
+        [oracles.prior_box((2, 3), (64, 64), 8, 18, 2, 16, VARIANCE4)],
+    ),
+    (
+        "PriorBox",
+        [MAP, IMAGE],
+        {**PRIOR, **STEPS},
+        {},
+        [
+            oracles.clustered(
+                (2, 3),
+                (32, 48),
+                [(8, 8), (12, 12), (8 * ROOT2, 8 / ROOT2), (8 / ROOT2, 8 * ROOT2)],
+                (16, 12),
+                VARIANCE4,
+            )
+        ],
+    ),
+    (
+        "PriorBox",
+        [MAP, IMAGE],
+        {
+            "min_size": "8,4",
+            "aspect_ratio": "1.0,4.0",
+            "flip": 0,
+            "clip": 0,
+            "offset": "0.5",
+            "variance": VARIANCE4,
+            "scale_all_sizes": 0,
+            **STEPS,
+        },
+        {},
+        [oracles.clustered((2, 3), (32, 48), [(8, 8), (4, 4), (16, 4)], (16, 12), VARIANCE4)],
+    ),
     (
         "PriorBox",
         [MAP, IMAGE],
@@ -1215,7 +1285,7 @@ DETECTIONS: list[Row] = [
             "variance": VARIANCE4,
         },
         {},
-        [oracles.clustered((2, 3), (32, 48), [(8, 6), (4, 12)], 16, VARIANCE4)],
+        [oracles.clustered((2, 3), (32, 48), [(8, 6), (4, 12)], (16, 16), VARIANCE4)],
     ),
     (
         "PriorBoxClustered",
@@ -1231,7 +1301,7 @@ DETECTIONS: list[Row] = [
             "variance": VARIANCE4,
         },
         {},
-        [oracles.clustered((2, 3), (64, 96), [(8, 6)], 16, VARIANCE4)],
+        [oracles.clustered((2, 3), (64, 96), [(8, 6)], (16, 16), VARIANCE4)],
     ),
     (
         "DetectionOutput",

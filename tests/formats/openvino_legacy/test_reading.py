@@ -192,13 +192,13 @@ def test_faults_name_line_and_layer(was: str, now: str, message: str, tmp_path: 
 def test_all_types_that_are_missing_are_counted(tmp_path: Path) -> None:
     ir = OldIR(5)
     x = ir.input(1, 4)
-    for kind in ("SimplerNMS", "Strange", "Strange"):
+    for kind in ("Odd", "Strange", "Strange"):
         x = ir.layer(kind, [x], (1, 4))
     with pytest.raises(deconv_ir.IRError) as caught:
         deconv_ir.load(ir.write(tmp_path))
     text = str(caught.value)
     assert "3 of 4 layers have types of IR version 5" in text
-    assert "Strange (2), SimplerNMS (1)" in text
+    assert "Strange (2), Odd (1)" in text
 
 
 HOSTILE = {

@@ -1,19 +1,23 @@
 """Layers of detectors.
 
 Sources: catalogue, sections of the same names; Model Optimizer 2020.3, extensions/back,
-NonMaximumSuppressionNormalize.
+NonMaximumSuppressionNormalize; Inference Engine 2018 R5, extension/ext_simplernms.cpp; Caffe SSD,
+prior_box_layer.cpp (sizes of the image, and steps).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
 from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.shapes import scalar, take
 from deconv_ir.ir.dtypes import F32, I32, I64
 from deconv_ir.ir.graph import Source
 from deconv_ir.ops.detection.nms import BoxEncoding
+from deconv_ir.ops.detection.prior_box import PriorBox1
 
 _LOWEST: Final = "-3.4028235e+38"
 """The catalogue's default of confidence_threshold: all boxes are used."""
@@ -37,19 +41,64 @@ _PRIORS: Final = (
 
 
 def prior_box(step: LayerConversion) -> Source:
-    """Convert PriorBox; the inputs give the sizes of the feature map and of the image."""
+    """Convert PriorBox; the inputs give the sizes of the feature map and of the image.
+
+    `img_h` and `img_w`, or `img_size`, stand for the size of the image.  Steps that differ make it
+    a PriorBoxClustered of the same boxes, since the current PriorBox has one step.
+    """
     given = {name: step.text(name) for name in _PRIORS if step.has(name)}
-    high, wide = step.number("step_h", default=0.0), step.number("step_w", default=0.0)
-    if high != wide:
-        raise step.unsupported("PriorBox with step_h other than step_w is not supported", "step_h")
-    if high:
-        given["step"] = repr(high)
-    for name in ("img_size", "img_h", "img_w"):
-        if step.number(name, default=0.0):
-            raise step.unsupported(f"PriorBox with {name} is not supported", name)
     given.setdefault("offset", "0.5")
-    (made,) = step.written("PriorBox", size_of(step, 0), size_of(step, 1), given=given)
+    square = step.integer("img_size", default=0, minimum=0)
+    sizes = tuple(step.integer(n, default=0, minimum=0) or square for n in ("img_h", "img_w"))
+    image = step.literal(sizes, suffix="image") if all(sizes) else size_of(step, 1)
+    common = step.number("step", default=0.0)
+    high, wide = (step.number(n, default=0.0) or common for n in ("step_h", "step_w"))
+    if high != wide and high and wide:
+        return boxes(step, _clustered(step, image, given, high, wide))
+    if high and wide:
+        given["step"] = repr(float(high))
+    else:
+        given.pop("step", None)
+    (made,) = step.written("PriorBox", size_of(step, 0), image, given=given)
     return boxes(step, made)
+
+
+def _clustered(
+    step: LayerConversion, image: Source, given: Mapping[str, str], high: float, wide: float
+) -> Source:
+    """Add a PriorBoxClustered with the boxes of a PriorBox."""
+    for name in ("fixed_size", "fixed_ratio", "density"):
+        if name in given:
+            what = f"PriorBox with {name} and step_h other than step_w has no counterpart"
+            raise step.unsupported(what, name)
+    small = step.numbers("min_size", default=())
+    large = step.numbers("max_size", default=())
+    ratios = PriorBox1(
+        offset=0.5,
+        aspect_ratio=step.numbers("aspect_ratio", default=()),
+        flip=step.flag("flip"),
+    ).ratios
+    if min((*small, *large, *ratios), default=0) <= 0:
+        name = "min_size" if min(small, default=0) <= 0 else "max_size"
+        raise step.fault(name, "must be positive, as aspect_ratio must be", step.text(name))
+    scaled = step.flag("scale_all_sizes", default=True)
+    extents: list[tuple[float, float]] = []
+    for index, size in enumerate(small):
+        extents.append((size, size))
+        if index < len(large):
+            extents.append((math.sqrt(size * large[index]),) * 2)
+        if scaled or index == len(small) - 1:
+            base = size if scaled else small[0]
+            extents += [(base * math.sqrt(r), base / math.sqrt(r)) for r in ratios]
+    kept = {name: given[name] for name in ("clip", "offset", "variance") if name in given}
+    kept.setdefault("clip", "0")
+    kept |= {
+        "width": ",".join(repr(float(w)) for w, _ in extents),
+        "height": ",".join(repr(float(h)) for _, h in extents),
+        "step_w": repr(float(wide)),
+        "step_h": repr(float(high)),
+    }
+    return step.written("PriorBoxClustered", size_of(step, 0), image, given=kept)[0]
 
 
 def prior_box_clustered(step: LayerConversion) -> Source:
@@ -85,6 +134,42 @@ def proposal(step: LayerConversion) -> Sequence[Source]:
     sources = (step.input(0), step.input(1), image)
     version = "opset1" if count == 1 else "opset4"
     return step.written("Proposal", *sources, version=version, outputs=count)
+
+
+def simpler_nms(step: LayerConversion) -> Source:
+    """Convert SimplerNMS: a Proposal with anchors of 16 pixels and three ratios and scales.
+
+    Only the first image of a batch is used, and boxes whose score is not positive are none.  The
+    Inference Engine left the rows behind the last box as they were; they are 0 here.  It read
+    neither cls_threshold nor max_num_proposals, and took whole numbers from the third input.
+    """
+    scores, deltas = step.input(0), step.input(1)
+    channels = [step.dims(source)[1] for source in (scores, deltas) if step.rank(source) == 4]
+    if len(channels) != 2:
+        raise step.unsupported("SimplerNMS needs scores and deltas of 4 dims")
+    if channels[0] > channels[1]:
+        scores, deltas = deltas, scores
+    scales = step.numbers("scale", default=REQUIRED)
+    if len(scales) != 3:
+        raise step.fault("scale", "must have 3 numbers", step.text("scale"))
+    if step.dims(scores)[0] > 1:
+        scores, deltas = (take(step, source, [0], (0,), (1,)) for source in (scores, deltas))
+    image = take(step, step.reshape(step.input(2), (-1,)), [0], (0,), (3,))
+    given = {
+        "base_size": "16",
+        "ratio": "0.5,1,2",
+        "scale": ",".join(map(repr, scales)),
+        "nms_thresh": repr(step.number("iou_threshold", default=REQUIRED)),
+        "min_size": str(step.integer("min_bbox_size", default=REQUIRED, minimum=0)),
+    }
+    for name in ("feat_stride", "pre_nms_topn", "post_nms_topn"):
+        given[name] = str(step.integer(name, default=REQUIRED, minimum=1))
+    sources = scores, deltas, step.convert(step.convert(image, I32), F32)
+    rows, found = step.written("Proposal", *sources, version="opset4", outputs=2, given=given)
+    # Behind the last box, rows are -1 or 0, and OpenVINO 2026.4 leaves scores as they were.
+    zero = step.scalar(0.0)
+    kept = step.add("Unsqueeze", step.add("Greater", found, zero), step.literal((1,)))
+    return step.add("Select", kept, step.add("ReLU", rows), zero)
 
 
 def roi_pooling(step: LayerConversion) -> Source:
@@ -158,4 +243,5 @@ RULES: Final[dict[str, Rule]] = {
     "ROIPooling": roi_pooling,
     "RegionYolo": region_yolo,
     "ReorgYolo": reorg_yolo,
+    "SimplerNMS": simpler_nms,
 }
