@@ -16,6 +16,7 @@ from onednn_forms import ZEROS, as_bytes, op, tensor, windows
 from support import IR
 
 import deconv_ir
+from deconv_ir.findings import Finding
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import choose
 
@@ -35,7 +36,17 @@ def is_found(
     form: str = "Multiply",
     element_type: type = np.int8,
 ) -> bool:
-    """Lint a convolution whose filter is scaled before or after it is moved."""
+    """Whether a convolution whose filter is scaled before or after it is moved has the finding."""
+    return "IR803" in {f.code for f in findings(kind, scales, folder, form, element_type)}
+
+
+def findings(
+    kind: str,
+    scales: tuple[int, ...],
+    folder: Path,
+    form: str = "Multiply",
+    element_type: type = np.int8,
+) -> list[Finding]:
     ir = IR()
     shape = FILTERS[kind]
     x = ir.parameter("x", "1,4,8,8")
@@ -61,7 +72,21 @@ def is_found(
     elif moved == "Reshape":
         at = ir.layer("Reshape", [at, ir.const(np.array(shape))], {"special_zero": "false"})
     ir.result(ir.layer(kind, [x, at], WINDOW))
-    return "IR803" in {f.code for f in deconv_ir.lint(ir.save(folder))}
+    return list(deconv_ir.lint(ir.save(folder)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "scales", "expected"),
+    [
+        ("ConvolutionBackpropData", (4, 1, 1, 1), "[1,6,1,1]"),
+        ("Convolution", (1, 4, 1, 1), "[6,1,1,1]"),
+    ],
+)
+def test_the_finding_names_the_shape_along_output_channels(
+    kind: str, scales: tuple[int, ...], expected: str, tmp_path: Path
+) -> None:
+    (found,) = (f for f in findings(kind, scales, tmp_path) if f.code == "IR803")
+    assert found.expected == expected
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,27 @@ def test_unsafe_fixes_correct_the_layer() -> None:
     assert tied > 0
 
 
+def test_each_axis_of_a_correction_is_its_own() -> None:
+    """9 rows by 9 columns, windows of 3 by 3, strides of 2 and 1: 4 by 7; no equal strides fit."""
+    ir = IR()
+    window = {"strides": "2,3", "kernel": "3,3", "pads_begin": "0,0", "pads_end": "0,0"}
+    y = ir.layer("MaxPool", [ir.parameter("x", "1,1,9,9")], window, outputs=("1,1,4,7",))
+    for kind in ("Exp", "Abs", "Sqrt", "Negative", "Floor"):
+        y = ir.layer(kind, [y], outputs=("1,1,4,7",))
+    ir.result(y)
+
+    def dims(*shape: int) -> str:
+        return "".join(f"<dim>{d}</dim>" for d in shape)
+
+    text = ir.xml().replace('names="x">', f'names="x">{dims(1, 1, 9, 9)}')
+    port = '<port id="0" precision="FP32"/>'
+    text = text.replace(port, f"{port[:-2]}>{dims(1, 1, 9, 9)}</port>", 1)
+    text = text.replace(port, f"{port[:-2]}>{dims(1, 1, 4, 7)}</port>")
+    result = check_bytes(text.encode(), "m.xml", DEFAULT)
+    (found,) = (f for f in result.findings if f.code == "IR416")
+    assert 'strides="2,1"' in str(found.hint)
+
+
 @pytest.mark.parametrize(("old", "new"), [("f32", "f16"), ("f32", "i32")])
 def test_a_wrong_type_of_a_parameter_is_corrected_there(old: str, new: str) -> None:
     """Twelve ports declare FP32: they are right, and the attribute is not."""

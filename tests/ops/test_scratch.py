@@ -9,9 +9,10 @@ import pytest
 from operation_forms import make
 from support import traced_peak
 
-from deconv_ir.ir.dtypes import from_numpy, parse_element_type
+from deconv_ir.ir.dtypes import F32, from_numpy, parse_element_type
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ops.onednn.elementwise import KINDS
 
 RNG = np.random.default_rng(0)
 POOL = {"strides": "2,2", "kernel": "3,3", "pads_begin": "1,1", "pads_end": "1,1"}
@@ -172,6 +173,33 @@ def test_a_smaller_budget_is_kept(case: str) -> None:
     limit = 300 << 10
     told = operation.scratch(infos, outputs, Context(scratch_bytes=limit))
     assert told <= 1.6 * limit or case in ("MaxPool-8", "GRUSequence", "Greater"), told
+
+
+@pytest.mark.parametrize("kind", ["SoftPlus", "GELU"])
+def test_scratch_of_a_decomposition_has_that_of_its_steps(kind: str) -> None:
+    """The output is in pooled memory, which is not traced."""
+    operation = KINDS[kind]()
+    data = RNG.standard_normal((2, 12, 128, 120)).astype(np.float32)
+    infos = [describe(data)]
+    told = operation.scratch(infos, operation.infer(infos, Context()), Context())
+    operation.execute([data], Context())
+    taken = traced_peak(lambda: operation.execute([data], Context()))
+    assert BOOKKEEPING < taken <= told + BOOKKEEPING
+
+
+def test_a_product_needs_memory_for_its_rows() -> None:
+    """Bytes for 4 rows of 2048 terms are those of 4, not of all elements; none of no terms."""
+    few, many = (
+        make("MatMul").scratch(
+            [TensorInfo((rows, 2048), F32), TensorInfo((2048, 64), F32)],
+            [TensorInfo((rows, 64), F32)],
+            Context(),
+        )
+        for rows in (4, 4096)
+    )
+    assert few < many or not few
+    empty = [TensorInfo((2, 0), F32), TensorInfo((0, 3), F32)]
+    assert make("MatMul").scratch(empty, [TensorInfo((2, 3), F32)], Context()) == 0
 
 
 def test_the_windows_of_a_row_are_those_of_the_plane() -> None:

@@ -120,6 +120,15 @@ def test_intervals_hold_every_result(rule: str) -> None:
             assert exact is None or low <= exact <= high, (a, b, x, y)
 
 
+def test_a_split_shape_keeps_its_dims() -> None:
+    """VariadicSplit-1; a part of unknown length is unknown, and so are those behind it."""
+    dims = listed(DIM, 3, 5)
+    parts = make("VariadicSplit").infer([dims, SCALAR, listed(1, -1)], Context())
+    assert [part.value for part in parts] == [(DIM,), (3, 5)]
+    parts = make("VariadicSplit").infer([dims, SCALAR, listed(1, values.ANY, 1)], Context())
+    assert [part.value for part in parts] == [(DIM,), None, None]
+
+
 def test_exact_results_wrap() -> None:
     assert values.ADD(2**31 - 1, 1, I32) == -(2**31)
     assert values.MULTIPLY(2**63 - 1, 2, I64) == -2

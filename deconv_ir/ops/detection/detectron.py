@@ -231,7 +231,7 @@ class ExperimentalDetectronTopKROIs(Operation):
 
     formula = "max_rois {self.max_rois}"
 
-    max_rois: int = attribute(integer(0), 0, required=True)
+    max_rois: int = attribute(integer(0), 0)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")

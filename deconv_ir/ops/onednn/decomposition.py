@@ -161,9 +161,24 @@ class Decomposition:
                 assert step.constant is not None, "a step without an operation is a constant"
                 values.append(step.constant.array())
             else:
-                given = [values[i] for i in step.inputs]
-                values.append(step.operation.execute(given, self.context)[0])
+                values.append(self._compute(step, [values[i] for i in step.inputs], len(values)))
         return values
+
+    def _compute(self, step: SubOperation, given: list[Array], ref: Ref) -> Array:
+        """Compute a tensor, in blocks where its operation has them only for a given output."""
+        from deconv_ir.kernels import empty
+
+        assert step.operation is not None, "constants are not computed"
+        info = self.infos[ref]
+        if (
+            info.element_type is None
+            or not is_static(info.shape)
+            or not step.operation.accepts_out([self.infos[i] for i in step.inputs], info)
+        ):
+            return step.operation.execute(given, self.context)[0]
+        out = empty(static(info.shape), info.element_type.numpy())
+        step.operation.execute_into(given, self.context, out)
+        return out
 
 
 class Composite(Operation, abc.ABC):

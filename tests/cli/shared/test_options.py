@@ -50,3 +50,21 @@ def test_options_of_a_base_follow_the_named_field() -> None:
 
     assert tuple(Request.fields) == ("first", *PREPROCESSING, "last")
     assert [name for name, _ in Request.declared] == list(Request.fields)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_the_default_of_a_choice_or_number(name: str) -> None:
+    command = importlib.import_module(f"deconv_cli.{name}.command").command
+    commands = command.commands.values() if isinstance(command, click.Group) else [command]
+    silent = {
+        found.name
+        for each in commands
+        for found in each.params
+        if isinstance(found, click.Option)
+        and isinstance(found.type, click.Choice | click.IntRange | click.FloatRange)
+        and isinstance(found.default, str | int | float)
+        and not found.is_flag
+        and not found.show_default
+        and "efault" not in (found.help or "")
+    }
+    assert not silent

@@ -11,6 +11,7 @@ from operation_forms import make
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.operations import Context, find_operation
+from deconv_ir.ops.base import attributes_of
 
 
 def iou(a, b, one: float) -> float:
@@ -348,6 +349,14 @@ ONE = {
 def test_inputs_that_do_not_fit(infer, kind: str, inputs, attributes, message: str) -> None:
     with pytest.raises(DeconvError, match=message):
         infer(kind, *inputs, **attributes)
+
+
+def test_top_k_rois_may_leave_their_number_out() -> None:
+    """ExperimentalDetectronTopKROIs-6: max_rois is 0 by default, and not required."""
+    operation = find_operation("ExperimentalDetectronTopKROIs", "opset6")
+    assert operation is not None
+    (max_rois,) = attributes_of(operation)
+    assert (max_rois.name, max_rois.default, max_rois.required) == ("max_rois", 0, False)
 
 
 @pytest.mark.parametrize("version", ["extension", "experimental"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onednn_forms import as_bytes, op, tensor
@@ -90,6 +91,22 @@ def test_operations_on_two_arrays(kind: str, function: Any, mixed: bool) -> None
     (found,) = model.run([a, b]).values()
     assert found.dtype == np.float32
     close(found, function(a.astype(float), b.astype(float)), 1e-6)
+
+
+def test_a_bias_of_another_type_leaves_the_type_of_the_data() -> None:
+    """BiasAdd gives dst the type of src; sums are in f32."""
+    shape = (1, 2, 3)
+    graph = op(
+        0,
+        "BiasAdd",
+        [tensor(0, shape, "bf16"), tensor(1, [2])],
+        [tensor(2, shape, "bf16")],
+        data_format="NCX",
+    )
+    data = np.ones(shape, ml_dtypes.bfloat16)
+    (found,) = run(graph, arrays=[data, np.array([2, 0.5], np.float32)])
+    assert found.dtype == data.dtype
+    assert found.tolist() == [[[3, 3, 3], [1.5, 1.5, 1.5]]]
 
 
 @pytest.mark.parametrize("layout", ["NCX", "NXC"])
