@@ -277,9 +277,9 @@ class RunRequest(Preprocessing, after="shapes"):
     )
     save_xml: str | None = option(
         "FILE.xml",
-        "Write the model as an OpenVINO IR, and do not run it: a oneDNN Graph file, or an IR as "
-        "changed by --shape, --set, --layout, --reverse-channels, --mean, --scale and "
-        "--input-type.",
+        "Write the model as an OpenVINO IR, and do not run it: a oneDNN Graph file, an IR of "
+        "version 2 to 7, or an IR as changed by --shape, --set, --layout, --reverse-channels, "
+        "--mean, --scale and --input-type.",
     )
     save_onednn: str | None = option(
         "FILE.json",

@@ -72,6 +72,27 @@ def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
     return given
 
 
+def check_inputs(context: LintContext, body: BodyContext) -> Iterator[Finding]:
+    """Compare the dims that the inputs of a body declare with those that they get."""
+    for index, info in _given(context, body.owner, body.tag).items():
+        layer = body.context.graph.layers[index]
+        stated = layer.outputs[0].shape if layer.outputs else None
+        if not compatible(info.shape, stated):
+            # A location would be one of the graph around the body.
+            start, _ = body.context.locator.span(GraphLocation(layer=index))
+            text = body.context.parsed.file_text
+            line, column = (None, None) if text is None else text.position(start)
+            yield Finding(
+                f"the port map brings {format_shape(info.shape)} to the input {layer.name!r} of "
+                f"the {body.tag}, which declares {format_shape(stated)}",
+                expected=format_shape(info.shape),
+                actual=format_shape(stated),
+                line=line,
+                column=column,
+                layer=body.context.parsed.label(index),
+            )
+
+
 def check_body(context: LintContext, body: BodyContext) -> Iterator[Finding]:
     """Compare a body with its port map and with the ports of its layer."""
     element = _element(context, body.owner)

@@ -12,7 +12,7 @@ from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldLayer, computed_
 from deconv_ir.formats.openvino_legacy.literal import AddedConstant
 from deconv_ir.formats.openvino_legacy.parsed import OldOrigin
 from deconv_ir.ir.dtypes import F32, I32, I64, ElementType
-from deconv_ir.ir.graph import Edge, Layer, Port, Source
+from deconv_ir.ir.graph import Edge, Graph, Layer, Port, Source
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape, is_static, static
@@ -50,6 +50,8 @@ class Conversion:
     layers : list of Layer
     edges : list of Edge
     origins : list of OldOrigin
+    bodies : list of (int, Conversion, list of OldLayer, Graph)
+        For each body the index of its layer, its conversion, the old layers and the graph.
     """
 
     def __init__(self, file: str | None) -> None:
@@ -57,6 +59,7 @@ class Conversion:
         self.layers: list[Layer] = []
         self.edges: list[Edge] = []
         self.origins: list[OldOrigin] = []
+        self.bodies: list[tuple[int, Conversion, list[OldLayer], Graph]] = []
         self.infos: dict[Source, TensorInfo] = {}
         self._names: set[str] = set()
 

@@ -121,6 +121,7 @@ class NetworkConverter:
         except DeconvError as error:
             del conversion.layers[size[0] :], conversion.origins[size[0] :]
             del conversion.edges[size[1] :]
+            conversion.bodies = [row for row in conversion.bodies if row[0] < size[0]]
             self.report(error, step)
             return self.unknown(step)
         conversion.finish(step, list(own))

@@ -58,6 +58,7 @@ class ParsedLegacy(base.ParsedFile):
         self.edges: list[int] = []
         self.stated: list[int] = []
         self.labels: dict[int, str] = {}
+        self.bodies: list[tuple[int, str, ParsedLegacy]] = []
 
     def locator(self) -> LegacyLocator:
         """Return the locator of the parts of the graph in the text."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation, Severity, TextSpan
+from deconv_ir.formats.openvino_legacy.conversion import Conversion
 from deconv_ir.formats.openvino_legacy.layer import OldBlob, OldBody, OldLayer
 from deconv_ir.formats.openvino_legacy.network import (
     NetworkConverter,
@@ -160,8 +161,7 @@ class LegacyReader:
         self.out.labels = {old.start: old.label for old in layers}
         converter = NetworkConverter(self.out.file, self.report)
         conversion = converter.convert(layers, topology)
-        has_bodies = any(old.body is not None for old in layers)
-        self.out.states_constants = not converter.has_unknown and not has_bodies
+        self.out.states_constants = not converter.has_unknown
         add_results(conversion, layers, converter.outputs, topology)
         self.out.origins = conversion.origins
         self.out.layers = [origin.start for origin in conversion.origins]
@@ -175,7 +175,23 @@ class LegacyReader:
             file=self.out.file,
             format=ParsedLegacy.format,
         )
+        self.bodies(self.out, conversion)
         self.refuse(converter.missing, layers)
+
+    def bodies(self, out: ParsedLegacy, conversion: Conversion) -> None:
+        """Add the bodies of a conversion to its document."""
+        for owner, inner, layers, graph in conversion.bodies:
+            body = ParsedLegacy(out.file)
+            body.file_text, body.version, body.root = out.file_text, out.version, out.root
+            body.stated = sorted(old.start for old in layers)
+            # Inputs that were added come last, with the places of their readers.
+            body.labels = {old.start: old.label for old in reversed(layers)}
+            body.origins = inner.origins
+            body.layers = [origin.start for origin in inner.origins]
+            body.edges = [inner.origins[edge.to_layer].start for edge in inner.edges]
+            body.graph = graph.replace(ir_version=out.version, format=ParsedLegacy.format)
+            self.bodies(body, inner)
+            out.bodies.append((owner, "body", body))
 
     def refuse(self, missing: list[OldLayer], layers: list[OldLayer]) -> None:
         """Record that the types of some layers have no conversion."""

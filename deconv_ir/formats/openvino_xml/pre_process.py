@@ -1,9 +1,11 @@
 """The section `<pre-process>`: means that OpenVINO subtracts from an input when it reads the file.
 
 The section has a mean for each channel: a number, or an image in the .bin, in the element type of
-the input.  Like OpenVINO, this reader ignores `mean-precision` and `<scale>`.
+the input.  Like OpenVINO, this reader ignores `mean-precision` and `<scale>`.  In IRs of version 2
+to 7, images have the type of `mean-precision`.
 
-Source: OpenVINO 2026.4, src/frontends/ir/src/input_model.cpp, `parse_pre_process`.
+Sources: OpenVINO 2026.4, src/frontends/ir/src/input_model.cpp, `parse_pre_process`; Inference
+Engine 2018 R5, ie_format_parser.cpp, `ParsePreProcess`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Final, NamedTuple
 
 from deconv_ir.errors import IRError, WeightsError
 from deconv_ir.formats.openvino_xml.weights import ExtendedWeights, Weights, WeightsInMemory
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.shapes import format_shape, static
@@ -40,6 +42,8 @@ class PreProcess(NamedTuple):
         Extents of all means, ``[C, 1, ...]``, or of one image, ``[1, H, W]`` for an input NCHW.
     element_type : ElementType
         Element type of the input.
+    stored : ElementType
+        Element type of the images.
     """
 
     parameter: int
@@ -47,11 +51,12 @@ class PreProcess(NamedTuple):
     images: tuple[int, ...]
     shape: tuple[int, ...]
     element_type: ElementType
+    stored: ElementType
 
     @property
     def image_bytes(self) -> int:
         """Bytes of a mean image."""
-        return self.element_type.size_of(math.prod(self.shape))
+        return self.stored.size_of(math.prod(self.shape))
 
 
 def parse(graph: Graph) -> PreProcess | None:
@@ -98,12 +103,13 @@ def parse(graph: Graph) -> PreProcess | None:
         tuple(images[i][0] for i in range(channels) if images),
         (channels, *(1 for _ in spatial)) if means else (1, *spatial),
         element_type,
+        _stored(section, graph, element_type),
     )
     for number, (_, size) in images.items():
         if size != result.image_bytes:
             raise _refused(
                 f"the mean image of channel {number} has {size} bytes, but "
-                f"{element_type}{format_shape(result.shape)} takes {result.image_bytes}",
+                f"{result.stored}{format_shape(result.shape)} takes {result.image_bytes}",
                 expected=result.image_bytes,
                 actual=size,
             )
@@ -150,9 +156,12 @@ def apply(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | None]
     builder = _LayerBuilder(graph, parameter)
     if found.images:
         mean = builder.joined([_const(found, at) for at in found.images])
+        if found.stored is not found.element_type:
+            mean = builder.converted(mean, found.element_type)
     else:
         assert weights is not None, "the means are appended to them"
-        mean = builder.const("mean", _const(found, len(weights) - found.image_bytes))
+        numbers = found._replace(stored=found.element_type)
+        mean = builder.const("mean", _const(numbers, len(weights) - numbers.image_bytes))
     return builder.subtract(mean).replace(extras=rest), weights
 
 
@@ -216,6 +225,17 @@ def _element_type(layer: Layer) -> ElementType | None:
     return None if found is None or found.is_packed or found.kind == "string" else found
 
 
+def _stored(section: Info, graph: Graph, element_type: ElementType) -> ElementType:
+    """Return the element type of mean images."""
+    precision = dict(section.attributes).get("mean-precision", "").strip()
+    if graph.format != "openvino_legacy" or not precision:
+        return element_type
+    try:
+        return parse_element_type(precision.upper())
+    except ValueError:
+        raise _refused(f"mean-precision of <{TAG}> is unknown: {precision[:40]!r}") from None
+
+
 def _append(found: PreProcess, weights: Weights | None) -> Weights:
     """Append the means, in the element type of the input."""
     import numpy as np
@@ -227,7 +247,7 @@ def _append(found: PreProcess, weights: Weights | None) -> Weights:
 
 def _const(found: PreProcess, offset: int) -> Const:
     return Const(
-        element_type=found.element_type, shape=found.shape, offset=offset, size=found.image_bytes
+        element_type=found.stored, shape=found.shape, offset=offset, size=found.image_bytes
     )
 
 
@@ -254,6 +274,14 @@ class _LayerBuilder:
         shape = (len(images), *static(operations[0].shape)[1:])
         return self._add("mean", cls(axis=0), tuple(images), shape)
 
+    def converted(self, mean: Layer, element_type: ElementType) -> Layer:
+        """Convert a constant to the element type of the input."""
+        cls = find_operation("Convert", "opset1")
+        assert cls is not None, "Convert is built in"
+        return self._add(
+            "mean/Convert", cls(destination_type=element_type), (mean,), mean.outputs[0].shape
+        )
+
     def subtract(self, mean: Layer) -> Graph:
         """Subtract a constant from the input, for all layers that read it."""
         cls = find_operation("Subtract", "opset1")
@@ -274,13 +302,20 @@ class _LayerBuilder:
     def _add(
         self, name: str, operation: Operation, sources: tuple[Layer, ...], shape: object
     ) -> Layer:
-        known = _element_type(self.parameter)
         number, self._next = self._next, self._next + 1
         full = f"{self.parameter.name}/{name}"
         while full in self._names:
             full += "_"
         self._names.add(full)
-        inputs = tuple(Port(i, source.outputs[0].shape, known) for i, source in enumerate(sources))
+        inputs = tuple(
+            Port(i, source.outputs[0].shape, source.outputs[0].element_type)
+            for i, source in enumerate(sources)
+        )
+        known = _element_type(self.parameter)
+        if isinstance(operation, Const):
+            known = operation.element_type
+        elif operation.type == "Concat":
+            known = inputs[0].element_type
         layer = Layer(
             number,
             full,

@@ -318,8 +318,13 @@ def bodies(context: LintContext) -> Iterator[Finding]:
             </body>
         </layer>
     """
-    from deconv_ir.linter.bodies import check_body, check_ports
+    from deconv_ir.linter.bodies import check_body, check_inputs, check_ports
 
+    if not context.parsed.has_opsets:
+        # The port map of an old IR names ports of layers, and was checked when it was read.
+        for body in context.bodies:
+            yield from check_inputs(context, body)
+        return
     for _, group in itertools.groupby(context.bodies, key=lambda body: body.owner):
         found = list(group)
         yield from check_ports(context, found)

@@ -1600,3 +1600,22 @@ def test_nothing_is_reported(row: Row, tmp_path: Path) -> None:
 
 def test_nothing_is_reported_of_a_body(tmp_path: Path) -> None:
     assert not check_file(iterator().write(tmp_path), choose()).findings
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('<port id="5"><dim>2</dim><dim>4</dim>', "declared 7, computed 4"),
+        ('<port id="1"><dim>2</dim><dim>4</dim>', "brings [2,4] to the input 'cell/input_1'"),
+    ],
+)
+def test_wrong_dims_in_a_body_are_reported(right: str, wrong: str, tmp_path: Path) -> None:
+    path = iterator().write(tmp_path)
+    text = path.read_text()
+    start = text.index(right, text.index("<body>"))
+    path.write_text(text[:start] + text[start:].replace(right, right.replace("4", "7"), 1))
+    (found,) = check_file(path, choose()).findings
+    assert wrong in found.message
+    assert found.layer == "'cell' (LSTMCell, id 2)"
+    places = text[:start].count("\n") + 1, text[: text.index('name="cell"')].count("\n") + 1
+    assert found.line in places  # the port, or its layer

@@ -118,6 +118,8 @@ def tensor_iterator(step: LayerConversion) -> list[Source]:
     if error is not None:
         raise step.unsupported(error)
     made = step.apply(TensorIterator(body=body), *step.inputs, outputs=len(old.outputs))
+    index = len(step.conversion.layers) - 1
+    step.conversion.bodies.append((index, conversion, inner.layers, body.graph))
     return list(made)
 
 
