@@ -8,7 +8,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from deconv_ir.arrays.model_inputs import ModelInputs
+from deconv_ir.arrays.model_inputs import ModelInputs, load_fitting
 from deconv_ir.changes.changeable import Changeable
 from deconv_ir.errors import InputError, ShapeError, one_line
 from deconv_ir.execute import Executor
@@ -266,7 +266,7 @@ class Model(Changeable, Tileable):
     ) -> BoundModel:
         wanted = self._wanted(outputs)
         arrays = self._given.match(inputs, cast=cast)
-        describe = _arrays().describe
+        describe = load_fitting().describe
         return self._bound(wanted, {i: describe(a) for i, a in arrays.items()}, arrays)
 
     def _bound(
@@ -353,8 +353,8 @@ class Model(Changeable, Tileable):
         """Run with the values of variables, and store the new ones."""
         variables = self._variables
         known, read = variables.known(values), variables.read(values)
-        infos = {i: _arrays().describe(a) for i, a in arrays.items()}
-        infos |= {i: _arrays().describe(a)._replace(value=None) for i, a in read.items()}
+        infos = {i: load_fitting().describe(a) for i, a in arrays.items()}
+        infos |= {i: load_fitting().describe(a)._replace(value=None) for i, a in read.items()}
         sources = (*wanted.values(), *variables.assigned.values(), *variables.inner)
         bound = _bound_model()(
             functools.partial(self._executor, sources, known),
@@ -521,16 +521,8 @@ class Model(Changeable, Tileable):
 
 
 @functools.cache
-def _arrays() -> Any:
-    # Loads NumPy; looking a module up at each run would take longer than a small layer.
-    from deconv_ir.arrays import fitting as arrays
-
-    return arrays
-
-
-@functools.cache
 def _bound_model() -> type[BoundModel]:
-    # Loads NumPy, as above.
+    # Loads NumPy; looking a module up at each run would take longer than a small layer.
     from deconv_ir.bound import BoundModel
 
     return BoundModel

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ..shared.common import EXIT_DIFFERS, EXIT_OK
 from ..shared.inputs import gather_inputs, pair, read_input
 from ..shared.shapes import drawn_shapes, input_shapes
-from .dump import Dump
 from .models import guard_run, report_findings
 from .profiles import start_profiles, write_trace
 from .request import FOR_MANY_RUNS
@@ -57,7 +56,11 @@ def run_once(model: Model, request: RunRequest, started: float) -> int:
         saved = output_targets(
             "--save-inputs", list(arrays), request.save_inputs, request.force, guard
         )
-    dumped = Dump(model, request, guard, arrays) if request.dump is not None else None
+    dumped = None
+    if request.dump is not None:
+        from .dump import Dump
+
+        dumped = Dump(model, request, guard, arrays)
     if request.profile:
         guard.allow("--profile", request.profile)
     profiles = start_profiles(request)

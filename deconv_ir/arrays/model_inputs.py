@@ -65,7 +65,7 @@ class ModelInputs:
         if missing:
             raise InputError(f"no array for input {_listed(missing)}", file=self.graph.file)
         bound = {}
-        fit = _fitting().fit
+        fit = load_fitting().fit
         narrow = self.graph.ir_version == 10  # OpenVINO takes f32 for f16 there
         for position, (name, port) in enumerate(self.ports.items()):
             try:
@@ -85,7 +85,7 @@ class ModelInputs:
                 return given
             raise InputError("an input is given under two of its names", file=self.graph.file)
         wanted = len(self.ports)
-        if not isinstance(inputs, list | tuple) and _fitting().foreign.is_array(inputs):
+        if not isinstance(inputs, list | tuple) and load_fitting().foreign.is_array(inputs):
             if wanted == 1:
                 return {0: inputs}
             raise InputError(
@@ -193,8 +193,9 @@ def _dim(given: Any) -> Dim:
 
 
 @functools.cache
-def _fitting() -> Any:
+def load_fitting() -> Any:
+    """Return the module `arrays.fitting`, which loads NumPy."""
     # Imported once: looking a module up at each run would take longer than a small layer.
-    from deconv_ir.arrays import fitting
+    from deconv_ir.arrays import fitting as module
 
-    return fitting
+    return module

@@ -45,14 +45,12 @@ def without_extension() -> Iterator[None]:
     cpu.instruction_set()  # known from now on
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "deconv_ir.kernels._compiled", None)
-        for function in (extension.compiled_module, extension._load):
-            function.cache_clear()
+        extension._load.cache_clear()
         assert compiled_module() is None
         try:
             yield
         finally:
-            for function in (extension.compiled_module, extension._load):
-                function.cache_clear()
+            extension._load.cache_clear()
 
 
 @contextmanager

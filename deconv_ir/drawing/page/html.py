@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import html
 import json
@@ -71,7 +70,6 @@ def _filled(name: str, parts: Mapping[str, str]) -> str:
     return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _read(name))
 
 
-@functools.cache
 def _read(name: str) -> str:
     return (resources.files("deconv_ir.drawing.page") / "assets" / name).read_text("utf-8")
 

@@ -220,7 +220,6 @@ def isa_number() -> int:
     return INSTRUCTION_SETS.index(instruction_set())
 
 
-@functools.lru_cache(maxsize=16)
 def _choose_isa(available: tuple[str, ...], wanted: str, machine: Machine) -> str:
     if wanted:
         if wanted not in available:

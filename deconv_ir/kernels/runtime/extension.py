@@ -9,7 +9,6 @@ from types import ModuleType
 from deconv_ir.kernels.runtime import interface
 
 
-@functools.cache
 def compiled_module() -> ModuleType | None:
     """Return the extension module, or None if it cannot be used."""
     return _load()[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 from deconv_ir.errors import ShapeError
@@ -55,7 +54,6 @@ class Reshape(Operation):
         resolved = self.resolve(data.shape, target.value)
         return (TensorInfo(resolved, data.element_type, data.value, data.reals),)
 
-    @functools.lru_cache(maxsize=512)  # noqa: B019 - operations are small, and the cache bounded
     def resolve(self, data: Shape, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """Replace 0 and -1 by numbers."""
         dims: list[Dim | None] = []
