@@ -229,7 +229,7 @@ class LegacyReader:
                 self.edges(section, edges)
             elif section.tag == "pre-process":
                 extras.append(info_of(next(scan(self.markup, section.start))))
-            elif section.tag == "statistics":
+            elif section.tag == "statistics" and any(True for _ in self.children(section)):
                 self.remark(
                     "<statistics> is ignored: the network is computed without calibration",
                     section.head,

@@ -128,6 +128,14 @@ def test_calibration_is_ignored(tmp_path: Path) -> None:
     assert "<statistics> is ignored" in found.message
 
 
+@pytest.mark.parametrize("text", ["<statistics />", "<statistics></statistics>"])
+def test_empty_statistics_are_no_calibration(text: str, tmp_path: Path) -> None:
+    """The Inference Engine wrote them into networks that were not calibrated."""
+    ir = network(6)
+    ir.extras = text
+    assert not check_file(ir.write(tmp_path), choose()).findings
+
+
 def test_means_are_subtracted(tmp_path: Path) -> None:
     ir = network(6)
     means = "".join(f'<channel id="{i}"><mean value="{i + 1}"/></channel>' for i in range(3))
