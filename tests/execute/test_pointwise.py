@@ -136,6 +136,19 @@ def test_a_chain_from_one_tensor_is_joined_over_other_layers(tmp_path: Path) -> 
     assert model.bind([data]).plan.tensor_bytes == 2 * data.nbytes
 
 
+def test_constants_and_small_tensors_do_not_hinder_joining(tmp_path: Path) -> None:
+    """Of the inputs of the sum, only one is as large as the sum itself and not kept anyway."""
+    ir = IR()
+    x, gate = ir.parameter("x", "1,4,64,64"), ir.parameter("gate", "1,4,1,1")
+    a = ir.layer("SoftMax", [x], {"axis": "1"}, name="a")
+    gated = ir.layer("Multiply", [a, gate], name="gated")
+    total = ir.layer("Add", [gated, ir.const(normal(1, 4, 64, 64))], name="total")
+    b = ir.layer("SoftMax", [x], {"axis": "2"}, name="b")
+    ir.result(ir.layer("Multiply", [total, b], name="product", names="y"))
+    model = load(ir, tmp_path)
+    assert list(rows_of(model, [normal(1, 4, 64, 64), normal(1, 4, 1, 1)])) == ["a", "b", "product"]
+
+
 Chain = Callable[[IR, Out], Out]
 
 
