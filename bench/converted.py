@@ -1,5 +1,7 @@
 """Small networks of many kinds, made by torch with random weights and converted.
 
+They are those below, those of tests/peers/architectures.py, and those of published.py at full size.
+
 python bench/converted.py out/converted
 python bench/verdicts.py out/converted
 python bench/converted.py out/deep deep && python bench/verdicts.py out/deep --time
@@ -12,6 +14,8 @@ NAME.torch-0.npy ...
 from __future__ import annotations
 
 import argparse
+import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,12 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from bench.published import PUBLISHED  # noqa: E402 - found by the path above
+from tests.peers.architectures import NETWORKS as ARCHITECTURES  # noqa: E402
+from tests.peers.architectures import Network as Architecture  # noqa: E402
 
 Network = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
@@ -299,6 +309,15 @@ NETWORKS: dict[str, Callable[[], Network]] = {
         (torch.randint(0, 50, (2, 9)),),
     ),
 }  # fmt: skip
+
+
+def made_of(network: Architecture, *, full: bool) -> Network:
+    """Build a network at its small or its full size."""
+    return network.module(full=full), tuple(network.inputs(full=full))
+
+
+NETWORKS |= {n.name: functools.partial(made_of, n, full=False) for n in ARCHITECTURES}
+NETWORKS |= {n.name: functools.partial(made_of, n, full=True) for n in PUBLISHED}
 
 
 def write(name: str, folder: Path) -> None:
