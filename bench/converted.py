@@ -27,9 +27,9 @@ from torch.nn import functional as F  # noqa: N812 - torch's own name
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from bench.published import PUBLISHED  # noqa: E402 - found by the path above
-from tests.peers.architectures import NETWORKS as ARCHITECTURES  # noqa: E402
-from tests.peers.architectures import Network as Architecture  # noqa: E402
+from bench.published import PUBLISHED
+from tests.peers.architectures import NETWORKS as ARCHITECTURES
+from tests.peers.architectures import Network as Architecture
 
 Network = tuple[nn.Module, tuple[torch.Tensor, ...]]
 
