@@ -177,14 +177,14 @@ def test_a_smaller_budget_is_kept(case: str) -> None:
 
 @pytest.mark.parametrize("kind", ["SoftPlus", "GELU"])
 def test_scratch_of_a_decomposition_has_that_of_its_steps(kind: str) -> None:
-    """The output is in pooled memory, which is not traced."""
+    """The output may be in pooled memory, which is not traced."""
     operation = KINDS[kind]()
     data = RNG.standard_normal((2, 12, 128, 120)).astype(np.float32)
     infos = [describe(data)]
     told = operation.scratch(infos, operation.infer(infos, Context()), Context())
     operation.execute([data], Context())
     taken = traced_peak(lambda: operation.execute([data], Context()))
-    assert BOOKKEEPING < taken <= told + BOOKKEEPING
+    assert BOOKKEEPING < taken <= told + data.nbytes + BOOKKEEPING
 
 
 def test_a_product_needs_memory_for_its_rows() -> None:
