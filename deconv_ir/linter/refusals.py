@@ -126,8 +126,11 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Finding]:
     required = REQUIRED.get(layer.type, ())
     if layer.type == "ShapeOf" and layer.version != "opset1":
         required = ("output_type",)
-    if layer.type == "AvgPool" and layer.version in WITH_DILATIONS:
-        required = ("dilations",)
+    if layer.type == "AvgPool" and layer.version in WITH_DILATIONS and "dilations" not in written:
+        yield Finding(
+            "OpenVINO crashes where it compiles AvgPool-16 without dilations",
+            GraphLocation(layer=index, attribute="dilations"),
+        )
     for name in required:
         if name not in written:
             yield Finding(

@@ -187,7 +187,7 @@ def test_refusals(chunk: int) -> None:
             asked.add(change[:4])
             findings = check_bytes(change.text.encode(), "m.xml", OPTIONS).findings
             found = [f.message for f in findings if f.code in ABOUT_OPENVINO]
-            if not found:
+            if not found or "crashes" in found[0]:  # read_model returns: it is no refusal
                 continue
             stated.append((change, weights))
             messages.append(found[0])

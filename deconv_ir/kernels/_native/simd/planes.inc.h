@@ -6,7 +6,7 @@
 INLINE VF NAME(rounded)(VF product) {
 #if defined(__AVX512F__) && LANES == 16
     __asm__("" : "+v"(product));
-#elif defined(__SSE2__)
+#elif (defined(__AVX__) && LANES == 8) || (defined(__SSE2__) && LANES == 4)
     __asm__("" : "+x"(product));
 #else
     __asm__("" : "+m"(product));
