@@ -51,7 +51,7 @@ def report_difference(
     settings: Mapping[str, str],
     found: ModelDifference,
 ) -> None:
-    """Write the report of a difference, if there is one, and a note of what is in it."""
+    """Write the report of a difference, if there is one, and print what it holds."""
     verdict = found.verdict
     if verdict is None or (verdict.first is None and all(t.within for t in found.tensors)):
         note(f"nothing to report: {request.report} was not written")

@@ -15,7 +15,7 @@ from deconv_ir.ir.infer import infer
 from deconv_ir.ir.shapes import is_static
 from deconv_ir.ir.tensor_names import tensor_name, unique_names
 
-from ..shared.common import counted, note
+from ..shared.common import counted, note, warn
 from .targets import output_targets, write_arrays
 
 if TYPE_CHECKING:
@@ -42,14 +42,19 @@ class Dump:
         kept = (i for i in order if i not in constant or request.dump_all)
         self.tensors = unique_names(graph, kept)
         self.inner: dict[str, InnerTensor] = {}
+        self.left_out: list[str] = []
         if request.dump_all:
             given = open_network(model).inputs.match(arrays, cast=request.cast)
             shapes = {index: describe(array) for index, array in given.items()}
             infos = infer(graph, model.context, shapes, collect=True).outputs
             for tensor, info in inner_tensors(graph, infos, model.context):
+                if tensor.name in self.tensors:
+                    continue
                 # The runs of a body are joined, which needs tensors of one shape.
-                if tensor.name not in self.tensors and is_static(info.shape):
+                if is_static(info.shape):
                     self.inner[tensor.name] = tensor
+                else:
+                    self.left_out.append(tensor.name)
         names = [*self.tensors, *self.inner]
         folder = request.dump.rstrip("/") + "/"
         self.targets = output_targets("--dump", names, folder, request.force, guard)
@@ -82,6 +87,11 @@ class Dump:
             write_arrays(together, self.targets._replace(paths=paths, entries=()))
         entries = [self._entry(e) for e in self.targets.entries if e.path in written]
         add_to_manifest(Path(request.dump or ""), entries)
+        if self.left_out:
+            warn(
+                f"{counted(self.left_out, 'tensor')} of bodies, such as {self.left_out[0]!r}, not "
+                "written: the shape may change from one run of the body to the next"
+            )
         if not request.quiet:
             note(f"wrote {counted(written, 'tensor')} to {Path(request.dump or '')}")
 

@@ -26,7 +26,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
     info_of,
     whole,
 )
-from deconv_ir.formats.openvino_xml.reader import oversize
+from deconv_ir.formats.openvino_xml.reader import open_text, oversize
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, scan
 from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.hints import Hint
@@ -44,15 +44,7 @@ def parse_bytes(
     """Read an old IR from the bytes of its file, and keep the location of each part."""
     parsed = ParsedLegacy(file)
     try:
-        if len(data) > limits.xml_bytes:
-            size = len(data)
-            message = f"the file has {size} bytes, more than the limit of {limits.xml_bytes}"
-            raise oversize(message, file, 1, limits.xml_bytes, size)
-        tags = data.count(b"<")
-        if tags > limits.tags:
-            message = f"the file has {tags} tags, more than the limit of {limits.tags}"
-            raise oversize(message, file, 1, limits.tags, tags)
-        parsed.file_text = XMLText(data, file)
+        parsed.file_text = open_text(data, file, limits)
         LegacyReader(parsed, parsed.file_text, limits).read()
     except DeconvError as error:
         for earlier in parsed.errors:
@@ -343,7 +335,7 @@ class LegacyReader:
 
 
 def raise_all(parsed: ParsedLegacy, errors: tuple[IRError, ...]) -> None:
-    """Record problems of the file, of which the last one ends its reading."""
+    """Record errors of the file; the last one ends its reading."""
     parsed.errors.extend(errors[:-1])
     raise errors[-1]
 

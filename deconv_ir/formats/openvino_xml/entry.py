@@ -12,8 +12,7 @@ from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.findings import GraphLocation
 from deconv_ir.formats.files import read_input
 from deconv_ir.formats.openvino_xml.parsed import ParsedXML
-from deconv_ir.formats.openvino_xml.reader import Reader, oversize
-from deconv_ir.formats.openvino_xml.text import XMLText
+from deconv_ir.formats.openvino_xml.reader import Reader, open_text
 from deconv_ir.ir.graph import Graph
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
@@ -41,17 +40,7 @@ def parse_bytes(data: bytes, file: str | None = None, limits: Limits = DEFAULT_L
     """Read an IR from the bytes of its file, and keep the location of each part."""
     parsed = ParsedXML(file)
     try:
-        if len(data) > limits.xml_bytes:
-            size = len(data)
-            message = f"the file has {size} bytes, more than the limit of {limits.xml_bytes}"
-            raise oversize(message, file, 1, limits.xml_bytes, size)
-        # Each tag becomes an object, so the number of tags is limited as well as the size of the
-        # text.
-        tags = data.count(b"<")
-        if tags > limits.tags:
-            message = f"the file has {tags} tags, more than the limit of {limits.tags}"
-            raise oversize(message, file, 1, limits.tags, tags)
-        parsed.file_text = XMLText(data, file)
+        parsed.file_text = open_text(data, file, limits)
         parsed.graph = Reader(parsed, parsed.file_text, limits).read()
     except DeconvError as error:
         for earlier in parsed.errors:

@@ -72,6 +72,19 @@ def oversize(
     return IRError(message, file=file, line=line, rule="oversize", expected=limit, actual=actual)
 
 
+def open_text(data: bytes, file: str | None, limits: Limits) -> XMLText:
+    """Return the text of a file within limits of its size and of its tags, which become objects."""
+    if len(data) > limits.xml_bytes:
+        size = len(data)
+        message = f"the file has {size} bytes, more than the limit of {limits.xml_bytes}"
+        raise oversize(message, file, 1, limits.xml_bytes, size)
+    tags = data.count(b"<")
+    if tags > limits.tags:
+        message = f"the file has {tags} tags, more than the limit of {limits.tags}"
+        raise oversize(message, file, 1, limits.tags, tags)
+    return XMLText(data, file)
+
+
 class Reader:
     """One pass over one document."""
 

@@ -13,7 +13,7 @@ import pytest
 
 import deconv_ir
 from tests.compare.test_bodies import behind_weights, iterator
-from tests.support import invoke, invoke_script
+from tests.support import IR, invoke, invoke_script
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 START = np.ones((1, 2), np.float32)
@@ -101,3 +101,30 @@ def test_an_unknown_name(given: list[object]) -> None:
     done = invoke(*given, "--until", "rows/body/none")
     assert done.exit_code == 2
     assert "there is no tensor or layer 'rows/body/none'" in done.stderr
+
+
+def test_tensors_that_grow_from_run_to_run_are_named(tmp_path: Path) -> None:
+    """Each run of the body doubles its state: the runs have no tensor of one shape."""
+    ir = IR()
+    x, start = ir.parameter("x", "3,1"), ir.parameter("start", "?,1")
+    body = ir.body()
+    body.parameter("row", "1,1")
+    state = body.parameter("state", "?,1")
+    body.result(body.layer("Concat", [state, state], {"axis": "0"}, name="twice"), name="out")
+    ports = (
+        '<port_map><input external_port_id="0" internal_layer_id="0" axis="0"/>'
+        '<input external_port_id="1" internal_layer_id="1"/>'
+        '<output external_port_id="2" internal_layer_id="3"/></port_map>'
+        '<back_edges><edge from-layer="3" to-layer="1"/></back_edges>'
+    )
+    bodies = f"{ports}<body>{body.sections()}</body>"
+    ir.result(ir.layer("TensorIterator", [x, start], bodies=bodies, name="rows"))
+    np.save(tmp_path / "x.npy", np.zeros((3, 1), np.float32))
+    np.save(tmp_path / "start.npy", np.ones((1, 1), np.float32))
+    options = [ir.save(tmp_path), "--no-output", "--dump", tmp_path / "d", "--all"]
+    for name in ("x", "start"):
+        options += ["--input", f"{name}={tmp_path / name}.npy"]
+    done = invoke(*options)
+    assert done.exit_code == 0, done.stderr
+    assert "of bodies, such as 'rows/body/state'" in done.stderr
+    assert np.load(tmp_path / "d" / "rows.npy").shape == (8, 1)
