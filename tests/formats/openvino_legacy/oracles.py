@@ -155,18 +155,32 @@ def nearest(x: Array, sizes: Sequence[int]) -> Array:
     return x[:, :, rows[0]][:, :, :, rows[1]]
 
 
-def triangle(x: Array, sizes: Sequence[int], *, antialias: bool) -> Array:
-    """Inference Engine 2018 R5, ext_resample.cpp: weights fall linearly from the center."""
+def tent(x: float) -> float:
+    """The kernel of linear interpolation."""
+    return max(0.0, 1 - abs(x))
+
+
+def cubic(x: float) -> float:
+    """The cubic kernel with a = -0.5 (Caffe of FlowNet 2, resample_layer.cu, bicubicCoeff)."""
+    x = abs(x)
+    if x <= 1:
+        return 1.5 * x**3 - 2.5 * x**2 + 1
+    return -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2 if x < 2 else 0.0
+
+
+def resample(
+    x: Array, sizes: Sequence[int], kernel: Callable[[float], float], *, antialias: bool = False
+) -> Array:
+    """Inference Engine 2018 R5, ext_resample.cpp: normalized weights around the center."""
     out = x.astype(np.float64)
     for axis, new in enumerate(sizes, 2):
         old = x.shape[axis]
-        scale = new / old if antialias else 1.0
-        scale = min(1.0, scale) if antialias else 1.0
+        scale = min(1.0, new / old) if antialias else 1.0
         matrix = np.zeros((new, old))
         for p in range(new):
             center = (p + 0.5) * old / new - 0.5
             for q in range(old):
-                matrix[p, q] = max(0.0, 1 - abs((q - center) * scale))
+                matrix[p, q] = kernel((q - center) * scale)
             matrix[p] /= matrix[p].sum()
         out = np.moveaxis(np.tensordot(matrix, out, (1, axis)), 0, axis)
     return out
@@ -234,6 +248,35 @@ def prior_box(
     return np.array([[rows, variances]])
 
 
+def dense(
+    size: Sequence[int],
+    image: Sequence[int],
+    fixed: Sequence[float],
+    densities: Sequence[int],
+    ratios: Sequence[float],
+    step: tuple[float, float],
+    variance: Sequence[float],
+) -> Array:
+    """Inference Engine 2020.3, priorbox.cpp: boxes of fixed sizes, as many as the densities say.
+
+    `step` has width and height, as Caffe's step_w and step_h.
+    """
+    rows: list[float] = []
+    for h, w in np.ndindex(*size):
+        x, y = (w + 0.5) * step[0], (h + 0.5) * step[1]
+        for extent, density in zip(fixed, densities, strict=True):
+            shift = int(extent / density)
+            for ratio in ratios:
+                wide = extent / 2 * math.sqrt(ratio) / image[1]
+                high = extent / 2 / math.sqrt(ratio) / image[0]
+                for r, c in np.ndindex(density, density):
+                    cx = (x - int(extent) // 2 + shift / 2 + c * shift) / image[1]
+                    cy = (y - int(extent) // 2 + shift / 2 + r * shift) / image[0]
+                    rows += [max(0, cx - wide), max(0, cy - high)]
+                    rows += [min(1, cx + wide), min(1, cy + high)]
+    return np.array([[rows, list(variance) * (len(rows) // 4)]])
+
+
 def clustered(
     size: Sequence[int],
     image: Sequence[int],
@@ -253,6 +296,73 @@ def clustered(
                 (y + high / 2) / image[0],
             ]
     return np.array([[rows, list(variance) * (len(rows) // 4)]])
+
+
+def suppressed(
+    found: list[tuple[float, list[float]]], limit: float, counts: tuple[int, int]
+) -> list[list[float]]:
+    """Return boxes of positive score that share little with better ones; pixels are counted."""
+    found = sorted(found, reverse=True)[: counts[0]]
+
+    def area(left: float, top: float, right: float, bottom: float) -> float:
+        return max(0, right - left + 1) * max(0, bottom - top + 1)
+
+    kept: list[list[float]] = []
+    for score, box in found:
+        shared = [
+            area(
+                *(max(a, b) for a, b in zip(box[:2], k[:2], strict=True)),
+                *(min(a, b) for a, b in zip(box[2:], k[2:], strict=True)),
+            )
+            for k in kept
+        ]
+        overlaps = (
+            s > limit * (area(*box) + area(*k) - s) for s, k in zip(shared, kept, strict=True)
+        )
+        if score > 0 and len(kept) < counts[1] and not any(overlaps):
+            kept.append(box)
+    return kept
+
+
+def mxnet_proposal(
+    scores: Array,
+    deltas: Array,
+    image: Sequence[float],
+    ratios: Sequence[float],
+    scales: Sequence[float],
+    stride: int,
+    least: int,
+    limit: float,
+    counts: tuple[int, int],
+) -> Array:
+    """MXNet, proposal.cc: the anchors around a cell of the stride, BBoxTransformInv, and NMS."""
+    high, wide, factor = image
+    count = len(ratios) * len(scales)
+    found = []
+    for y, x in np.ndindex(scores.shape[2:]):
+        for a, (ratio, scale) in enumerate(itertools.product(ratios, scales)):
+            w = math.floor(math.sqrt(math.floor(stride**2 / ratio)) + 0.5)
+            h = math.floor(w * ratio + 0.5) * scale
+            w *= scale
+            dx, dy, dw, dh = (float(v) for v in deltas[0, 4 * a : 4 * a + 4, y, x])
+            # The center of pixels 0 to stride - 1, moved by cells.
+            cx = (stride - 1) / 2 + x * stride + dx * w
+            cy = (stride - 1) / 2 + y * stride + dy * h
+            half = (math.exp(dw) * w - 1) / 2, (math.exp(dh) * h - 1) / 2
+            box = [
+                min(max(v, 0), most - 1)
+                for v, most in zip(
+                    (cx - half[0], cy - half[1], cx + half[0], cy + half[1]),
+                    (wide, high) * 2,
+                    strict=True,
+                )
+            ]
+            if all(box[i + 2] - box[i] + 1 >= least * factor for i in (0, 1)):
+                found.append((float(scores[0, count + a, y, x]), box))
+    kept = suppressed(found, limit, counts)
+    out = np.zeros((counts[1], 5))
+    out[: len(kept), 1:] = kept
+    return out
 
 
 def simpler_nms(
@@ -291,25 +401,7 @@ def simpler_nms(
             ]
             if all(int(box[i + 2] - box[i] + 1) >= least * factor for i in (0, 1)):
                 found.append((float(scores[0, 9 + a, y, x]), box))
-    found = sorted(found, reverse=True)[: counts[0]]
-
-    def area(left: float, top: float, right: float, bottom: float) -> float:
-        return max(0, right - left + 1) * max(0, bottom - top + 1)
-
-    kept: list[list[float]] = []
-    for score, box in found:
-        shared = [
-            area(
-                *(max(a, b) for a, b in zip(box[:2], k[:2], strict=True)),
-                *(min(a, b) for a, b in zip(box[2:], k[2:], strict=True)),
-            )
-            for k in kept
-        ]
-        overlaps = (
-            s > limit * (area(*box) + area(*k) - s) for s, k in zip(shared, kept, strict=True)
-        )
-        if score > 0 and len(kept) < counts[1] and not any(overlaps):
-            kept.append(box)
+    kept = suppressed(found, limit, counts)
     out = np.zeros((counts[1], 5))
     out[: len(kept), 1:] = kept
     return out

@@ -13,6 +13,7 @@ from typing import Final
 
 from deconv_ir.formats.openvino_legacy.attributes import REQUIRED
 from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
+from deconv_ir.formats.openvino_legacy.rules.elementwise import BOOLEAN
 from deconv_ir.formats.openvino_legacy.rules.shapes import scalar, take
 from deconv_ir.ir.dtypes import F32, I32, I64
 from deconv_ir.ir.graph import Source
@@ -43,8 +44,8 @@ _PRIORS: Final = (
 def prior_box(step: LayerConversion) -> Source:
     """Convert PriorBox; the inputs give the sizes of the feature map and of the image.
 
-    `img_h` and `img_w`, or `img_size`, stand for the size of the image.  Steps that differ make it
-    a PriorBoxClustered of the same boxes, since the current PriorBox has one step.
+    `img_h` and `img_w`, or `img_size`, stand for the size of the image.  Steps that differ make two
+    of it, since the current PriorBox has one step.
     """
     given = {name: step.text(name) for name in _PRIORS if step.has(name)}
     given.setdefault("offset", "0.5")
@@ -53,43 +54,45 @@ def prior_box(step: LayerConversion) -> Source:
     image = step.literal(sizes, suffix="image") if all(sizes) else size_of(step, 1)
     common = step.number("step", default=0.0)
     high, wide = (step.number(n, default=0.0) or common for n in ("step_h", "step_w"))
-    if high != wide and high and wide:
-        return boxes(step, _clustered(step, image, given, high, wide))
-    if high and wide:
-        given["step"] = repr(float(high))
-    else:
-        given.pop("step", None)
-    (made,) = step.written("PriorBox", size_of(step, 0), image, given=given)
-    return boxes(step, made)
+    if not (high and wide):
+        high = wide = 0.0
+        given["offset"] = "0.5"  # of a cell, whatever the file says
+    if not step.flag("scale_all_sizes", default=True):
+        if step.has("min_size"):
+            return boxes(step, _sizes_of_mxnet(step, image, given, high, wide))
+        del given["scale_all_sizes"]
+    if high != wide:
+        return boxes(step, _two_steps(step, image, given, high, wide))
+    given["step"] = repr(float(high))
+    return boxes(step, step.written("PriorBox", size_of(step, 0), image, given=given)[0])
 
 
-def _clustered(
+def _sizes_of_mxnet(
     step: LayerConversion, image: Source, given: Mapping[str, str], high: float, wide: float
 ) -> Source:
-    """Add a PriorBoxClustered with the boxes of a PriorBox."""
-    for name in ("fixed_size", "fixed_ratio", "density"):
-        if name in given:
-            what = f"PriorBox with {name} and step_h other than step_w has no counterpart"
-            raise step.unsupported(what, name)
-    small = step.numbers("min_size", default=())
+    """Add a PriorBoxClustered with squares of all sizes, and ratios of the first.
+
+    Model Optimizer wrote pixels, and `scale_all_sizes="0"`, with which sizes and steps of the
+    current PriorBox are shares of the image.  Source: Model Optimizer 2019 R3,
+    multi_box_prior_infer_mxnet; Inference Engine 2020.3, priorbox.cpp.
+    """
+    if step.has("fixed_size"):
+        what = "PriorBox with scale_all_sizes=0, min_size and fixed_size has no counterpart"
+        raise step.unsupported(what, "fixed_size")
+    small = step.numbers("min_size", default=REQUIRED)
     large = step.numbers("max_size", default=())
     ratios = PriorBox1(
-        offset=0.5,
-        aspect_ratio=step.numbers("aspect_ratio", default=()),
-        flip=step.flag("flip"),
+        offset=0.5, aspect_ratio=step.numbers("aspect_ratio", default=()), flip=step.flag("flip")
     ).ratios
-    if min((*small, *large, *ratios), default=0) <= 0:
-        name = "min_size" if min(small, default=0) <= 0 else "max_size"
-        raise step.fault(name, "must be positive, as aspect_ratio must be", step.text(name))
-    scaled = step.flag("scale_all_sizes", default=True)
+    for name, values in (("min_size", small), ("max_size", large), ("aspect_ratio", ratios)):
+        if min(values, default=1) <= 0:
+            raise step.fault(name, "must be positive", step.text(name))
     extents: list[tuple[float, float]] = []
     for index, size in enumerate(small):
         extents.append((size, size))
         if index < len(large):
             extents.append((math.sqrt(size * large[index]),) * 2)
-        if scaled or index == len(small) - 1:
-            base = size if scaled else small[0]
-            extents += [(base * math.sqrt(r), base / math.sqrt(r)) for r in ratios]
+    extents += [(small[0] * math.sqrt(ratio), small[0] / math.sqrt(ratio)) for ratio in ratios]
     kept = {name: given[name] for name in ("clip", "offset", "variance") if name in given}
     kept.setdefault("clip", "0")
     kept |= {
@@ -99,6 +102,19 @@ def _clustered(
         "step_h": repr(float(high)),
     }
     return step.written("PriorBoxClustered", size_of(step, 0), image, given=kept)[0]
+
+
+def _two_steps(
+    step: LayerConversion, image: Source, given: Mapping[str, str], high: float, wide: float
+) -> Source:
+    """Join x of the boxes for one step with y of those for the other."""
+    parts = []
+    for size in (wide, high):
+        both = {**given, "step": repr(float(size))}
+        made = step.written("PriorBox", size_of(step, 0), image, given=both)[0]
+        parts.append(step.reshape(made, (2, -1, 4)))
+    is_x = step.literal((1, 0, 1, 0), BOOLEAN, suffix="is_x")
+    return step.reshape(step.add("Select", is_x, *parts), (2, -1))
 
 
 def prior_box_clustered(step: LayerConversion) -> Source:
@@ -125,15 +141,54 @@ def detection_output(step: LayerConversion) -> Source:
 
 def proposal(step: LayerConversion) -> Sequence[Source]:
     """Convert Proposal; the size of the image may have a batch of 1."""
+    given = {name: value for name, value in step.layer.attributes.items() if value.strip()}
+    deltas = step.input(1)
     if step.flag("for_deformable"):
-        raise step.unsupported("Proposal with for_deformable=1 is not supported", "for_deformable")
+        deltas = _with_corners_inside(step, deltas, given)
     image = step.input(2)
     if step.rank(image) != 1:
         image = step.reshape(image, (-1,))
     count = max(1, len(step.layer.outputs))
-    sources = (step.input(0), step.input(1), image)
+    sources = (step.input(0), deltas, image)
     version = "opset1" if count == 1 else "opset4"
-    return step.written("Proposal", *sources, version=version, outputs=count)
+    return step.written("Proposal", *sources, version=version, outputs=count, given=given)
+
+
+def _with_corners_inside(step: LayerConversion, deltas: Source, given: dict[str, str]) -> Source:
+    """Return deltas with which Proposal has the boxes of a Proposal with `for_deformable`.
+
+    The pixels of both corners belong to its boxes: the end of a box is less by 1, which is a
+    center less by half a pixel, and a smaller extent.  Source: MXNet, proposal.cc,
+    BBoxTransformInv; as clDNN of the Inference Engine, proposal.cpp, `gen_bbox` (its CPU plugin
+    ignored the attribute).  A `base_size` of 0, as Model Optimizer wrote it, is the stride (MXNet's
+    base anchor).
+    """
+    if step.text("framework"):
+        raise step.unsupported("for_deformable needs the anchors of Caffe", "framework")
+    base = step.integer("base_size", default=0, minimum=0)
+    base = base or step.integer("feat_stride", default=REQUIRED, minimum=1)
+    given["base_size"] = str(base)
+    ratios, scales = (step.numbers(name, default=REQUIRED) for name in ("ratio", "scale"))
+    if min((*ratios, *scales)) <= 0:
+        name = "ratio" if min(ratios) <= 0 else "scale"
+        raise step.fault(name, "must be positive", step.text(name))
+    center = step.number("box_coordinate_scale", default=1.0)
+    extent = step.number("box_size_scale", default=1.0)
+    shares: list[float] = []
+    for ratio in ratios:
+        wide = math.floor(math.sqrt(base * base / ratio) + 0.5)
+        high = math.floor(wide * ratio + 0.5)
+        shares += [1 / max(1, size * scale) for scale in scales for size in (wide, high) * 2]
+    shape = (1, len(shares), 1, 1)
+    moved = step.literal([0.5 * center * share for share in shares], F32, shape, suffix="moves")
+    less = step.literal(shares, F32, shape, suffix="shares")
+    by = step.literal((extent,), F32, ())
+    # Boxes of less than a pixel have no extent; no finite logarithm is below -80.
+    rest = step.add("Subtract", step.add("Exp", step.add("Divide", deltas, by)), less)
+    rest = step.add("Log", step.add("Maximum", rest, step.literal((1e-35,), F32, ())))
+    is_center = step.literal((1, 1, 0, 0) * (len(shares) // 4), BOOLEAN, shape, suffix="is_center")
+    moves = step.add("Subtract", deltas, moved)
+    return step.add("Select", is_center, moves, step.add("Multiply", rest, by))
 
 
 def simpler_nms(step: LayerConversion) -> Source:

@@ -243,9 +243,17 @@ def identity(step: LayerConversion) -> Source:
 
 
 def quantize(step: LayerConversion) -> Source:
-    """Convert FakeQuantize, or Quantize as it was first named."""
+    """Convert FakeQuantize, or Quantize as it was first named.
+
+    The limits of two levels may be equal: a threshold, for which OpenVINO's FakeQuantize is NaN.
+    """
     levels = step.integer("levels", default=REQUIRED, minimum=2)
-    return step.add("FakeQuantize", *(step.input(i) for i in range(5)), levels=levels)
+    data, low, high, least, most = (step.input(i) for i in range(5))
+    made = step.add("FakeQuantize", data, low, high, least, most, levels=levels)
+    if levels > 2:
+        return made
+    above = step.add("Select", step.add("Greater", data, low), most, least)
+    return step.add("Select", step.add("Equal", low, high), above, made)
 
 
 _FUNCTIONS: Final = (

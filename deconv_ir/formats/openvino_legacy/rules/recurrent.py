@@ -88,8 +88,13 @@ def sequence(kind: str) -> Callable[[LayerConversion], Sequence[Source]]:
     def rule(step: LayerConversion) -> Sequence[Source]:
         data = step.input()
         direction = step.text("direction", default="Forward").lower()
+        if direction == "bidirectional":
+            # Model Optimizer wrote two sequences; `direction_from` of ie_layer_validators.cpp
+            # takes the word for Forward, so no release computed it.
+            what = "direction 'Bidirectional' has no meaning: the Inference Engine ran it forward"
+            raise step.unsupported(what, "direction")
         if direction not in _DIRECTIONS:
-            raise step.unsupported(f"direction {direction!r} is not supported", "direction")
+            raise step.fault("direction", "must be Forward or Backward", step.text("direction"))
         axis = step.integer("axis", default=1)
         if axis not in (0, 1):
             raise step.fault("axis", "must be 0 or 1", axis)

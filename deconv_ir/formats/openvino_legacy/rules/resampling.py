@@ -2,7 +2,7 @@
 
 Sources: catalogue, sections Interp and Resample; Model Optimizer 2019 R3, extensions/back,
 InterpolateToInterpOrResample; Inference Engine 2018 R5, extension/ext_resample.cpp and
-ext_interp.cpp (coordinates).
+ext_interp.cpp (coordinates); Caffe of FlowNet 2, resample_layer.cu (CUBIC).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.shapes import take
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.graph import Source
+from deconv_ir.ops.shape.pad import PadValues
 
 
 def interpolate(
@@ -64,15 +65,21 @@ def target(step: LayerConversion, dims: tuple[int, ...], factor: float | None) -
 
 
 def interp(step: LayerConversion) -> Source:
-    """Convert Interp: bilinear; negative pads crop the input."""
+    """Convert Interp: bilinear; pads add zeros around the input, negative ones crop it.
+
+    The catalogue has pads of 0 and above, Caffe's layer those of 0 and below.
+    """
     data = step.input()
-    before = step.integer("pad_beg", "pad_begin", default=0)
-    after = step.integer("pad_end", default=0)
-    if before > 0 or after > 0:
-        raise step.unsupported("Interp with pads above 0 has no counterpart", "pad_beg")
-    if before or after:
-        ends = tuple(extent + after for extent in step.dims(data)[2:])
-        data = take(step, data, [2, 3], (-before, -before), ends)
+    pads = step.integer("pad_beg", "pad_begin", default=0), step.integer("pad_end", default=0)
+    if min(pads) < 0:
+        first, last = (max(0, -pad) for pad in pads)
+        ends = tuple(extent - last for extent in step.dims(data)[2:])
+        data = take(step, data, [2, 3], (first, first), ends)
+    if max(pads) > 0:
+        added = [(0, 0, max(0, pad), max(0, pad)) for pad in pads]
+        sources = [step.literal(four, suffix="pads") for four in added]
+        zero = step.scalar(0.0, data)
+        data = step.add("Pad", data, *sources, zero, pad_mode=PadValues.CONSTANT)
     corners = step.flag("align_corners", default=True)
     sizes = target(step, step.dims(data)[2:], step.number("factor", default=None))
     return interpolate(
@@ -80,29 +87,56 @@ def interp(step: LayerConversion) -> Source:
     )
 
 
-_METHODS: Final = {
-    "caffe.resampleparameter.nearest": "nearest",
-    "caffe.resampleparameter.linear": "linear",
-    "nearest": "nearest",
-    "linear": "linear",
-    "bilinear": "linear",
-}
+def pillow(
+    step: LayerConversion,
+    data: Source,
+    sizes: tuple[int, ...],
+    mode: str,
+    computed: Source | None = None,
+) -> Source:
+    """Add an Interpolate whose kernel is as wide as the input's step: only if both axes shrink.
+
+    Weights are those of Caffe's ResampleLayer of FlowNet with antialias, of which the Inference
+    Engine's is a copy: normalized, without elements outside; the cubic kernel has a = -0.5.
+    """
+    return step.written(
+        "Interpolate",
+        data,
+        step.literal(sizes, suffix="sizes") if computed is None else computed,
+        step.literal((2, 3), suffix="axes"),
+        version="opset11",
+        given={"mode": mode, "shape_calculation_mode": "sizes", "cube_coeff": "-0.5"},
+    )[0]
+
+
+_METHODS: Final = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
 
 
 def resample(step: LayerConversion) -> Source:
     """Convert Resample of one input, or of two: the second is the shape of the output."""
     data = step.input()
     name = step.text("type", "resample_type", default="caffe.ResampleParameter.NEAREST")
-    mode = _METHODS.get(name.lower())
+    spelt = name.lower().removeprefix("caffe.resampleparameter.")
+    if spelt == "area":  # written by Model Optimizer for Interpolate
+        raise step.unsupported(f"no release of the Inference Engine computed {name!r}", "type")
+    mode = _METHODS.get(spelt)
     if mode is None:
-        raise step.fault("type", "must be LINEAR or NEAREST of caffe.ResampleParameter", name)
+        must = "must be LINEAR, CUBIC or NEAREST of caffe.ResampleParameter"
+        raise step.fault("type", must, name)
     dims = step.dims(data)[2:]
     sizes = target(step, dims, step.number("factor", default=None))
     given = None
     if len(step.inputs) > 1:
         given = take(step, step.integral(step.input(1)), [0], (2,), (2 + len(dims),))
-    shrinks = any(new < old for new, old in zip(sizes, dims, strict=True))
-    antialias = mode == "linear" and step.flag("antialias") and shrinks
+    pairs = list(zip(sizes, dims, strict=True))
+    shrinks, grows = any(new < old for new, old in pairs), any(new > old for new, old in pairs)
+    antialias = step.flag("antialias") and shrinks and mode != "nearest"
+    if mode == "cubic" and ((shrinks and (grows or not antialias)) or len(dims) != 2):
+        what = "CUBIC needs two axes that grow, or that shrink with antialias"
+        raise step.unsupported(what, "type")
+    if mode == "cubic" or (antialias and not grows and len(dims) == 2):
+        kernel = "bicubic_pillow" if mode == "cubic" else "bilinear_pillow"
+        return pillow(step, data, sizes, kernel, given)
     return interpolate(step, data, sizes, mode, "half_pixel", antialias, given)
 
 
