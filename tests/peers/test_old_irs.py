@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from formats.openvino_legacy.published import FILES, Published
 from formats.openvino_legacy.rows import ROWS
 from formats.openvino_legacy.rows.row import Row, identify, network_of
 from formats.openvino_legacy.test_iterators import GIVEN_STATES, iterator
+from formats.openvino_legacy.test_published import images
+from formats.openvino_legacy.test_reading import X, expected, with_mean_images
 
 import deconv_ir
 
@@ -52,6 +56,19 @@ def test_layer(row: Row, tmp_path: Path) -> None:
 
 def test_tensor_iterator(tmp_path: Path) -> None:
     compare(*upgraded(iterator().write(tmp_path)), GIVEN_STATES)
+
+
+@pytest.mark.parametrize("make", FILES, ids=lambda make: make.__name__)
+def test_published_file(make: Callable[[], Published], tmp_path: Path) -> None:
+    model, compiled = upgraded(make().write(tmp_path))
+    compare(model, compiled, images(model))
+
+
+@pytest.mark.parametrize("precision", ["FP16", "FP32"])
+def test_mean_images(precision: str, tmp_path: Path) -> None:
+    ir, images = with_mean_images(precision)
+    ours = compare(*upgraded(ir.write(tmp_path)), {"x": X + images})
+    np.testing.assert_allclose(ours["act"], expected(), 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize(

@@ -145,20 +145,26 @@ def test_means_are_subtracted(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.run(moved)["act"], expected(), 1e-5)
 
 
-@pytest.mark.parametrize("precision", ["FP16", "FP32"])
-def test_mean_images(precision: str, tmp_path: Path) -> None:
-    """Images have the type of mean-precision (Inference Engine 2018, ie_format_parser.cpp)."""
+def with_mean_images(precision: str) -> tuple[OldIR, np.ndarray]:
+    """Return a network that subtracts an image for each channel, and the images."""
     ir = network(6)
     kind = {"FP16": np.float16, "FP32": np.float32}[precision]
     images = np.arange(3 * 9).reshape(3, 3, 3).astype(kind)
     places = [ir.place("mean", image) for image in images]
     channels = "".join(f'<channel id="{i}">{place}</channel>' for i, place in enumerate(places))
     ir.extras = f'<pre-process mean-precision="{precision}">{channels}</pre-process>'
+    return ir, images.astype("f4")
+
+
+@pytest.mark.parametrize("precision", ["FP16", "FP32"])
+def test_mean_images(precision: str, tmp_path: Path) -> None:
+    """Images have the type of mean-precision (Inference Engine 2018, ie_format_parser.cpp)."""
+    ir, images = with_mean_images(precision)
     path = ir.write(tmp_path)
     model = deconv_ir.load(path)
     deconv_ir.save(model, tmp_path / "new.xml")
     for each in (model, deconv_ir.load(tmp_path / "new.xml")):
-        np.testing.assert_allclose(each.run(X + images.astype("f4"))["act"], expected(), 1e-4, 1e-5)
+        np.testing.assert_allclose(each.run(X + images)["act"], expected(), 1e-4, 1e-5)
     assert not check_file(path, choose()).findings
     path.write_text(path.read_text().replace(f'mean-precision="{precision}"', 'mean-precision="X"'))
     with pytest.raises(deconv_ir.IRError, match="mean-precision of <pre-process> is unknown: 'X'"):

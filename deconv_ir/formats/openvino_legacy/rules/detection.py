@@ -25,7 +25,9 @@ _LOWEST: Final = "-3.4028235e+38"
 
 
 def size_of(step: LayerConversion, index: int) -> Source:
-    """Return height and width of an input, as a list of i64."""
+    """Return height and width of an input, as a list of i64; a list is one."""
+    if step.rank(step.input(index)) == 1:
+        return step.integral(step.input(index))
     shape = step.add("ShapeOf", step.input(index), version="opset3", output_type=I64)
     return take(step, shape, [0], (2,), (4,))
 
@@ -133,8 +135,14 @@ def prior_box_clustered(step: LayerConversion) -> Source:
 
 
 def detection_output(step: LayerConversion) -> Source:
-    """Convert DetectionOutput, whose attributes and inputs are the same today."""
+    """Convert DetectionOutput, whose attributes and inputs are the same today.
+
+    Files for normalized boxes may have sizes of -1, which nothing reads.
+    """
     given = {name: value for name, value in step.layer.attributes.items() if value.strip()}
+    for name in ("input_height", "input_width"):
+        if step.integer(name, default=1) < 1 and step.flag("normalized"):
+            del given[name]
     given.setdefault("confidence_threshold", _LOWEST)
     return step.written("DetectionOutput", *step.inputs, given=given)[0]
 
