@@ -136,6 +136,12 @@ class Hint(enum.Enum):
     # Examples of documents
     FIX_EXAMPLE_DIM = "deconv-spec fix writes the computed dim"
     FIX_EXAMPLE_DIMS = "deconv-spec fix writes the computed dims"
+    FIX_DOUBTFUL_DIM = (
+        "if attributes, inputs and comments are right, fix_document(unsafe=True) writes the computed "
+        "dim",
+        "if attributes, inputs and comments are right, deconv-spec fix --unsafe-fixes writes the "
+        "computed dim",
+    )
     WITHOUT_DIAGRAM = "diagram = false makes the example without one"
     WITHOUT_ARRAYS = "arrays = false makes the example without them"
     EXACT_ARRAYS = "fewer channels or a smaller filter keep golden arrays exact"

@@ -60,8 +60,12 @@ def check(**options: Any) -> int:
 def fix(**options: Any) -> int:
     """Write the computed output dims into DOC, and change nothing else.
 
+    A dim is written if the printed one is at fault for certain.  Where an
+    attribute, an input or a comment may be wrong instead, the example is
+    reported.
+
     Exit code 1: with --diff, something would change; else, an example is
-    left that no output dims would make right.
+    left that is still wrong.
     """
     from .documents import fix_documents
 

@@ -186,7 +186,7 @@ def fix_documents(request: FixRequest) -> int:
 
 def _fix(document: Document, path: str, request: FixRequest) -> tuple[bool, bool]:
     """Fix one document; return whether it changed, and whether an example is still wrong."""
-    fixed = fix_document(document, Semantics(request.semantics))
+    fixed = fix_document(document, Semantics(request.semantics), unsafe=request.unsafe_fixes)
     for judgement in fixed.left:
         where = f"{document.name}:{judgement.example.line}"
         left = f"{where}: not fixed: {judgement.example.label}: {judgement.reason}"

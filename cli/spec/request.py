@@ -36,6 +36,9 @@ class DocumentOptions(Options):
 class FixRequest(DocumentOptions):
     """The options of deconv-spec fix."""
 
+    unsafe_fixes: bool = flag(
+        "Also write dims where an attribute, an input or a comment may be wrong."
+    )
     diff: bool = flag("Show the changes without making them.")
     quiet: bool = flag("Print only the examples that are still wrong.", "-q", "--quiet")
 

@@ -32,7 +32,7 @@ CONVOLUTIONS: Final = (
 """Types whose input 1 is a filter of input and output channels."""
 SINKS = ("Result", "Assign")
 """Types of layers that are always needed."""
-NAMED_OR_MEASURED: Final = frozenset({"Const", "FakeQuantize", "Parameter", "ReadValue", *SINKS})
+NAMED_OR_MEASURED: Final = frozenset({"Const", "Parameter", "ReadValue", *SINKS})
 """Types whose attributes name or measure something, so that they differ from layer to layer."""
 
 _KNOWN_VERSIONS = frozenset({f"opset{number}" for number in range(1, 18)})
@@ -261,7 +261,7 @@ class LintContext(InferredGraph):
 
     @cached_property
     def uneven_types(self) -> list[str]:
-        """Types with at least four layers that do not all have the same attributes."""
+        """Types with at least four layers that do not all have the same attributes or constants."""
         layers = self.graph.layers
         return [
             type_name
@@ -269,8 +269,20 @@ class LintContext(InferredGraph):
             if len(found) > 3
             and type_name not in NAMED_OR_MEASURED
             and not layers[found[0]].operation.bodies
-            and len({id(layers[index].operation) for index in found}) > 1
+            and (
+                len({id(layers[index].operation) for index in found}) > 1
+                or len({self._small_constants(index) for index in found}) > 1
+            )
         ]
+
+    def _small_constants(self, index: int) -> tuple[object, ...]:
+        """Return the elements of a layer's inputs that are small constants."""
+        return tuple(
+            (info.value, info.reals)
+            for source in self.topology.sources[index]
+            if source is not None and self.graph.layers[source[0]].type == "Const"
+            for info in self.outputs(source[0])[source[1] : source[1] + 1]
+        )
 
     @cached_property
     def suspicious_constants(self) -> list[tuple[int, bool]]:

@@ -1,26 +1,39 @@
-"""Layers in the same place of blocks that repeat, and the one among them with another attribute.
+"""Layers in the same place of blocks that repeat, and the one among them with another number.
 
 The place of a layer is the types, versions and ranks of the layers around it, up to `RADIUS` edges
-away, and the attributes of its neighbours: two rounds of Weisfeiler and Leman's colour refinement,
-in time linear in the edges.
+away, and the attributes and axes of its neighbours: two rounds of Weisfeiler and Leman's colour
+refinement, in time linear in the edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.infer import infer_layer
+from deconv_ir.ir.shapes import is_static
+from deconv_ir.linter.context import SINKS
+from deconv_ir.linter.patterns import constant_before
 from deconv_ir.ops.base import AttributeSpec, attributes_of
 
 if TYPE_CHECKING:
     from deconv_ir.ir.graph import Layer
-    from deconv_ir.ir.operation import Operation
+    from deconv_ir.ir.infer import Outputs
+    from deconv_ir.ir.operation import TensorInfo
     from deconv_ir.linter.context import LintContext
 
 LEAST: Final = 3
 """Siblings that must agree."""
+LEAST_MEASURED: Final = 5
+"""Siblings that must agree on a number that is measured, such as an epsilon, or on a list."""
+MAX_CHANGED: Final = 4
+"""Steps behind a layer within which shapes may differ."""
+OF_AXES: Final = frozenset({"axes", "axis", "input_order", "axes_mapping", "reversed_axes"})
+"""Inputs that name axes."""
+WITH_RANGES: Final = frozenset({"FakeQuantize", "FakeConvert"})
+"""Types whose constants are measured for each layer."""
 RADIUS: Final = 2
 MOST_ELEMENTS: Final = 8
 """Elements of a constant of integers that belong to a place, such as axes."""
@@ -33,67 +46,189 @@ OF_DESIGN: Final = frozenset({"direction", "global_seed", "op_seed"})
 
 
 class Odd(NamedTuple):
-    """A layer with one attribute unlike that of its siblings."""
+    """A layer with one attribute, or one constant input, unlike that of its siblings."""
 
     layer: int
-    attribute: AttributeSpec
-    value: Any
-    """Of the siblings."""
+    key: Key
+    values: tuple[Any, Any]
+    """Its own, and that of its siblings."""
     siblings: list[int]
+
+    @property
+    def own(self) -> str:
+        """Its own value as a text."""
+        return self.key.shown(self.values[0])
+
+    @property
+    def theirs(self) -> str:
+        """The value of its siblings as a text."""
+        return self.key.shown(self.values[1])
+
+    @property
+    def location(self) -> GraphLocation:
+        """The place of the value."""
+        if self.key.attribute is None:
+            return GraphLocation(layer=self.layer, side="input", port=self.key.port)
+        return GraphLocation(layer=self.layer, attribute=self.key.name)
+
+
+class Key(NamedTuple):
+    """An attribute of an operation, or an input that is a small constant."""
+
+    name: str
+    attribute: AttributeSpec | None = None
+    port: int = 0
+    """Of the input."""
+
+    def shown(self, value: Any) -> str:
+        """Return a value as a text."""
+        if self.attribute is not None:
+            return self.attribute.kind.format(value)
+        return ",".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
 
 
 def odd_ones(context: LintContext) -> Iterator[Odd]:
-    """Find layers whose siblings all have another value of one attribute, which fits here too."""
-    layers = context.graph.layers
-    places = _Places(context).of_layers()
-    groups: dict[Hashable, dict[Operation, list[int]]] = {}
+    """Find layers whose siblings all have another value in one place, which fits here too."""
+    places = Places(context)
+    numbers = places.of_layers()
+    groups: dict[Hashable, list[int]] = {}
     for type_name in context.uneven_types:
         for index, _ in context.valid_layers(type_name):
-            members = groups.setdefault(places[index], {})
-            members.setdefault(layers[index].operation, []).append(index)
+            groups.setdefault(numbers[index], []).append(index)
     for members in groups.values():
-        if len(members) != 2:
+        if len(members) > LEAST:
+            yield from _odd_one(context, members, places)
+
+
+def _odd_one(context: LintContext, members: list[int], places: Places) -> Iterator[Odd]:
+    """Find the member of a group that differs from all others in one place."""
+    differing = []
+    for key in _keys(context, members[0]):
+        values: dict[object, list[int]] = {}
+        for index in members:
+            values.setdefault(_value(context, index, key), []).append(index)
+        if len(values) > 1:
+            differing.append((key, values))
+    singular = [
+        (key, sorted(values.items(), key=lambda item: len(item[1])))
+        for key, values in differing
+        if len(values) == 2 and min(map(len, values.values())) == 1
+    ]
+    for key, ((own, odd), (value, siblings)) in singular:
+        alone = [k for k, ((_, others), _) in singular if others == odd] == [key]
+        spec = key.attribute
+        if not alone or value is None or own is None:
             continue
-        (own, odd), (other, siblings) = sorted(members.items(), key=lambda item: len(item[1]))
-        if len(odd) > 1 or len(siblings) < LEAST:
+        if spec is not None and spec.name in OF_SHAPES | OF_DESIGN:
             continue
-        differing = [
-            spec
-            for spec in attributes_of(type(own))
-            if getattr(own, spec.field) != getattr(other, spec.field)
-        ]
-        if len(differing) != 1 or differing[0].name in OF_SHAPES | OF_DESIGN:
+        is_measured = isinstance(value, float | tuple)
+        least = LEAST_MEASURED if is_measured else LEAST
+        if len(siblings) < least or (is_measured and len(differing) > 1):
             continue
-        value = getattr(other, differing[0].field)
-        if _is_chosen(value) and _fits(context, odd[0], differing[0].field, value):
-            yield Odd(odd[0], differing[0], value, siblings)
+        if _fits(context, odd[0], key, (own, value), places):
+            yield Odd(odd[0], key, (own, value), siblings)
 
 
-def _is_chosen(value: object) -> bool:
-    """Whether a value is one of few, not a measure such as an epsilon, a slope or strides."""
-    return not isinstance(value, float | tuple)
+def _keys(context: LintContext, index: int) -> Iterator[Key]:
+    """Iterate over the places in which a layer may differ from its siblings."""
+    operation = context.graph.layers[index].operation
+    for spec in attributes_of(type(operation)):
+        yield Key(spec.name, spec)
+    if operation.type in WITH_RANGES:
+        return
+    for port in range(len(context.inputs(index))):
+        name = operation.inputs[port] if port < len(operation.inputs) else f"input {port}"
+        yield Key(name, port=port)
 
 
-def _fits(context: LintContext, index: int, field: str, value: Any) -> bool:
-    """Whether a layer gives the same shapes with another value, and perhaps other elements."""
+def _value(context: LintContext, index: int, key: Key) -> object:
+    """Return an attribute, or the elements of a constant: axes, or one real number."""
+    if key.attribute is not None:
+        return getattr(context.graph.layers[index].operation, key.attribute.field)
+    if key.port >= len(context.inputs(index)):
+        return None
+    info = context.inputs(index)[key.port]
+    found = constant_before(context, index, key.port, ())
+    if found is None:
+        return None
+    if key.name in OF_AXES:
+        return info.value
+    return None if info.reals is None or len(info.reals) != 1 else info.reals[0]
+
+
+def _fits(
+    context: LintContext, index: int, key: Key, values: tuple[object, Any], places: Places
+) -> bool:
+    """Whether the network has the same shapes with the other value in one place of a layer."""
+    own, value = values
     layer, inputs = context.graph.layers[index], context.inputs(index)
-    own, rank = getattr(layer.operation, field), len(inputs[0].shape or ())
+    rank = len(inputs[0].shape or ())
+    if key.attribute is None:
+        if isinstance(value, float):
+            return True  # no shape depends on it
+        if rank and isinstance(own, tuple) and [n % rank for n in own] == [n % rank for n in value]:
+            return False
+        inputs[key.port] = inputs[key.port]._replace(value=value)
+        return _has_same_shapes(context, index, layer, inputs, places)
+    field = key.attribute.field
     if field == "axis" and isinstance(own, int) and rank and own % rank == value % rank:
         return False  # the same axis, counted from the other end
+    if isinstance(value, tuple) and not all(is_static(i.shape) for i in context.outputs(index)):
+        return False  # any strides fit unknown dims
     changed = layer._replace(operation=layer.operation.replace(**{field: value}))
-    try:
-        outputs = infer_layer(changed, inputs, context.inference_context)
-    except DeconvError:
-        return False
-    return [(info.shape, info.element_type) for info in outputs] == [
-        (info.shape, info.element_type) for info in context.outputs(index)
+    return _has_same_shapes(context, index, changed, inputs, places)
+
+
+def _has_same_shapes(
+    context: LintContext, index: int, layer: Layer, inputs: Sequence[TensorInfo], places: Places
+) -> bool:
+    """Whether other attributes or inputs of a layer change no shape, or only some behind it.
+
+    The layers behind it must fit, and a few steps further on the shapes must be the same.
+    """
+    changed: dict[int, Outputs] = {}
+    at = [(index, layer, inputs)]
+    for _ in range(MAX_CHANGED):
+        try:
+            changed |= {i: infer_layer(x, x_in, context.inference_context) for i, x, x_in in at}
+        except DeconvError:
+            return False
+        fresh = [i for i, *_ in at if _differ(changed[i], context.outputs(i))]
+        users = sorted({user for i in fresh for user, *_ in places.users[i]} - changed.keys())
+        if not fresh:
+            return True
+        if not users or any(context.graph.layers[user].type in SINKS for user in users):
+            return False
+        at = []
+        for user in users:
+            given = [
+                changed[source[0]][source[1]] if source and source[0] in changed else info
+                for source, info in zip(
+                    context.topology.sources[user], context.inputs(user), strict=True
+                )
+            ]
+            at.append((user, context.graph.layers[user], given))
+    return False
+
+
+def _differ(outputs: Sequence[TensorInfo], others: Sequence[TensorInfo]) -> bool:
+    """Whether shapes or types of outputs differ."""
+    return [(a.shape, a.element_type) for a in outputs] != [
+        (b.shape, b.element_type) for b in others
     ]
 
 
-class _Places:
-    """Numbers for the places of layers; equal ones for equal places."""
+class Places:
+    """Numbers for the places of layers; equal ones for equal places.
+
+    Attributes
+    ----------
+    users : list of list
+        For each layer, the layers that use it, with their port and its own.
+    """
 
     def __init__(self, context: LintContext) -> None:
+        self.context = context
         self.layers = context.graph.layers
         self.sources = context.topology.sources
         self.users: list[list[tuple[int, int, int]]] = [[] for _ in self.layers]
@@ -115,8 +250,8 @@ class _Places:
         for _ in range(RADIUS):
             around = self._refined(around, around)
         with_attributes = [
-            self._number((own, None if _has_contents(layer) else layer.operation))
-            for own, layer in zip(self.own, self.layers, strict=True)
+            self._number((own, _contents(self.context, index, layer)))
+            for index, (own, layer) in enumerate(zip(self.own, self.layers, strict=True))
         ]
         return self._refined(around, with_attributes)
 
@@ -133,18 +268,32 @@ class _Places:
         ]
 
 
-def _has_contents(layer: Layer) -> bool:
-    """Whether the attributes of a layer are its own: the place of its bytes, or its bodies."""
-    return layer.type == "Const" or bool(layer.operation.bodies)
+def _contents(context: LintContext, index: int, layer: Layer) -> Hashable:
+    """Return the attributes and axes that belong to the place of a layer's neighbours."""
+    if layer.type == "Const" or layer.operation.bodies:
+        return None  # its own: the place of its bytes, or its bodies
+    return layer.operation, _integers(context, index, of_axes=True)
 
 
 def _look(context: LintContext, index: int, layer: Layer) -> Hashable:
     """Return what a layer has in common with its siblings, apart from its neighbours."""
-    outputs = context.outputs(index)
-    value = outputs[0].value if layer.type == "Const" and outputs else None
     return (
         layer.type,
         layer.version,
-        tuple(None if info.shape is None else len(info.shape) for info in outputs),
-        value if value is None or len(value) <= MOST_ELEMENTS else None,
+        tuple(None if info.shape is None else len(info.shape) for info in context.outputs(index)),
+        _integers(context, index, of_axes=False),
     )
+
+
+def _integers(context: LintContext, index: int, *, of_axes: bool) -> Hashable:
+    """Return the elements of small constants of integers: of axes, or of all other inputs."""
+    operation = context.graph.layers[index].operation
+    found = []
+    for port, source in enumerate(context.topology.sources[index]):
+        if source is None or context.graph.layers[source[0]].type != "Const":
+            continue
+        name = operation.inputs[port] if port < len(operation.inputs) else ""
+        value = context.outputs(source[0])[source[1]].value
+        if (name in OF_AXES) is of_axes and value and len(value) <= MOST_ELEMENTS:
+            found.append((port, value))
+    return tuple(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from deconv_ir.edits import Edit
 from deconv_ir.errors import DeconvError
@@ -28,10 +29,19 @@ from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import input_values, misfit
 from deconv_ir.suggestions import nearest, one_edit_apart
 
+if TYPE_CHECKING:
+    from deconv_ir.spec_examples.proof import Prover
+
 
 def check_document(document: Document, semantics: Semantics = Semantics.SPEC) -> list[Judgement]:
     """Check every layer, and every oneDNN Graph file, of a document, in order."""
-    found = [_Check(document, example, semantics).judge() for example in scan(document)]
+    checks = [_Check(document, example, semantics) for example in scan(document)]
+    found = [check.judge() for check in checks]
+    if any(judgement.verdict is Verdict.WRONG and judgement.computed for judgement in found):
+        from deconv_ir.spec_examples.proof import Prover
+
+        prover = Prover(document, found)
+        found = [c.with_proof(j, prover) for c, j in zip(checks, found, strict=True)]
     if "graph" in document.text:
         from deconv_ir.spec_examples.graphs import MAY_HAVE_GRAPHS, judge_graphs
 
@@ -70,6 +80,7 @@ CONVOLUTIONS = (
 )
 """Types whose outputs have the type of their data."""
 _PADS = ("pads_begin", "pads_end")
+_EXPLAINED = "; {} would give the printed dims"
 _PADDED = ("same_upper", "same_lower", "valid", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
@@ -90,11 +101,12 @@ class _Check:
         self.explanation = ""
         # Place of a finding about output dims -> hint of its fix, and the start of possible edits.
         self.locations: dict[GraphLocation, tuple[Hint, list[int]]] = {}
+        self.read: tuple[Layer, list[TensorInfo]] | None = None
 
     def judge(self) -> Judgement:
         self.typos()
         try:
-            layer, inputs = self.layer()
+            self.read = layer, inputs = self.layer()
             outputs = infer_layer(layer, inputs, self.context)
         except _UndecidedError as reason:
             return self.wrong() if self.errors else self.undecided(str(reason))
@@ -122,7 +134,7 @@ class _Check:
         """Search for another explanation of wrong dims, and name it."""
         self.explanation = other_explanation(layer, inputs, computed, self.context)
         if self.explanation:
-            words = f"; {self.explanation} would give the printed dims"
+            words = _EXPLAINED.format(self.explanation)
             self.findings = [
                 f._replace(message=f.message + words) if f.rule == "declared-dims" else f
                 for f in self.findings
@@ -139,21 +151,41 @@ class _Check:
         return [f for f in self.findings if f.severity is Severity.ERROR]
 
     def wrong(self, computed: tuple[Shape, ...] = ()) -> Judgement:
-        """Return the verdict "wrong", mentioning `fix` if it can correct the dims."""
+        """Return the verdict "wrong"."""
         reason = "; ".join(f.message for f in self.errors)
-        judgement = self.done(Verdict.WRONG, reason, computed)
-        edits, _ = corrections(judgement, self.document)
+        return self.done(Verdict.WRONG, reason, computed)
+
+    def with_proof(self, judgement: Judgement, prover: Prover) -> Judgement:
+        """Find the dims that are wrong themselves, and mention `fix` if it can correct them."""
+        if judgement.verdict is not Verdict.WRONG or not judgement.computed or self.read is None:
+            return judgement
+        proven = prover.proven(self.example, *self.read, judgement.computed, self.context)
+        judgement = judgement._replace(proven=proven)
+        if proven and judgement.explanation:
+            words = _EXPLAINED.format(judgement.explanation)
+            judgement = judgement._replace(
+                explanation="",
+                reason=judgement.reason.replace(words, ""),
+                findings=tuple(
+                    f._replace(message=f.message.replace(words, "")) for f in judgement.findings
+                ),
+            )
+        safe, _ = corrections(judgement, self.document)
+        edits, _ = corrections(judgement, self.document, unsafe=True)
         return judgement._replace(
-            findings=tuple(self.with_fix(found, edits) for found in judgement.findings)
+            findings=tuple(self.with_fix(found, edits, safe) for found in judgement.findings)
         )
 
-    def with_fix(self, found: Finding, edits: Sequence[Edit]) -> Finding:
+    def with_fix(self, found: Finding, edits: Sequence[Edit], safe: Sequence[Edit]) -> Finding:
         """Add the edits that correct the dims, if `fix` makes them."""
         hint, starts = self.locations.get(found.part, (None, []))
         own = tuple(edit for edit in edits if edit[0] in starts)
         if hint is None or not own:
             return found
-        return found._replace(hint=hint(), fix=Fix(own, safe=True))
+        is_safe = all(edit in safe for edit in own)
+        return found._replace(
+            hint=hint() if is_safe else Hint.FIX_DOUBTFUL_DIM(), fix=Fix(own, safe=is_safe)
+        )
 
     def report(self, error: DeconvError) -> None:
         """Add an error of the library to the findings."""

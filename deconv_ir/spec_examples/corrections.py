@@ -17,34 +17,43 @@ _DOUBTFUL = frozenset({"unknown-attribute", "attribute-missing", "misspelt"})
 """Findings with which the computed dims may be those of an unintended layer."""
 
 
-def corrections(judgement: Judgement, document: Document) -> tuple[list[Edit], bool]:
-    """Return the edits for one example, and whether they fix it completely."""
+def corrections(
+    judgement: Judgement, document: Document, *, unsafe: bool = False
+) -> tuple[list[Edit], bool]:
+    """Return the edits for one example, and whether they fix it completely.
+
+    With `unsafe`, they also replace dims that may be right, since another number may be wrong.
+    """
     edits: list[Edit] = []
     errors = [f for f in judgement.findings if f.severity is Severity.ERROR]
     if judgement.verdict is not Verdict.WRONG:
         return [], True
     if judgement.explanation:
-        return [], False
+        unsafe = False  # only dims that are wrong themselves
     if _DOUBTFUL.intersection(f.rule for f in errors) or any(
         is_malformed(dim.text) for port in judgement.example.inputs for dim in port.dims
     ):
         return [], False
     whole = bool(judgement.computed) and all(f.rule in _DIMS for f in errors)
-    for port, computed in zip(judgement.example.outputs, judgement.computed, strict=False):
+    pairs = zip(judgement.example.outputs, judgement.computed, strict=False)
+    for index, (port, computed) in enumerate(pairs):
         if port.elided or not port.dims:
             continue
         if computed is not None and len(computed) != len(port.dims):
+            if not unsafe and (index, None) not in judgement.proven:
+                whole = False
+                continue
             try:
                 edits += _resize(port, computed, document)
             except ValueError:
                 whole = False
         elif computed is not None:
-            for stated, dim in zip(port.dims, computed, strict=True):
+            for axis, (stated, dim) in enumerate(zip(port.dims, computed, strict=True)):
                 if not is_malformed(stated.text) and (
                     intersect_dims(printed_dim(stated.text), dim) is not None
                 ):
                     continue
-                if isinstance(dim, int):
+                if isinstance(dim, int) and (unsafe or (index, axis) in judgement.proven):
                     edits.append((stated.start, stated.end, str(dim)))
                 else:
                     whole = False

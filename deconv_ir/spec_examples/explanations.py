@@ -110,7 +110,8 @@ def _of_attributes(layer: Layer, inputs: Sequence[TensorInfo]) -> Iterator[_Chan
         elif isinstance(now, enum.Enum):
             values = [member for member in type(now) if member is not now]
         elif isinstance(now, int):
-            values = [n for n in range(-NEAR, NEAR) if n != now]
+            start = -NEAR if allowed.minimum is None else int(allowed.minimum)
+            values = [n for n in range(start, NEAR) if n != now]
         elif isinstance(now, tuple) and allowed.form is Form.INTEGER:
             least = int(allowed.minimum or 0)
             equal = [(n,) * len(now) for n in range(least, NEAR)]

@@ -11,25 +11,41 @@ from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.rules import Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 
+MAX_PASSES = 8
+"""Maximum number of passes over a document, in which fixed examples confirm others."""
+
 
 class FixedDocument(NamedTuple):
     """The result of fixing a document."""
 
     data: bytes  # the document with the computed dims
     edits: int  # number of changed places
-    left: tuple[Judgement, ...]  # examples that are still wrong, since other dims do not fix them
+    left: tuple[Judgement, ...]  # examples that are still wrong
 
 
-def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> FixedDocument:
-    """Replace wrong output dims; all other bytes are unchanged."""
-    edits: list[Edit] = []
+def fix_document(
+    document: Document, semantics: Semantics = Semantics.SPEC, *, unsafe: bool = False
+) -> FixedDocument:
+    """Replace output dims that are wrong themselves; all other bytes are unchanged.
+
+    With `unsafe`, dims are replaced too where an attribute, an input or a comment may be wrong.
+    """
+    count = 0
     left: list[Judgement] = []
-    for judgement in check_document(document, semantics):
-        if judgement.verdict is Verdict.WRONG:
-            own, whole = corrections(judgement, document)
-            edits += own
-            if not whole:
-                left.append(judgement)
-    return FixedDocument(
-        document.encode(apply_edits(document.text, edits)), len(edits), tuple(left)
-    )
+    data = document.encode(document.text)
+    for _ in range(MAX_PASSES):
+        edits: list[Edit] = []
+        left = []
+        for judgement in check_document(document, semantics):
+            if judgement.verdict is Verdict.WRONG:
+                own, whole = corrections(judgement, document, unsafe=unsafe)
+                edits += own
+                if not whole:
+                    left.append(judgement)
+        if not edits:
+            break
+        count += len(edits)
+        data = document.encode(apply_edits(document.text, edits))
+        # An example that is right now may confirm others.
+        document = type(document)(data, document.name)
+    return FixedDocument(data, count, tuple(left))

@@ -91,7 +91,9 @@ class Judgement(NamedTuple):
 
     `reason` explains the verdict: the computed shapes and their formulas, the mistake, or the
     reason why the example is undecided; `computed` is empty if shapes could not be computed.
-    `explanation` is a change elsewhere in the example that explains all wrong dims.
+    `explanation` is a change elsewhere in the example that explains all wrong dims; `proven` are
+    the wrong output dims that are at fault themselves (output port, and axis, or None for the
+    number of dims).
     """
 
     example: Example
@@ -100,6 +102,7 @@ class Judgement(NamedTuple):
     findings: tuple[Finding, ...] = ()
     computed: tuple[Shape, ...] = ()
     explanation: str = ""
+    proven: frozenset[tuple[int, int | None]] = frozenset()
 
 
 def undecided(reason: str, file: str, line: int, label: str) -> Finding:

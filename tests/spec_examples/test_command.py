@@ -232,7 +232,7 @@ def test_fix_tells_what_is_left(tmp_path: Path) -> None:
 
 def test_standard_input(doc: Path) -> None:
     assert "<stdin>:22:18: SE101 error" in invoke("check", "-", stdin=WRONG.encode()).stdout
-    fixed = invoke("fix", "-", stdin=WRONG.encode())
+    fixed = invoke("fix", "--unsafe-fixes", "-", stdin=WRONG.encode())
     assert (fixed.exit_code, fixed.stdout) == (0, XML)
 
 

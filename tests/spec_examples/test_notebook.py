@@ -66,7 +66,7 @@ def test_cells_are_checked_and_fixed(style: dict[str, Any]) -> None:
     assert finding.end_column is not None
     line = document.text.split("\n")[finding.line - 1]
     assert line[finding.column - 1 : finding.end_column - 1] == "12"
-    fixed = fix_document(document)
+    fixed = fix_document(document, unsafe=True)
     right = [text.replace("<dim>12</dim>", "<dim>11</dim>") for text in texts]
     assert fixed.data == notebook(*right, **style)
     assert (fixed.edits, fixed.left) == (2, ())
@@ -78,7 +78,7 @@ def test_dims_are_added_and_removed(style: dict[str, Any], more: bool) -> None:
     line = "            <dim>11</dim>\n"
     assert XML.count(line) == 1
     damaged = XML.replace(line, "" if more else line + line)
-    fixed = fix_document(Notebook(notebook(damaged, PROSE, **style)))
+    fixed = fix_document(Notebook(notebook(damaged, PROSE, **style)), unsafe=True)
     assert (
         json.loads(fixed.data)["cells"][1]["source"]
         == (json.loads(notebook("", PROSE, **style))["cells"][1]["source"])
@@ -102,7 +102,7 @@ def test_command(tmp_path: Path) -> None:
     sarif = json.loads(run("check", str(path), "--format", "sarif").output)
     (result,) = sarif["runs"][0]["results"]
     assert result["message"]["text"].startswith("cell 2, line ")
-    assert run("fix", str(path)).exit_code == 0
+    assert run("fix", "--unsafe-fixes", str(path)).exit_code == 0
     assert path.read_bytes() == notebook(PROSE, XML, indent=1)
     assert run("check", str(path)).output.count(": right: cell 2, line 1: ") == 1
 
@@ -143,8 +143,8 @@ def test_damaged_notebooks(seed: int) -> None:
         for judgement in check_document(document):
             lines = {f.line or 0 for f in judgement.findings}
             assert all(1 <= line <= len(document.text.splitlines()) + 1 for line in lines)
-        fixed = fix_document(document)
-        again = fix_document(open_document(fixed.data, "a.ipynb"))
+        fixed = fix_document(document, unsafe=True)
+        again = fix_document(open_document(fixed.data, "a.ipynb"), unsafe=True)
         assert (again.edits, again.data) == (0, fixed.data)
     assert read > 20
 
@@ -153,4 +153,4 @@ def test_strange_cells() -> None:
     cells = [1, [], {}, {"source": 3}, {"source": [1, "<layer", {"source": WRONG}]}, {"source": ""}]
     document = Notebook(json.dumps({"cells": cells}).encode())
     assert check_document(document) == []
-    assert fix_document(document).edits == 0
+    assert fix_document(document, unsafe=True).edits == 0

@@ -324,8 +324,9 @@ def unlike_siblings(context: LintContext) -> Iterator[Finding]:
     """One attribute differs from that of all other layers in the same place of repeated blocks.
 
     At least three layers of the same type, between the same layers, agree, and their value would
-    fit here too.  A flipped boolean or another axis of a SoftMax leaves all shapes as they are, so
-    nothing else in the file shows such a mistake.
+    fit here too; five layers if it is a measure, such as an epsilon.  Axes and single numbers that
+    are constant inputs count as attributes.  A flipped boolean or another axis of a SoftMax leaves
+    all shapes as they are, so nothing else in the file shows such a mistake.
 
         <layer id="7" name="a" type="SoftMax" version="opset8"><data axis="1"/></layer>
         <layer id="8" name="b" type="SoftMax" version="opset8"><data axis="1"/></layer>
@@ -345,16 +346,15 @@ def unlike_siblings(context: LintContext) -> Iterator[Finding]:
     from deconv_ir.linter.siblings import odd_ones
 
     layers = context.graph.layers
-    for index, spec, value, siblings in odd_ones(context):
-        layer, like = layers[index], layers[siblings[0]]
-        own, theirs = (spec.kind.format(v) for v in (getattr(layer.operation, spec.field), value))
+    for odd in odd_ones(context):
+        layer, like = layers[odd.layer], layers[odd.siblings[0]]
         yield Finding(
-            f"{spec.name} is {own}, but {theirs} in the {len(siblings)} other layers of type "
-            f"{layer.type} in the same place of repeated blocks, such as {like.name!r} in line "
-            f"{like.line}",
-            GraphLocation(layer=index, attribute=spec.name),
-            expected=theirs,
-            actual=own,
+            f"{odd.key.name} is {odd.own}, but {odd.theirs} in the {len(odd.siblings)} other "
+            f"layers of type {layer.type} in the same place of repeated blocks, such as "
+            f"{like.name!r} in line {like.line}",
+            odd.location,
+            expected=odd.theirs,
+            actual=odd.own,
         )
 
 
