@@ -137,8 +137,8 @@ class Hint(enum.Enum):
     FIX_EXAMPLE_DIM = "deconv-spec fix writes the computed dim"
     FIX_EXAMPLE_DIMS = "deconv-spec fix writes the computed dims"
     FIX_DOUBTFUL_DIM = (
-        "if attributes, inputs and comments are right, fix_document(unsafe=True) writes the computed "
-        "dim",
+        "if attributes, inputs and comments are right, fix_document(unsafe=True) writes the "
+        "computed dim",
         "if attributes, inputs and comments are right, deconv-spec fix --unsafe-fixes writes the "
         "computed dim",
     )
