@@ -1,293 +1,19 @@
-"""Old networks made from descriptions like torch's, with torch's results."""
+"""Old networks: classifiers, detectors, readers, and NETWORKS, all of them in their versions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import torch
-from old_ir import OldIR, Tensor
+from formats.openvino_legacy import oracles
+
+from .old_builder import Builder, OldNetwork, Value, build
+from .old_decoders import DECODERS, LATE
+
+__all__ = ["NETWORKS", "OldNetwork", "build"]
 
 F = torch.nn.functional
-
-
-class OldNetwork(NamedTuple):
-    """A network as an old IR, and its inputs and results of torch by name."""
-
-    ir: OldIR
-    given: dict[str, np.ndarray]
-    expected: dict[str, np.ndarray]
-
-
-class Value(NamedTuple):
-    """A tensor in the old IR, and in torch."""
-
-    old: Tensor
-    torch: torch.Tensor
-
-
-class Builder:
-    """Adds each layer to an old IR, and computes it in torch."""
-
-    def __init__(self, version: int, precision: str, seed: int) -> None:
-        self.ir = OldIR(version, precision)
-        self.half = precision == "FP16"
-        self.version = version
-        self.rng = np.random.default_rng(seed)
-        self.given: dict[str, np.ndarray] = {}
-        self.named: dict[str, Value] = {}
-
-    def weights(self, *shape: int, scale: float | None = None) -> np.ndarray:
-        fan = int(np.prod(shape[1:])) or 1
-        made = self.rng.standard_normal(shape) * (scale or 1 / np.sqrt(fan))
-        return made.astype(np.float32)
-
-    def stored(self, array: np.ndarray) -> torch.Tensor:
-        """Return weights as torch has them: rounded to f16 in such a file."""
-        found = torch.tensor(array)
-        return found.half().float() if self.half else found
-
-    def input(self, *shape: int, name: str = "x") -> Value:
-        array = self.rng.standard_normal(shape).astype(np.float32)
-        self.given[name] = array
-        return Value(self.ir.input(*shape, name=name), torch.tensor(array))
-
-    def layer(
-        self, kind: str, inputs: Sequence[Value], result: torch.Tensor, **options: Any
-    ) -> Value:
-        old = self.ir.layer(kind, [v.old for v in inputs], tuple(result.shape), **options)
-        return Value(old, result)
-
-    def window(self, kernel: int, stride: int, pad: int, dilation: int = 1) -> dict[str, object]:
-        """Return the attributes of a square window as the version spells them."""
-        if self.version == 2:
-            names = {"kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation}
-            return {f"{name}-{axis}": value for name, value in names.items() for axis in "xy"}
-        both = {"kernel": kernel, "strides": stride, "pads_begin": pad, "pads_end": pad}
-        return {k: f"{v},{v}" for k, v in {**both, "dilations": dilation}.items()}
-
-    def conv(
-        self,
-        x: Value,
-        out: int,
-        kernel: int = 3,
-        stride: int = 1,
-        pad: int | None = None,
-        group: int = 1,
-        bias: bool = True,
-        dilation: int = 1,
-    ) -> Value:
-        pad = dilation * (kernel // 2) if pad is None else pad
-        w = self.weights(out, x.torch.shape[1] // group, kernel, kernel)
-        blobs = {"weights": w} | ({"biases": self.weights(out)} if bias else {})
-        result = F.conv2d(
-            x.torch,
-            self.stored(w),
-            self.stored(blobs["biases"]) if bias else None,
-            stride,
-            pad,
-            dilation,
-            group,
-        )
-        data = {**self.window(kernel, stride, pad, dilation), "output": out, "group": group}
-        return self.layer("Convolution", [x], result, attributes=data, blobs=blobs)
-
-    def up(
-        self,
-        x: Value,
-        out: int,
-        kernel: int = 4,
-        stride: int = 2,
-        pad: int = 1,
-        group: int = 1,
-        bias: bool = True,
-    ) -> Value:
-        w = self.weights(x.torch.shape[1], out // group, kernel, kernel)
-        blobs = {"weights": w} | ({"biases": self.weights(out)} if bias else {})
-        result = F.conv_transpose2d(
-            x.torch,
-            self.stored(w),
-            self.stored(blobs["biases"]) if bias else None,
-            stride,
-            pad,
-            0,
-            group,
-        )
-        data = {**self.window(kernel, stride, pad), "output": out, "group": group}
-        return self.layer("Deconvolution", [x], result, attributes=data, blobs=blobs)
-
-    def act(self, x: Value, kind: str = "relu") -> Value:
-        if kind == "leaky":
-            return self.layer(
-                "ReLU", [x], F.leaky_relu(x.torch, 0.1), attributes={"negative_slope": 0.1}
-            )
-        if kind == "prelu":
-            w = self.weights(x.torch.shape[1], scale=0.2)
-            return self.layer(
-                "PReLU",
-                [x],
-                F.prelu(x.torch, self.stored(w)),
-                blobs={"weights": w},
-                attributes={"channel_shared": 0},
-            )
-        if kind == "relu6":
-            return self.layer("Clamp", [x], x.torch.clamp(0, 6), attributes={"min": 0, "max": 6})
-        if kind == "elu":
-            return self.layer("ELU", [x], F.elu(x.torch), attributes={"alpha": 1})
-        names = {
-            "relu": ("ReLU", torch.relu),
-            "tanh": ("TanH", torch.tanh),
-            "sigmoid": ("Activation", torch.sigmoid),
-        }
-        name, function = names[kind]
-        data = {"type": "sigmoid"} if name == "Activation" else None
-        return self.layer(name, [x], function(x.torch), attributes=data)
-
-    def scale(self, x: Value) -> Value:
-        """Add a batch normalization as Model Optimizer left it: a ScaleShift."""
-        w, b = (self.weights(x.torch.shape[1], scale=1.0) for _ in range(2))
-        shape = (1, -1, *(1,) * (x.torch.dim() - 2))
-        result = x.torch * self.stored(w).reshape(shape) + self.stored(b).reshape(shape)
-        return self.layer("ScaleShift", [x], result, blobs={"weights": w, "biases": b})
-
-    def norm(self, x: Value) -> Value:
-        mean, variance = self.weights(x.torch.shape[1]), self.weights(x.torch.shape[1]) ** 2 + 1
-        shape = (1, -1, 1, 1)
-        result = (x.torch - self.stored(mean).reshape(shape)) / torch.sqrt(
-            self.stored(variance).reshape(shape) + 1e-3
-        )
-        return self.layer(
-            "BatchNormalization",
-            [x],
-            result,
-            attributes={"epsilon": 1e-3},
-            blobs={"weights": variance, "biases": mean},
-        )
-
-    def add(self, *values: Value) -> Value:
-        result = sum((v.torch for v in values[1:]), values[0].torch)
-        return self.layer("Eltwise", values, result, attributes={"operation": "sum"})
-
-    def mul(self, a: Value, b: Value) -> Value:
-        return self.layer("Eltwise", [a, b], a.torch * b.torch, attributes={"operation": "mul"})
-
-    def concat(self, *values: Value, axis: int = 1) -> Value:
-        result = torch.cat([v.torch for v in values], axis)
-        return self.layer("Concat", values, result, attributes={"axis": axis})
-
-    def pool(
-        self, x: Value, kernel: int = 2, stride: int = 2, method: str = "max", pad: int = 0
-    ) -> Value:
-        data = {**self.window(kernel, stride, pad), "pool-method": method, "exclude-pad": "true"}
-        data = {k: v for k, v in data.items() if not k.startswith("dilation")}
-        if method == "max":
-            result = F.max_pool2d(x.torch, kernel, stride, pad)
-        else:
-            result = F.avg_pool2d(x.torch, kernel, stride, pad, count_include_pad=False)
-        return self.layer("Pooling", [x], result, attributes=data)
-
-    def interp(self, x: Value, factor: int) -> Value:
-        size = [n * factor for n in x.torch.shape[2:]]
-        result = F.interpolate(x.torch, size, mode="bilinear", align_corners=True)
-        data = {"height": size[0], "width": size[1], "align_corners": 1, "pad_beg": 0, "pad_end": 0}
-        return self.layer("Interp", [x], result, attributes=data)
-
-    def nearest(self, x: Value, factor: int) -> Value:
-        result = F.interpolate(x.torch, scale_factor=factor)
-        data = {"factor": f"{factor}.0", "type": "caffe.ResampleParameter.NEAREST", "antialias": 0}
-        return self.layer("Resample", [x], result, attributes=data)
-
-    def crop(self, x: Value, like: Value, offset: int) -> Value:
-        h, w = like.torch.shape[2:]
-        result = x.torch[:, :, offset : offset + h, offset : offset + w]
-        data = {"axis": "2,3", "offset": f"{offset},{offset}", "dim": f"{h},{w}"}
-        return self.layer("Crop", [x], result, attributes=data)
-
-    def linear(self, x: Value, out: int) -> Value:
-        w = self.weights(out, int(np.prod(x.torch.shape[1:])))
-        b = self.weights(out)
-        result = F.linear(x.torch.flatten(1), self.stored(w), self.stored(b))
-        return self.layer(
-            "FullyConnected",
-            [x],
-            result,
-            attributes={"out-size": out},
-            blobs={"weights": w, "biases": b},
-        )
-
-    def reshape(self, x: Value, *shape: int) -> Value:
-        return self.layer(
-            "Reshape", [x], x.torch.reshape(shape), attributes={"dim": ",".join(map(str, shape))}
-        )
-
-    def permute(self, x: Value, *order: int) -> Value:
-        return self.layer(
-            "Permute", [x], x.torch.permute(order), attributes={"order": ",".join(map(str, order))}
-        )
-
-    def softmax(self, x: Value, axis: int = 1) -> Value:
-        return self.layer("SoftMax", [x], x.torch.softmax(axis), attributes={"axis": axis})
-
-    def pixel_shuffle(self, x: Value, factor: int) -> Value:
-        n, c, h, w = x.torch.shape
-        x = self.reshape(x, n * c // factor**2, factor, factor, h, w)
-        x = self.permute(x, 0, 3, 1, 4, 2)
-        return self.reshape(x, n, c // factor**2, h * factor, w * factor)
-
-
-def fcn(b: Builder, act: str) -> list[Value]:
-    """A segmentation network that crops its upsampled scores."""
-    x = b.input(1, 3, 32, 40)
-    one = b.pool(b.act(b.conv(x, 8), act))
-    two = b.pool(b.act(b.scale(b.conv(one, 12)), act))
-    score = b.up(b.conv(two, 5, 1), 5, 4, 2, 0, bias=False)
-    score = b.add(b.crop(score, one, 1), b.conv(one, 5, 1))
-    up = b.up(score, 5, 16, 8, 0, group=5, bias=False) if act == "elu" else b.up(score, 5)
-    return [b.softmax(up)]
-
-
-def unet(b: Builder, act: str) -> list[Value]:
-    """An encoder and a decoder with skips."""
-    x = b.input(1, 1, 32, 32)
-    skips = []
-    for channels in (6, 12):
-        x = b.act(b.norm(b.conv(x, channels, bias=False)), act)
-        skips.append(x)
-        x = b.pool(x)
-    x = b.act(b.conv(x, 16, dilation=2), act)
-    for skip in reversed(skips):
-        x = b.concat(b.up(x, skip.torch.shape[1], 2, 2, 0), skip)
-        x = b.act(b.conv(x, skip.torch.shape[1]), act)
-    return [b.act(b.conv(x, 2, 1), "sigmoid")]
-
-
-def super_resolution(b: Builder, act: str) -> list[Value]:
-    """Residual blocks, then a deconvolution or a pixel shuffle, beside an upsampled input."""
-    given = b.input(1, 3, 12, 14)
-    x = b.act(b.conv(given, 10, 5), act)
-    for _ in range(2):
-        x = b.add(x, b.conv(b.act(b.conv(x, 10), act), 10))
-    x = b.up(x, 3) if act in ("relu", "leaky") else b.pixel_shuffle(b.conv(x, 12), 2)
-    return [b.add(x, b.interp(given, 2) if act == "relu" else b.nearest(given, 2))]
-
-
-def generator(b: Builder, act: str) -> list[Value]:
-    """A DCGAN generator."""
-    x = b.act(b.scale(b.linear(b.input(1, 16), 12 * 16)), act)
-    x = b.reshape(x, 1, 12, 4, 4)
-    for channels in (8, 6):
-        x = b.act(b.scale(b.up(x, channels, bias=False)), act)
-    return [b.act(b.up(x, 3, 5 if act == "leaky" else 4), "tanh")]
-
-
-def human_pose(b: Builder, act: str) -> list[Value]:
-    """Two stages of heat maps and part affinity fields, with depthwise convolutions."""
-    x = b.act(b.conv(b.input(1, 3, 32, 24), 8, stride=2), act)
-    x = b.act(b.conv(b.act(b.conv(x, 8, group=8), act), 12, 1), act)
-    first = [b.conv(b.act(b.conv(x, 8), act), n, 1) for n in (5, 8)]
-    x = b.concat(*first, x)
-    return [b.conv(b.act(b.conv(x, 8, 7), act), n, 1) for n in (5, 8)]
 
 
 def yolo(b: Builder, act: str) -> list[Value]:
@@ -307,32 +33,61 @@ def yolo(b: Builder, act: str) -> list[Value]:
     return results
 
 
+def yolo_v2(b: Builder, act: str) -> list[Value]:
+    """A detector with ReorgYolo and RegionYolo, whose classes are softmax."""
+    fine = b.act(b.scale(b.conv(b.input(1, 3, 16, 16), 8, stride=2)), act)
+    coarse = b.act(b.conv(b.pool(fine), 10), act)
+    result = torch.tensor(oracles.reorg_yolo(fine.torch.numpy(), 2))
+    fine = b.layer("ReorgYolo", [fine], result, attributes={"stride": 2})
+    raw = b.conv(b.concat(fine, coarse), 2 * 8, 1)
+    found = torch.tensor(oracles.region_softmax(raw.torch.numpy(), 3, 2)).float().reshape(1, -1)
+    data = {"axis": 1, "end_axis": 3, "classes": 3, "coords": 4, "num": 2, "do_softmax": 1}
+    return [b.layer("RegionYolo", [raw], found, attributes=data)]
+
+
 def ssd(b: Builder, act: str) -> list[Value]:
-    """The heads of an SSD: locations, confidences and normalized features."""
-    x = b.act(b.conv(b.input(1, 3, 24, 24), 8, stride=2), act)
+    """An SSD of two scales: normalized features, heads, prior boxes of both kinds, detections."""
+    image = b.input(1, 3, 24, 32)
+    x = b.act(b.conv(image, 8, stride=2), act)
     w = b.weights(8, scale=1.0)
     scaled = x.torch / torch.sqrt((x.torch**2).sum(1, keepdim=True) + 1e-10)
     data = {"across_spatial": 0, "channel_shared": 0, "eps": 1e-10}
-    normal = b.layer(
-        "Normalize",
-        [x],
-        scaled * b.stored(w).reshape(1, -1, 1, 1),
-        attributes=data,
-        blobs={"weights": w},
-    )
+    result = scaled * b.stored(w).reshape(1, -1, 1, 1)
+    normal = b.layer("Normalize", [x], result, attributes=data, blobs={"weights": w})
     deep = b.act(b.conv(x, 12, stride=2), act)
-    heads = []
-    for channels in (4 * 3, 2 * 3):
-        rows = []
-        for value in (normal, deep):
-            row = b.permute(b.conv(value, channels), 0, 2, 3, 1)
-            flat = b.layer(
-                "Flatten", [row], row.torch.flatten(1), attributes={"axis": 1, "end_axis": -1}
-            )
-            rows.append(flat)
-        heads.append(b.concat(*rows))
-    scores = b.reshape(heads[1], 1, -1, 2)
-    return [heads[0], b.softmax(scores, 2)]
+    levels = (normal, 4), (deep, 2)
+    heads = [
+        b.concat(*(b.flatten(b.permute(b.conv(v, n * boxes), 0, 2, 3, 1)) for v, boxes in levels))
+        for n in (4, 3)
+    ]
+    scores = b.flatten(b.softmax(b.reshape(heads[1], 1, -1, 3), 2))
+    spread = (0.1, 0.1, 0.2, 0.2)
+    common = {"variance": spread, "offset": 0.5, "clip": 0}
+    first = {"min_size": 4, "max_size": 9, "aspect_ratio": 2, "flip": 1, "step": 2}
+    boxes = oracles.prior_box((12, 16), (24, 32), 4, 9, 2, 2, spread)
+    second = {"width": "6,11", "height": "9,5", "step_w": 4, "step_h": 4}
+    wide = oracles.clustered((6, 8), (24, 32), [(6, 9), (11, 5)], (4, 4), spread)
+    priors = b.concat(
+        b.layer(
+            "PriorBox", [normal, image], torch.tensor(boxes).float(), attributes=first | common
+        ),
+        b.layer(
+            "PriorBoxClustered",
+            [deep, image],
+            torch.tensor(wide).float(),
+            attributes=second | common,
+        ),
+        axis=2,
+    )
+    limits = {"top_k": 40, "keep_top_k": 15, "confidence_threshold": 0.3, "nms_threshold": 0.45}
+    found = oracles.detections(
+        heads[0].torch.numpy(), scores.torch.numpy(), priors.torch.numpy(), 3, **limits
+    )
+    data = {"num_classes": 3, "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", **limits}
+    data |= {"share_location": 1, "variance_encoded_in_target": 0, "background_label_id": 0}
+    data |= {"normalized": 1, "eta": 1.0, "visualize": "False"}
+    result = torch.tensor(found).float()
+    return [b.layer("DetectionOutput", [heads[0], scores, priors], result, attributes=data)]
 
 
 def text(b: Builder, act: str) -> list[Value]:
@@ -360,9 +115,198 @@ def text(b: Builder, act: str) -> list[Value]:
     return [b.softmax(b.linear(made, 5))]
 
 
-MODELS: tuple[Callable[[Builder, str], list[Value]], ...] = (
-    *(fcn, unet, super_resolution, generator, human_pose, yolo, ssd, text),
+def squeezenet(b: Builder, act: str) -> list[Value]:
+    """Fire modules, and the mean of a map for each class."""
+    x = b.pool(b.act(b.conv(b.input(1, 3, 24, 24), 8, stride=2), act))
+    for _ in range(2):
+        narrow = b.act(b.conv(x, 4, 1), act)
+        x = b.concat(b.act(b.conv(narrow, 8, 1), act), b.act(b.conv(narrow, 8), act))
+    return [b.softmax(b.mean(b.conv(x, 5, 1)))]
+
+
+def mobilenet(b: Builder, act: str) -> list[Value]:
+    """Inverted residuals of depthwise convolutions."""
+    x = b.act(b.conv(b.input(1, 3, 16, 16), 6, stride=2), act)
+    for stride in (1, 2, 1):
+        wide = b.act(b.conv(x, 18, 1), act)
+        wide = b.act(b.conv(wide, 18, stride=stride, group=18), act)
+        y = b.conv(wide, 6, 1)
+        x = b.add(x, y) if stride == 1 else y
+    return [b.softmax(b.linear(b.mean(x), 7))]
+
+
+def shufflenet(b: Builder, act: str) -> list[Value]:
+    """Half of the channels pass a branch; then both halves are interleaved."""
+    x = b.act(b.conv(b.input(1, 3, 12, 16), 8), act)
+    for _ in range(2):
+        left, right = b.slices(x, 4, 4)
+        right = b.act(b.conv(b.conv(b.act(b.conv(right, 4, 1), act), 4, group=4), 4, 1), act)
+        x = b.concat(left, right)
+        mixed = F.channel_shuffle(x.torch, 2)
+        x = b.layer("ShuffleChannels", [x], mixed, attributes={"axis": 1, "group": 2})
+    return [b.linear(b.mean(x), 4)]
+
+
+def resnet(b: Builder, act: str) -> list[Value]:
+    """Blocks with a projection where the size changes; batch normalization is left."""
+    x = b.pool(b.act(b.norm(b.conv(b.input(1, 3, 32, 32), 8, 7, 2)), act), 3, 2, pad=1)
+    for channels, stride in ((8, 1), (12, 2)):
+        y = b.act(b.norm(b.conv(x, channels, stride=stride, bias=False)), act)
+        y = b.norm(b.conv(y, channels, bias=False))
+        x = b.act(b.add(y, x if stride == 1 else b.conv(x, channels, 1, stride)), act)
+    return [b.softmax(b.linear(b.mean(x), 6))]
+
+
+def densenet(b: Builder, act: str) -> list[Value]:
+    """Each layer reads the results of all before it."""
+    x = b.conv(b.input(1, 3, 12, 12), 6)
+    for _ in range(3):
+        x = b.concat(x, b.conv(b.act(b.scale(x), act), 4))
+    x = b.pool(b.conv(x, 8, 1), 2, 2, "avg")
+    return [b.linear(b.mean(b.act(b.scale(x), act)), 5)]
+
+
+def inception(b: Builder, act: str) -> list[Value]:
+    """Four branches, one of which averages without counting pads."""
+    x = b.act(b.conv(b.input(1, 3, 15, 17), 6), act)
+    branches = [
+        b.conv(x, 3, 1),
+        b.conv(b.act(b.conv(x, 4, 1), act), 4),
+        b.conv(b.act(b.conv(x, 2, 1), act), 3, 5),
+        b.conv(b.pool(x, 3, 1, "avg", 1), 2, 1),
+    ]
+    return [b.softmax(b.linear(b.act(b.concat(*branches), act), 5))]
+
+
+def alexnet(b: Builder, act: str) -> list[Value]:
+    """Normalization across channels, convolutions of two groups, and wide layers at the end."""
+    x = b.act(b.conv(b.input(1, 3, 20, 20), 8, 5, 2), act)
+    data = {"alpha": 0.3, "beta": 0.75, "local-size": 5, "region": "across"}
+    x = b.layer("Norm", [x], F.local_response_norm(x.torch, 5, 0.3), attributes=data)
+    x = b.pool(b.act(b.conv(x, 8, group=2), act))
+    x = b.act(b.linear(x, 12), "relu")
+    return [b.softmax(b.linear(x, 5))]
+
+
+def excitation(b: Builder, act: str) -> list[Value]:
+    """The mean of each channel decides on its factor."""
+    x = b.act(b.conv(b.input(1, 3, 10, 12), 8), act)
+    gate = b.act(b.conv(b.act(b.conv(b.mean(x), 2, 1), act), 8, 1), "sigmoid")
+    return [b.conv(b.mul(x, gate), 3)]
+
+
+def age_gender(b: Builder, act: str) -> list[Value]:
+    """A trunk with two heads: a number, and two classes."""
+    x = b.pool(b.act(b.conv(b.input(1, 3, 20, 20), 6), act), 3, 2)
+    x = b.act(b.conv(x, 8), act)
+    return [b.power(b.mean(b.conv(x, 1, 1)), 0.01, 0.3), b.softmax(b.mean(b.conv(x, 2, 1)))]
+
+
+def landmarks(b: Builder, act: str) -> list[Value]:
+    """Five points of a face, between 0 and 1."""
+    x = b.input(1, 3, 16, 16)
+    for channels in (6, 8):
+        x = b.pool(b.act(b.scale(b.conv(x, channels)), "prelu"))
+    return [b.act(b.linear(b.act(b.linear(x, 12), "relu"), 10), "sigmoid")]
+
+
+def speech(b: Builder, act: str) -> list[Value]:
+    """Wide layers over spliced frames, and logarithms of probabilities, as of Kaldi."""
+    frames = b.input(5, 10)
+    before, middle, after = b.slices(frames, 3, 4, 3)
+    x = b.concat(middle, after, before)
+    for _ in range(2):
+        x = b.scale(b.act(b.linear(x, 12), "sigmoid" if act == "prelu" else act))
+    logits = b.linear(x, 6)
+    return [b.layer("LogSoftmax", [logits], logits.torch.log_softmax(1), attributes={"axis": 1})]
+
+
+def words(b: Builder, act: str) -> list[Value]:
+    """Rows of a table chosen by numbers, their mean, and classes."""
+    array = b.rng.integers(0, 9, (1, 7)).astype(np.int32)
+    b.given["words"] = array
+    numbers = Value(b.ir.input(1, 7, name="words", precision="I32"), torch.tensor(array))
+    table = b.const(b.weights(9, 6))
+    rows = b.layer(
+        "Gather", [table, numbers], table.torch[numbers.torch.long()], attributes={"axis": 0}
+    )
+    mean = rows.torch.mean(1)
+    x = b.layer(
+        "ReduceMean", [rows, b.const(np.int32([1]))], mean, attributes={"keep_dims": "False"}
+    )
+    return [b.softmax(b.linear(b.act(b.linear(x, 8), "tanh"), 4))]
+
+
+def attention(b: Builder, act: str) -> list[Value]:
+    """Scaled products of queries and keys weigh the values, in two heads."""
+    x = b.input(1, 6, 8)
+    flat = b.reshape(x, 6, 8)
+
+    def heads(order: tuple[int, ...]) -> Value:
+        return b.permute(b.reshape(b.linear(flat, 8), 1, 6, 2, 4), *order)
+
+    q, k, v = heads((0, 2, 1, 3)), heads((0, 2, 1, 3)), heads((0, 2, 1, 3))
+    data = {"transpose_a": 0, "transpose_b": 1, "alpha": 0.5, "beta": 0}
+    scores = b.layer("Gemm", [q, k], 0.5 * q.torch @ k.torch.mT, attributes=data)
+    weights = b.softmax(scores, 3)
+    data = {"transpose_a": 0, "transpose_b": 0}
+    mixed = b.layer("Gemm", [weights, v], weights.torch @ v.torch, attributes=data)
+    return [b.add(b.reshape(b.permute(mixed, 0, 2, 1, 3), 1, 6, 8), x)]
+
+
+def gates(b: Builder, act: str) -> list[Value]:
+    """Three steps of a GRU cell, unrolled, and a decision."""
+    state = b.input(2, 5, name="state")
+    w, bias = b.weights(15, 9), b.weights(15)
+    numbers = [b.stored(a).numpy() for a in (w, bias)]
+    for step in range(3):
+        x = b.input(2, 4, name=f"x{step}")
+        known = oracles.gru(
+            x.torch.numpy(), state.torch.numpy(), *numbers, linear_before_reset=False
+        )
+        state = b.layer(
+            "GRUCell",
+            [x, state],
+            torch.tensor(known).float(),
+            attributes={"hidden_size": 5},
+            blobs={"weights": w, "biases": bias},
+        )
+    return [b.softmax(b.linear(state, 3))]
+
+
+def quantized(b: Builder, act: str) -> list[Value]:
+    """Activations of 256 levels, as files of the post-training tools have them."""
+    x = b.input(1, 3, 10, 10)
+
+    def rounded(value: Value, low: float, high: float) -> Value:
+        limits = [b.const(np.float32([v])) for v in (low, high, low, high)]
+        step = (high - low) / 255
+        result = ((value.torch.clamp(low, high) - low) / step).round() * step + low
+        return b.layer("FakeQuantize", [value, *limits], result, attributes={"levels": 256})
+
+    x = b.act(b.conv(rounded(x, -2.0, 2.0), 6), "relu")
+    return [b.conv(rounded(x, 0.0, 4.0), 3)]
+
+
+def retina(b: Builder, act: str) -> list[Value]:
+    """Classes, boxes and points of a face detector, each as rows of all scales."""
+    x = b.act(b.conv(b.input(1, 3, 24, 24), 6, stride=2), act)
+    levels = [x, b.act(b.conv(x, 8, stride=2), act)]
+    found = []
+    for width in (2, 4, 10):
+        rows = [
+            b.reshape(b.permute(b.conv(v, 2 * width, 1), 0, 2, 3, 1), 1, -1, width) for v in levels
+        ]
+        found.append(b.concat(*rows))
+    return [b.softmax(found[0], 2), *found[1:]]
+
+
+OTHERS = (
+    *(yolo, yolo_v2, ssd, text, squeezenet, mobilenet, shufflenet, resnet, densenet, inception),
+    *(alexnet, excitation, age_gender, landmarks, speech, words, attention, gates, quantized),
+    retina,
 )
+MODELS: tuple[Callable[[Builder, str], list[Value]], ...] = (*DECODERS, *OTHERS)
 VARIANTS = (
     (2, "FP32", "relu"),
     (4, "FP16", "leaky"),
@@ -370,25 +314,17 @@ VARIANTS = (
     (6, "FP32", "elu"),
     (7, "FP16", "relu6"),
 )
+EARLY = (*set(DECODERS) - set(LATE), yolo, yolo_v2, ssd, squeezenet, mobilenet, resnet, densenet)
+"""Models whose layers version 2 has, in a known spelling."""
+
+
+def _variants(place: int) -> list[tuple[int, str, str]]:
+    """Two variants of a model, which are those of others, too."""
+    return [VARIANTS[(place + turn) % len(VARIANTS)] for turn in (0, 2)]
+
+
 NETWORKS = [
-    (model, *variant)
-    for model in MODELS
-    for variant in VARIANTS
-    # Version 2 has neither sequences nor Resample.
-    if not (variant[0] == 2 and model is text)
+    (model, version if version > 2 or model in EARLY else 3, precision, act)
+    for place, model in enumerate(MODELS)
+    for version, precision, act in _variants(place)
 ]
-
-
-def build(
-    model: Callable[[Builder, str], list[Value]], version: int, precision: str, act: str
-) -> OldNetwork:
-    """Make a network."""
-    b = Builder(version, precision, len(model.__name__) * 8 + version)
-    results = model(b, act)
-    names = {f"{v.old.layer}": v for v in results}
-    assert len(names) == len(results)
-    expected = {}
-    for value in results:
-        head = b.ir.layers[value.old.layer].partition('name="')[2]
-        expected[head.partition('"')[0]] = value.torch.numpy()
-    return OldNetwork(b.ir, b.given, expected)

@@ -407,6 +407,48 @@ def simpler_nms(
     return out
 
 
+def detections(
+    locations: Array,
+    confidences: Array,
+    priors: Array,
+    classes: int,
+    *,
+    top_k: int,
+    keep_top_k: int,
+    confidence_threshold: float,
+    nms_threshold: float,
+) -> Array:
+    """Caffe SSD, detection_output_layer.cpp: decoded boxes, NMS of each class, the best of all."""
+    loc, boxes, spread = (a.reshape(-1, 4).astype(np.float64) for a in (locations, *priors[0]))
+    size = boxes[:, 2:] - boxes[:, :2]
+    center = (boxes[:, :2] + boxes[:, 2:]) / 2 + spread[:, :2] * loc[:, :2] * size
+    size = np.exp(spread[:, 2:] * loc[:, 2:]) * size
+    boxes = np.hstack([center - size / 2, center + size / 2])
+
+    def overlap(a: Array, b: Array) -> float:
+        shared = np.maximum(0, np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])).prod()
+        return float(shared / ((a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod() - shared))
+
+    scores = confidences.reshape(-1, classes)
+    found: list[tuple[float, int, int]] = []
+    for label in range(1, classes):
+        order = sorted(
+            np.flatnonzero(scores[:, label] > confidence_threshold), key=lambda i: -scores[i, label]
+        )
+        kept: list[int] = []
+        for i in order[:top_k]:
+            if all(overlap(boxes[i], boxes[j]) <= nms_threshold for j in kept):
+                kept.append(i)
+        found += [(float(scores[i, label]), label, i) for i in kept]
+    found = sorted(found, reverse=True)[:keep_top_k]
+    out = np.zeros((1, 1, keep_top_k, 7))
+    for row, (score, label, i) in enumerate(sorted(found, key=lambda f: (f[1], -f[0]))):
+        out[0, 0, row] = [0, label, score, *boxes[i]]
+    if len(found) < keep_top_k:
+        out[0, 0, len(found), 0] = -1
+    return out
+
+
 def region_yolo(x: Array, classes: int, regions: int) -> Array:
     """Darknet's region layer of YOLO v3: x, y, confidence and classes are logistic."""
     out = x.astype(np.float64).copy()
