@@ -210,18 +210,27 @@ class LayerConversion(LayerAttributes):
 
     # Tensors
 
-    def dims(self, source: Source) -> tuple[int, ...]:
-        """Return the static dims of a tensor.
+    def dims(self, source: Source, least: int = 0, most: int | None = None) -> tuple[int, ...]:
+        """Return the static dims of a tensor, of which there are `least` to `most`.
 
         Raises
         ------
         UnsupportedError
-            The file does not state them.
+            The file does not state them, or there are others.
         """
         shape = self.conversion.infos[source].shape
         if not is_static(shape):
             raise self.unsupported(f"static dims are needed, found {format_shape(shape)}")
-        return static(shape)
+        return self._counted(static(shape), least, most)
+
+    def _counted(
+        self, dims: tuple[int, ...], least: int, most: int | None = None
+    ) -> tuple[int, ...]:
+        """Return dims if there are as many as a layer needs."""
+        if least <= len(dims) <= (len(dims) if most is None else most):
+            return dims
+        wanted = f"{least}" if most == least else f"at least {least}"
+        raise self.unsupported(f"{wanted} dims are needed, found {format_shape(dims)}")
 
     def rank(self, source: Source) -> int:
         """Return the rank of a tensor."""
@@ -239,12 +248,12 @@ class LayerConversion(LayerAttributes):
         shape = self.layer.outputs[output].shape if output < len(self.layer.outputs) else None
         return static(shape) if shape is not None and is_static(shape) else None
 
-    def stated(self, output: int = 0) -> tuple[int, ...]:
-        """Return the declared dims of an output, which are needed."""
+    def stated(self, output: int = 0, least: int = 0) -> tuple[int, ...]:
+        """Return the declared dims of an output, which are needed, and at least `least` of them."""
         found = self.declared(output)
         if found is None:
             raise self.unsupported(f"output {output} has no dims, which the conversion needs")
-        return found
+        return self._counted(found, least)
 
     def input(self, index: int = 0) -> Source:
         """Return what an input port is connected to.

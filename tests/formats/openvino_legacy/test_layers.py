@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from old_ir import OldIR
 
 import deconv_ir
+from deconv_ir.formats.openvino_legacy import OPENVINO_LEGACY
 from deconv_ir.formats.openvino_legacy.table import TABLE
 from deconv_ir.linter.engine import check_file
 from deconv_ir.linter.options import choose
@@ -51,6 +53,7 @@ def test_blobs_of_f16(row: Row, tmp_path: Path) -> None:
         assert 0 < abs(one - other).max() < 0.05 * max(1, abs(np.asarray(other)).max())
 
 
+MANY = ",".join(["1"] * 300)
 REFUSED = [
     (
         "Resample",
@@ -63,6 +66,7 @@ REFUSED = [
     ("LSTMSequence", {"direction": "Sideways"}, "must be Forward or Backward"),
     ("Proposal", {"for_deformable": 1, "framework": "tensorflow"}, "the anchors of Caffe"),
     ("Proposal", {"for_deformable": 1, "ratio": "0", "scale": "1"}, "must be positive"),
+    ("Proposal", {"for_deformable": 1, "ratio": MANY, "scale": MANY}, "more than 65536 anchors"),
 ]
 
 
@@ -121,3 +125,21 @@ def test_nothing_is_reported(row: Row, tmp_path: Path) -> None:
     ir, _ = network_of(row)
     result = check_file(ir.write(tmp_path), choose())
     assert not result.findings
+
+
+KINDS = list({row[0]: row for row in ROWS}.values())
+DIMS = {"none": "", "empty": "<dim>0</dim>" * 4, "one": "<dim>5</dim>", "six": "<dim>2</dim>" * 6}
+
+
+@pytest.mark.parametrize("dims", DIMS)
+def test_other_dims_than_a_layer_expects(dims: str) -> None:
+    """A hostile file ends in errors with lines, if any, for each kind of layers."""
+    refused = 0
+    for row in KINDS:
+        text = network_of(row)[0].xml()
+        for count in (1, 0):  # of the first port, and of all
+            changed = re.sub(r"(<dim>\d+</dim>)+", DIMS[dims], text, count=count)
+            parsed = OPENVINO_LEGACY.read(changed.encode(), "old.xml", deconv_ir.Limits())
+            assert all(error.line for error in parsed.errors)
+            refused += bool(parsed.errors)
+    assert refused > len(KINDS) / 4

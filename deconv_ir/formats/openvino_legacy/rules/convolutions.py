@@ -293,7 +293,7 @@ def fully_connected(step: LayerConversion) -> Source:
     dims, stated = step.dims(data), step.declared()
     count = step.integer("out-size", "out_size", default=None, minimum=1)
     if count is None:
-        count = step.stated()[-1]
+        count = step.stated(least=1)[-1]
     if "w-scale" in step.layer.blobs or "oi-scale" in step.layer.blobs:
         raise step.unsupported("weights with the scales w-scale and oi-scale are not supported")
     keeps = len(dims) == 3 and stated is not None and len(stated) == 3

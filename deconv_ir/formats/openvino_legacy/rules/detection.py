@@ -23,6 +23,8 @@ from deconv_ir.ops.detection.prior_box import PriorBox1
 _LOWEST: Final = "-3.4028235e+38"
 """The catalogue's default of confidence_threshold: all boxes are used."""
 
+_MOST_ANCHORS: Final = 1 << 16
+
 
 def size_of(step: LayerConversion, index: int) -> Source:
     """Return height and width of an input, as a list of i64; a list is one."""
@@ -180,6 +182,8 @@ def _with_corners_inside(step: LayerConversion, deltas: Source, given: dict[str,
     if min((*ratios, *scales)) <= 0:
         name = "ratio" if min(ratios) <= 0 else "scale"
         raise step.fault(name, "must be positive", step.text(name))
+    if len(ratios) * len(scales) > _MOST_ANCHORS:
+        raise step.fault("ratio", f"makes more than {_MOST_ANCHORS} anchors", len(ratios))
     center = step.number("box_coordinate_scale", default=1.0)
     extent = step.number("box_size_scale", default=1.0)
     shares: list[float] = []
@@ -268,7 +272,7 @@ def non_max_suppression(step: LayerConversion) -> Source:
     The old layer had an output of fixed extent; the current one has as many rows as it selects.
     """
     boxes_, scores = step.input(0), step.input(1)
-    defaults = (step.dims(boxes_)[1], 1.0, 0.0)
+    defaults = (step.dims(boxes_, 2)[1], 1.0, 0.0)
     kinds = (I64, F32, F32)
     limits = []
     for index, (value, kind) in enumerate(zip(defaults, kinds, strict=True), 2):
@@ -288,7 +292,7 @@ def non_max_suppression(step: LayerConversion) -> Source:
         sort_result_descending=step.flag("sort_result_descending", default=True),
         output_type=I32,
     )
-    rows = step.stated()[0]
+    rows = step.stated(least=1)[0]
     none = step.add(
         "Broadcast", step.literal((-1,), I32, ()), step.literal((rows, 3), suffix="rows")
     )

@@ -119,7 +119,7 @@ def power(step: LayerConversion) -> Source:
 
 def per_channel(step: LayerConversion, name: str, axis: int = 1) -> Source:
     """Return a blob that is broadcast over the input: one number, or one for each channel."""
-    dims = step.dims(step.input())
+    dims = step.dims(step.input(), 1)
     if not step.has_blob(name):
         return step.blob(name, (1,))
     count = step.blob_elements(name)
@@ -159,7 +159,7 @@ def prelu(step: LayerConversion) -> Source:
     if len(step.inputs) > 1 and not step.has_blob("weights"):
         return step.add("PReLU", data, step.reshape(step.input(1), (-1,)))
     shared = step.flag("channel_shared")
-    channels = step.dims(data)[min(1, step.rank(data) - 1)]
+    channels = step.dims(data, 1)[min(1, step.rank(data) - 1)]
     one = shared or (step.has_blob("weights") and step.blob_elements("weights") == 1)
     return step.add("PReLU", data, step.blob("weights", (1 if one else channels,)))
 

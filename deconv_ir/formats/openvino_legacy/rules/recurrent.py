@@ -51,7 +51,7 @@ def hidden_size(step: LayerConversion, state: Source | None) -> int:
     found = step.integer("hidden_size", default=None, minimum=1)
     if found is not None:
         return int(found)
-    return step.dims(state)[-1] if state is not None else step.stated()[-1]
+    return step.dims(state, 1)[-1] if state is not None else step.stated(least=1)[-1]
 
 
 def cell(kind: str) -> Callable[[LayerConversion], Sequence[Source]]:
@@ -62,7 +62,7 @@ def cell(kind: str) -> Callable[[LayerConversion], Sequence[Source]]:
     def rule(step: LayerConversion) -> Sequence[Source]:
         data, *given = (step.input(i) for i in range(1 + states))
         hidden = hidden_size(step, given[0])
-        both = weights(step, kind, step.dims(data)[-1], hidden)
+        both = weights(step, kind, step.dims(data, 1)[-1], hidden)
         made = step.written(
             f"{kind}Cell",
             data,
@@ -102,7 +102,7 @@ def sequence(kind: str) -> Callable[[LayerConversion], Sequence[Source]]:
             data = step.add("Transpose", data, step.literal((1, 0, 2), suffix="order"))
         given = step.inputs[1 : 1 + states]
         hidden = hidden_size(step, given[0] if given else None)
-        batch, length, size = step.dims(data)
+        batch, length, size = step.dims(data, 3, 3)
         one = step.literal((1,), suffix="directions")
         starts = [step.add("Unsqueeze", state, one) for state in given]
         while len(starts) < states:
@@ -140,7 +140,7 @@ def ctc(step: LayerConversion) -> Source:
     if len(step.inputs) > 1:
         mask = step.input(1)
     else:
-        length, batch, _ = step.dims(data)
+        length, batch, _ = step.dims(data, 3, 3)
         mask = step.add(
             "Broadcast", step.literal((1,), F32, ()), step.literal((length, batch), suffix="shape")
         )

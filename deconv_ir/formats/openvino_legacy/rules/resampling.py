@@ -14,6 +14,7 @@ from deconv_ir.formats.openvino_legacy.conversion import LayerConversion, Rule
 from deconv_ir.formats.openvino_legacy.rules.shapes import take
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.graph import Source
+from deconv_ir.ir.shapes import MAX_EXTENT, format_shape
 from deconv_ir.ops.shape.pad import PadValues
 
 
@@ -35,7 +36,7 @@ def interpolate(
         "antialias": "true" if antialias else "false",
     }
     axes = tuple(range(2, 2 + len(sizes)))
-    dims = step.dims(data)[2:]
+    dims = extents(step, data)
     scales = [new / old for new, old in zip(sizes, dims, strict=True)]
     return step.written(
         "Interpolate",
@@ -48,6 +49,14 @@ def interpolate(
     )[0]
 
 
+def extents(step: LayerConversion, data: Source, most: int | None = None) -> tuple[int, ...]:
+    """Return the extents of the spatial axes, of which there are one or more."""
+    found = step.dims(data, 3 if most is None else most, most)[2:]
+    if min(found) < 1:
+        raise step.unsupported(f"nothing can be interpolated in {format_shape(found)}")
+    return found
+
+
 def target(step: LayerConversion, dims: tuple[int, ...], factor: float | None) -> tuple[int, ...]:
     """Return the extents of the output: stated, by a factor, or those of the declared dims."""
     stated = step.declared()
@@ -55,6 +64,8 @@ def target(step: LayerConversion, dims: tuple[int, ...], factor: float | None) -
     for axis, name in enumerate(("height", "width")[: len(dims)]):
         extent = step.integer(name, default=0, minimum=0)
         if extent == 0 and factor:
+            if not 0 < factor <= MAX_EXTENT:
+                raise step.fault("factor", "must be a positive number", factor)
             extent = int(dims[axis] * factor)
         sizes.append(extent)
     if stated is not None and len(stated) == len(dims) + 2:
@@ -73,7 +84,7 @@ def interp(step: LayerConversion) -> Source:
     pads = step.integer("pad_beg", "pad_begin", default=0), step.integer("pad_end", default=0)
     if min(pads) < 0:
         first, last = (max(0, -pad) for pad in pads)
-        ends = tuple(extent - last for extent in step.dims(data)[2:])
+        ends = tuple(extent - last for extent in extents(step, data, 4))
         data = take(step, data, [2, 3], (first, first), ends)
     if max(pads) > 0:
         added = [(0, 0, max(0, pad), max(0, pad)) for pad in pads]
@@ -81,7 +92,7 @@ def interp(step: LayerConversion) -> Source:
         zero = step.scalar(0.0, data)
         data = step.add("Pad", data, *sources, zero, pad_mode=PadValues.CONSTANT)
     corners = step.flag("align_corners", default=True)
-    sizes = target(step, step.dims(data)[2:], step.number("factor", default=None))
+    sizes = target(step, extents(step, data, 4), step.number("factor", default=None))
     return interpolate(
         step, data, sizes, "linear_onnx", "align_corners" if corners else "asymmetric"
     )
@@ -123,7 +134,7 @@ def resample(step: LayerConversion) -> Source:
     if mode is None:
         must = "must be LINEAR, CUBIC or NEAREST of caffe.ResampleParameter"
         raise step.fault("type", must, name)
-    dims = step.dims(data)[2:]
+    dims = extents(step, data)
     sizes = target(step, dims, step.number("factor", default=None))
     given = None
     if len(step.inputs) > 1:
@@ -146,7 +157,7 @@ def upsampling(step: LayerConversion) -> Source:
     scale = step.integer("scale", "factor", default=None, minimum=1)
     if scale is None and step.declared() is None:
         step.integer("scale", default=REQUIRED)
-    sizes = target(step, step.dims(data)[2:], scale)
+    sizes = target(step, extents(step, data), scale)
     return interpolate(step, data, sizes, "nearest", "half_pixel")
 
 

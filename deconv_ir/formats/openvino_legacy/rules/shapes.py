@@ -90,7 +90,7 @@ def crop(step: LayerConversion) -> Source:
             dims = tuple(like[axis] for axis in axes if axis < len(like))
         else:
             dims = step.integers("dim", default=None, minimum=0)
-            dims = tuple(step.stated()[axis] for axis in axes) if dims is None else dims
+            dims = tuple(step.stated(least=rank)[a] for a in axes) if dims is None else dims
         end = tuple(b + d for b, d in zip(begin, dims, strict=False))
     if not len(axes) == len(begin) == len(end):
         raise step.fault(
