@@ -92,7 +92,7 @@ def _codes(operation: Operation, inputs: Infos) -> Sequence[Dim] | None:
 
 
 def _is_exact(info: TensorInfo) -> bool:
-    return info.value is None or all(isinstance(element, int) for element in info.value)
+    return info.value is None or all(type(element) is int for element in info.value)
 
 
 def _arrays(operation: Operation, inputs: Infos, table: Sequence[Dim]) -> list[Array]:

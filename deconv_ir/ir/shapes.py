@@ -85,7 +85,7 @@ def static(shape: Shape) -> tuple[int, ...]:
 def intersect_dims(a: Dim, b: Dim) -> Dim | None:
     """Return the intersection of two dims; None if it is empty."""
     if isinstance(a, int) and isinstance(b, int):
-        return a if a == b else None
+        return a if a == b else _equated(a, b)
     (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
     low = max(a_low, b_low)
     highs = [h for h in (a_high, b_high) if h is not None]
@@ -93,6 +93,21 @@ def intersect_dims(a: Dim, b: Dim) -> Dim | None:
     if high is not None and high < low:
         return None
     return interval(low, high)
+
+
+def is_symbolic(dim: Dim) -> bool:
+    """Whether a dim is a `SymbolicSize`, an int that records how it was computed."""
+    return isinstance(dim, int) and type(dim) is not int
+
+
+def _equated(a: int, b: int) -> int | None:
+    """Return the common value of unequal numbers: None, unless they are symbolic sizes."""
+    for one, other in ((a, b), (b, a)):
+        equate = getattr(one, "equate", None)  # of a SymbolicSize, which is rarely imported
+        if equate is not None:
+            found: int | None = equate(other)
+            return found
+    return None
 
 
 def compatible(a: Shape, b: Shape) -> bool:

@@ -36,8 +36,13 @@ def ends(value: Dim) -> Ends:
 
 def between(low: float, high: float) -> Dim:
     """Return the element between two ends; the inverse of `ends`."""
-    first = LOWEST if low == -math.inf else int(low)
-    return interval(first, None if high == math.inf else int(high))
+    first = LOWEST if low == -math.inf else whole(low)
+    return interval(first, None if high == math.inf else whole(high))
+
+
+def whole(end: float) -> int:
+    """Return an end that is not an infinity as an int; a symbolic size stays one."""
+    return end if isinstance(end, int) else int(end)
 
 
 def as_dim(value: Dim) -> Dim:
@@ -56,8 +61,8 @@ def as_dims(value: Sequence[Dim]) -> tuple[Dim, ...]:
 
 def wrap(value: int, element_type: ElementType | None) -> int:
     """Wrap an exact result to an integer type, as two's complement does."""
-    if element_type is None or not element_type.is_integer:
-        return value
+    if element_type is None or not element_type.is_integer or type(value) is not int:
+        return value  # a symbolic size, which is small
     modulus = 1 << element_type.bits
     value %= modulus
     return value - modulus if element_type.kind == "int" and value >= modulus // 2 else value

@@ -25,7 +25,7 @@ def steps(start: float, stop: float, step: float) -> int:
             f"a range from {start} to {stop} by {step} has no end", actual=step, rule="range"
         )
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
-        return len(range(start, stop, step))
+        return max(0, -((start - stop) // step))
     return max(0, math.ceil((stop - start) / step))
 
 

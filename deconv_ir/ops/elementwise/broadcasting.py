@@ -77,6 +77,8 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim | None:
     if b == 1:
         return a
     common = intersect_dims(a, b)
+    if isinstance(a, int) and isinstance(b, int):
+        return common
     if isinstance(a, int) or isinstance(b, int):
         # A known dim other than 1 is the result, if the other can be equal to it, or 1.
         known, other = (a, b) if isinstance(a, int) else (b, a)
@@ -124,7 +126,7 @@ def broadcasts_to(shape: tuple[Dim, ...], wanted: tuple[Dim, ...]) -> bool:
     """Whether a shape may be broadcast to another by NumPy's rule."""
     missing = len(wanted) - len(shape)
     return missing >= 0 and all(
-        intersect_dims(a, 1) is not None or intersect_dims(a, b) is not None
+        a == 1 or intersect_dims(a, b) is not None or intersect_dims(a, 1) is not None
         for a, b in zip(shape, wanted[missing:], strict=True)
     )
 

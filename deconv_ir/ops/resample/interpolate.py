@@ -15,7 +15,7 @@ from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import field
-from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
+from deconv_ir.ir.shapes import element_count, format_shape, is_static, is_symbolic, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (
     axis_count,
@@ -307,6 +307,11 @@ def scaled(dim: Dim, scale: float) -> Dim:
     """
 
     def times(extent: int) -> int:
+        if is_symbolic(extent):
+            from fractions import Fraction
+
+            numerator, denominator = Fraction(scale).limit_denominator(64).as_integer_ratio()
+            return extent * numerator // denominator
         exact = min(extent * scale, 1e300)  # beyond any extent, but not infinite
         near = round(exact)
         return near if abs(exact - near) <= 1e-6 * max(1.0, abs(exact)) else math.floor(exact)

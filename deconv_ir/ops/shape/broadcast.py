@@ -131,7 +131,8 @@ class _Broadcast(Operation):
             )
         for dim, axis in zip(data, mapping, strict=True):
             wanted = target[axis]
-            if intersect_dims(dim, 1) is None and intersect_dims(dim, wanted) is None:
+            # Whether it is 1 is asked last: a symbolic size then stands for 1.
+            if dim != 1 and intersect_dims(dim, wanted) is None and intersect_dims(dim, 1) is None:
                 raise self._misfit(data, target)
 
     def _misfit(self, data: Shape, target: Shape) -> ShapeError:

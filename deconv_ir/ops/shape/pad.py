@@ -27,7 +27,7 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.values import ANY, ends, unknown_dims
+from deconv_ir.ops.values import ANY, ends, unknown_dims, whole
 
 
 class PadValues(enum.Enum):
@@ -89,7 +89,7 @@ class Pad1(Operation):
             raise ShapeError(
                 message, expected=">= 0", actual=f"{dim} + {begin} + {end}", rule="pad"
             )
-        return interval(int(least), None if most == float("inf") else int(most))
+        return interval(whole(least), None if most == float("inf") else whole(most))
 
     def _check(self, axis: int, dim: Dim, name: str, pad: int) -> None:
         if pad < 0 and not self.crops:

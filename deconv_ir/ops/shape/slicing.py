@@ -10,7 +10,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, sole
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
-from deconv_ir.ir.shapes import format_shape, static
+from deconv_ir.ir.shapes import format_shape, is_symbolic, static
 from deconv_ir.ops.base import attribute, flags, operation
 from deconv_ir.ops.binding import Lists, OfLists, indexed
 from deconv_ir.ops.checks import (
@@ -53,7 +53,16 @@ def sliced(extent: Dim, begin: Dim | None, end: Dim | None, step: Dim) -> Dim:
 
 
 def _count(extent: int, begin: int, end: int, step: int) -> int:
+    if is_symbolic(extent) or is_symbolic(begin) or is_symbolic(end):
+        return _symbolic_count(extent, begin, end, step)
     return len(range(*slice(begin, end, step).indices(extent)))
+
+
+def _symbolic_count(extent: int, begin: int, end: int, step: int) -> int:
+    """Count as `slice.indices` does, with arithmetic that symbolic sizes record."""
+    first, last = (0, extent) if step > 0 else (-1, extent - 1)
+    start, stop = (min(max(at + extent if at < 0 else at, first), last) for at in (begin, end))
+    return max(0, -((start - stop) // step))
 
 
 def _between_turns(low: int, high: int | None, begin: int, end: int, step: int) -> Dim:

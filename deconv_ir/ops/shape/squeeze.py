@@ -6,7 +6,14 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, static
+from deconv_ir.ir.shapes import (
+    Shape,
+    format_shape,
+    intersect_dims,
+    is_static,
+    is_symbolic,
+    static,
+)
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.binding import Lists, OfLists, reshaped
 from deconv_ir.ops.checks import (
@@ -51,6 +58,8 @@ class Squeeze1(OfLists):
             return tuple(d for d in shape if d != 1) if is_static(shape) else self._open(shape)
         taken = {normalize_axis(axis, len(shape), "axes") for axis in axes}
         for axis in sorted(taken):
+            if self.allow_axis_skip and is_symbolic(shape[axis]):
+                return None
             if intersect_dims(shape[axis], 1) is None:
                 if self.allow_axis_skip:
                     taken.discard(axis)

@@ -1,0 +1,483 @@
+"""Sizes as expressions of named sizes, in a normal form: ``2*H + 1``, ``floor(H/2)``.
+
+A size is a sum of products of atoms with integer factors.  An atom is a name, or the floor of a
+quotient of two sizes.  `SizeExpression` has the rules that keep equal sizes equal: multiples of a
+constant divisor leave the floor, floors of floors are joined, a divisor that divides is cancelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+Bounds = tuple[float, float]
+"""Smallest and largest value; the infinities are for sizes without a bound."""
+
+MOST_TERMS = 8
+"""Maximum number of terms of a size that is shown."""
+MOST_ATOMS = 24
+"""Maximum number of atoms of a size that is shown, those within floors included."""
+
+
+class TooLargeError(ArithmeticError):
+    """An expression that would have too many terms."""
+
+
+class Name(NamedTuple):
+    """A named size.
+
+    Attributes
+    ----------
+    order : int
+        Its place in sums and products.
+    text : str
+    """
+
+    order: int
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Floor(NamedTuple):
+    """The floor of a quotient of two sizes."""
+
+    numerator: SizeExpression
+    divisor: SizeExpression
+
+    def __str__(self) -> str:
+        divisor = self.divisor.constant
+        if divisor is not None:
+            rest = self.numerator.offset
+            if rest == divisor - 1:
+                return f"ceil({_over(self.numerator - rest, divisor)})"
+            return f"floor({_over(self.numerator, divisor)})"
+        bottom = str(self.divisor)
+        return f"floor({_over(self.numerator, bottom if bottom.isalnum() else f'({bottom})')})"
+
+
+def _over(numerator: SizeExpression, divisor: object) -> str:
+    top = str(numerator)
+    return f"({top})/{divisor}" if len(numerator.terms) > 1 else f"{top}/{divisor}"
+
+
+Atom = Name | Floor
+Monomial = tuple[Atom, ...]
+"""A product of atoms, sorted; empty: 1."""
+
+
+def _rank(atom: Atom) -> tuple[int, int, str]:
+    return (0, atom.order, atom.text) if isinstance(atom, Name) else (1, 0, str(atom))
+
+
+class SizeExpression:
+    """A size: a sum of products of names and floors, with integer factors; immutable.
+
+    Its text is a Python expression with ``floor`` and ``ceil`` of quotients, which are exact.
+
+    Parameters
+    ----------
+    terms : iterable of (Monomial, int)
+        Products and their factors.
+
+    Attributes
+    ----------
+    terms : tuple of (Monomial, int)
+        Products, each once, and their factors, none of them 0; the constant is last.
+
+    Examples
+    --------
+    >>> from deconv_ir.ir.size_expression import Name, SizeExpression
+    >>> height = SizeExpression.of(Name(0, "H"))
+    >>> print((height - 1) * 2 + 3)
+    2*H + 1
+    >>> print((height + 2 - 3).floor_divide(SizeExpression.number(2)) + 1)
+    ceil(H/2)
+    >>> (height * 2 + 1).evaluate({"H": 5})
+    11
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Iterable[tuple[Monomial, int]]) -> None:
+        merged: dict[Monomial, int] = {}
+        for monomial, factor in terms:
+            merged[monomial] = merged.get(monomial, 0) + factor
+        if len(merged) > 4 * MOST_TERMS:
+            raise TooLargeError
+        found = [(m, f) for m, f in merged.items() if f]
+        if len(found) > 1:
+            found.sort(key=lambda term: (-len(term[0]), tuple(map(_rank, term[0]))))
+        self.terms: tuple[tuple[Monomial, int], ...] = tuple(found)
+        self._hash = hash(self.terms)
+
+    @staticmethod
+    def number(value: int) -> SizeExpression:
+        """Return a constant."""
+        return SizeExpression((((), int(value)),))
+
+    @staticmethod
+    def of(atom: Atom) -> SizeExpression:
+        """Return the size that an atom is."""
+        return SizeExpression((((atom,), 1),))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SizeExpression) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def offset(self) -> int:
+        """The constant term."""
+        return self.terms[-1][1] if self.terms and not self.terms[-1][0] else 0
+
+    @property
+    def constant(self) -> int | None:
+        """The value, if there is no name in it; None otherwise."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if not self.terms[0][0] else None
+
+    @property
+    def name(self) -> Name | None:
+        """The name, if the size is one; None otherwise."""
+        if len(self.terms) == 1:
+            monomial, factor = self.terms[0]
+            if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Name):
+                return monomial[0]
+        return None
+
+    def __add__(self, other: SizeExpression | int) -> SizeExpression:
+        return SizeExpression((*self.terms, *_sized(other).terms))
+
+    def __neg__(self) -> SizeExpression:
+        return self.times(-1)
+
+    def __sub__(self, other: SizeExpression | int) -> SizeExpression:
+        return SizeExpression((*self.terms, *_sized(other).times(-1).terms))
+
+    def __mul__(self, other: SizeExpression | int) -> SizeExpression:
+        if isinstance(other, int):
+            return self.times(other)
+        if len(self.terms) * len(other.terms) > MOST_TERMS**2:
+            raise TooLargeError
+        products = []
+        for a, x in self.terms:
+            for b, y in other.terms:
+                if len(a) + len(b) > MOST_ATOMS:
+                    raise TooLargeError
+                products.append((tuple(sorted((*a, *b), key=_rank)), x * y))
+        return SizeExpression(products)
+
+    def times(self, factor: int) -> SizeExpression:
+        """Multiply by a number."""
+        return SizeExpression((m, factor * f) for m, f in self.terms)
+
+    def floor_divide(self, divisor: SizeExpression) -> SizeExpression:
+        """Divide by a positive size, rounding down."""
+        by = divisor.constant
+        if by is None:
+            exact = self._quotient(divisor)
+            return exact if exact is not None else SizeExpression.of(Floor(self, divisor))
+        return self._floor_over(by)
+
+    def _floor_over(self, divisor: int) -> SizeExpression:
+        if divisor < 1:
+            raise TooLargeError  # no size is divided by a negative number
+        outside: list[tuple[Monomial, int]] = []
+        inside: list[tuple[Monomial, int]] = []
+        for monomial, factor in self.terms:
+            if monomial:
+                whole = abs(factor) // divisor * (1 if factor > 0 else -1)
+                outside.append((monomial, whole))
+                inside.append((monomial, factor - whole * divisor))
+            else:
+                outside.append((monomial, factor // divisor))
+                inside.append((monomial, factor % divisor))
+        whole_part, rest = SizeExpression(outside), SizeExpression(inside)
+        if rest.constant is not None:
+            return whole_part  # a number below the divisor
+        if rest.terms[0][1] < 0:  # floor(-a/b) is -floor((a + b - 1)/b)
+            return whole_part - (-rest + (divisor - 1))._floor_over(divisor)
+        common = math.gcd(divisor, *(f for m, f in rest.terms if m))
+        if common > 1:
+            reduced = SizeExpression((m, f // common) for m, f in rest.terms)
+            return whole_part + reduced._floor_over(divisor // common)
+        # A floor of a floor is one floor, of the product of the divisors.
+        monomial, factor = rest.terms[0]
+        only = len(rest.terms) == 1 or (len(rest.terms) == 2 and not rest.terms[1][0])
+        if only and factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Floor):
+            inner = monomial[0]
+            by = inner.divisor.constant
+            if by is not None:
+                joined = inner.numerator + rest.offset * by
+                return whole_part + joined._floor_over(by * divisor)
+        return whole_part + SizeExpression.of(Floor(rest, SizeExpression.number(divisor)))
+
+    def _quotient(self, divisor: SizeExpression) -> SizeExpression | None:
+        """Divide by a size that divides the terms; None if it does not."""
+        quotient: list[tuple[Monomial, int]] = []
+        rest = self
+        lead, lead_factor = divisor.terms[0]
+        for _ in range(MOST_TERMS + 1):
+            if not rest.terms:
+                return SizeExpression(quotient)
+            monomial, factor = rest.terms[0]
+            left = list(monomial)
+            for atom in lead:
+                if atom not in left:
+                    return None
+                left.remove(atom)
+            if factor % lead_factor:
+                return None
+            part = SizeExpression(((tuple(left), factor // lead_factor),))
+            quotient += part.terms
+            rest = rest - part * divisor
+        return None
+
+    def atoms(self) -> Iterator[Atom]:
+        """Iterate over all atoms, those within floors included."""
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                yield atom
+                if isinstance(atom, Floor):
+                    yield from atom.numerator.atoms()
+                    yield from atom.divisor.atoms()
+
+    def names(self) -> tuple[Name, ...]:
+        """Return the names, in their order."""
+        return tuple(sorted({a for a in self.atoms() if isinstance(a, Name)}))
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are too many terms or atoms to be read."""
+        if len(self.terms) > MOST_TERMS:
+            return True
+        return any(count >= MOST_ATOMS for count, _ in enumerate(self.atoms()))
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """Return the size for values of the names.
+
+        Raises
+        ------
+        KeyError
+            A name has no value.
+        """
+        total = 0
+        for monomial, factor in self.terms:
+            for atom in monomial:
+                if isinstance(atom, Name):
+                    factor *= values[atom.text]
+                else:
+                    divisor = atom.divisor.evaluate(values)
+                    factor *= atom.numerator.evaluate(values) // divisor if divisor else 0
+            total += factor
+        return total
+
+    def replace(self, sizes: Mapping[Name, SizeExpression]) -> SizeExpression:
+        """Return the expression with other sizes in place of names."""
+        total = SizeExpression.number(0)
+        for monomial, factor in self.terms:
+            product = SizeExpression.number(factor)
+            for atom in monomial:
+                if isinstance(atom, Name):
+                    product = product * sizes.get(atom, SizeExpression.of(atom))
+                else:
+                    product = product * atom.numerator.replace(sizes).floor_divide(
+                        atom.divisor.replace(sizes)
+                    )
+            total = total + product
+        return total
+
+    def bounds(self, names: Mapping[str, Bounds]) -> Bounds:
+        """Return bounds of the size by those of the names; they need not be the tightest."""
+        low = high = 0.0
+        for monomial, factor in self.terms:
+            ends = (1.0, 1.0)
+            for atom in monomial:
+                ends = _product(ends, _atom_bounds(atom, names))
+            ends = _product(ends, (factor, factor))
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return "0"
+        text = ""
+        # A negative first term is written after a positive one.
+        first = next((i for i, (_, factor) in enumerate(self.terms) if factor > 0), 0)
+        for monomial, factor in (self.terms[first], *self.terms[:first], *self.terms[first + 1 :]):
+            product = "*".join(map(str, monomial))
+            size = abs(factor)
+            shown = str(size) if not monomial else product if size == 1 else f"{size}*{product}"
+            sign = " - " if factor < 0 else " + "
+            text = text + sign + shown if text else ("-" if factor < 0 else "") + shown
+        return text
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _sized(value: SizeExpression | int) -> SizeExpression:
+    return value if isinstance(value, SizeExpression) else SizeExpression.number(value)
+
+
+def _product(a: Bounds, b: Bounds) -> Bounds:
+    ends = [0.0 if 0 in (x, y) else x * y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _atom_bounds(atom: Atom, names: Mapping[str, Bounds]) -> Bounds:
+    if isinstance(atom, Name):
+        return names[atom.text]
+    low, high = atom.numerator.bounds(names)
+    divisor = atom.divisor.constant
+    if divisor is None:
+        least, _ = atom.divisor.bounds(names)
+        if least < 1 or low < 0:
+            return -math.inf, math.inf
+        return 0.0, high if math.isinf(high) else high // least
+    return (
+        low if math.isinf(low) else low // divisor,
+        high if math.isinf(high) else high // divisor,
+    )
+
+
+class Solutions(NamedTuple):
+    """The values of one name for which a size is 0.
+
+    Attributes
+    ----------
+    name : Name
+    period : int
+        0: `values` are all of them.  Otherwise all numbers whose remainder by it is in `values`.
+    values : tuple of int
+    """
+
+    name: Name
+    period: int
+    values: tuple[int, ...]
+
+    def __str__(self) -> str:
+        few = ", ".join(map(str, self.values[:4])) + (", ..." if len(self.values) > 4 else "")
+        if self.period == 1:
+            return f"any {self.name}"
+        if not self.period:
+            return f"{self.name} = {few}" if len(self.values) == 1 else f"{self.name} in {few}"
+        if self.values == (0,):
+            return f"{self.name} a multiple of {self.period}"
+        return f"{self.name} % {self.period} in {few}"
+
+
+_LONGEST = 1 << 14
+"""Maximum period that is looked through."""
+
+
+def zeros(size: SizeExpression, names: Mapping[str, Bounds]) -> bool | Solutions | None:
+    """Return for which values of its names a size is 0.
+
+    Returns
+    -------
+    bool, Solutions or None
+        True: for all values.  False: for none.  None: not determined, for some in general.
+    """
+    constant = size.constant
+    if constant is not None:
+        return constant == 0
+    low, high = size.bounds(names)
+    if low > 0 or high < 0:
+        return False
+    common = math.gcd(*(factor for monomial, factor in size.terms if monomial))
+    if size.offset % common:
+        return False
+    found = size.names()
+    period = _period(size)
+    if len(found) != 1 or not period or period > _LONGEST:
+        return None
+    return _zeros_of_one(size, found[0], period, names[found[0].text])
+
+
+def _zeros_of_one(
+    size: SizeExpression, name: Name, period: int, ends: Bounds
+) -> bool | Solutions | None:
+    """Find the zeros of a size that grows by the same number over each period of one name."""
+    first = max(0, int(ends[0]))
+    at = {x: size.evaluate({name.text: x}) for x in range(first, first + period)}
+    growth = size.evaluate({name.text: first + period}) - at[first]
+    if growth:
+        values = []
+        for x, value in at.items():
+            steps, rest = divmod(-value, growth)
+            if not rest and steps >= 0 and x + steps * period <= ends[1]:
+                values.append(x + steps * period)
+        return Solutions(name, 0, tuple(sorted(values))) if values else False
+    zero = {x % period for x, value in at.items() if not value and x <= ends[1]}
+    if not zero:
+        return False
+    if len(zero) == period:
+        return True
+    return shortest(Solutions(name, period, tuple(sorted(zero))))
+
+
+def shortest(found: Solutions) -> Solutions:
+    """Return solutions with the shortest period."""
+    zero = set(found.values)
+    for shorter in _divisors(found.period):
+        kept = {x % shorter for x in zero}
+        if len(kept) * (found.period // shorter) == len(zero):
+            return Solutions(found.name, shorter, tuple(sorted(kept)))
+    return found
+
+
+def both(a: Solutions, b: Solutions) -> Solutions | None:
+    """Return the values that are in both, of one name; None if their period would be too long."""
+    if not a.period or not b.period:
+        finite, other = (a, b) if not a.period else (b, a)
+        kept = tuple(
+            x for x in finite.values if (x % other.period if other.period else x) in other.values
+        )
+        return Solutions(a.name, 0, kept)
+    period = math.lcm(a.period, b.period)
+    if period > _LONGEST:
+        return None
+    first, second = set(a.values), set(b.values)
+    kept = tuple(x for x in range(period) if x % a.period in first and x % b.period in second)
+    return shortest(Solutions(a.name, period, kept)) if kept else Solutions(a.name, 0, ())
+
+
+def _divisors(number: int) -> Iterator[int]:
+    return (n for n in range(1, number + 1) if number % n == 0)
+
+
+def _period(size: SizeExpression) -> int:
+    """Return a period after which a size has grown by a fixed number; 0 if there is none."""
+    period = 1
+    for monomial, _ in size.terms:
+        if len(monomial) > 1:
+            return 0
+        for atom in monomial:
+            if isinstance(atom, Floor):
+                divisor = atom.divisor.constant
+                inner = _period(atom.numerator)
+                if divisor is None or not inner:
+                    return 0
+                period = math.lcm(period, inner * divisor)
+    return period
+
+
+_BY_RANK = {1: "N", 2: "NL", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
+_CHANNELS_LAST = {3: "NLC", 4: "NHWC", 5: "NDHWC"}
+
+
+def axis_names(dynamic: tuple[bool, ...], layout: str | None) -> list[str]:
+    """Return a name for each axis of an input: of its layout, or by position and rank."""
+    rank = len(dynamic)
+    if layout is not None and len(layout) == rank:
+        return list(layout.upper())
+    letters = _BY_RANK.get(rank)
+    if rank in _CHANNELS_LAST and dynamic[1] and not dynamic[-1]:
+        letters = _CHANNELS_LAST[rank]
+    return list(letters) if letters else ["N", *(f"D{axis}" for axis in range(1, rank))]
