@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
     from deconv_ir.ir.options import Accuracy, Semantics
     from deconv_ir.ir.regions import Blocker
+    from deconv_ir.ir.symbolic_shapes import SymbolicShapes
     from deconv_ir.kernels import get_threads, set_memory_pool_limit, set_threads
     from deconv_ir.limits import Limits
     from deconv_ir.linter import lint
@@ -72,7 +73,8 @@ if TYPE_CHECKING:
 __all__ = ["Accuracy", "BoundModel", "IRWarning", "Limits", "Model", "Overrides", "Semantics"]
 __all__ += ["State", "load", "save"]
 # The network
-__all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
+__all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port"]
+__all__ += ["SymbolicShapes", "Topology"]
 # Running
 __all__ += ["Blocker", "LayerTime", "PadMode", "Plan", "Profile", "Step", "Tile", "TiledRun"]
 __all__ += ["conv_transpose"]
@@ -140,6 +142,7 @@ _LATER = {
     "Severity": "findings",
     "State": "state",
     "Step": "execute.plan",
+    "SymbolicShapes": "ir.symbolic_shapes",
     "TensorDifference": "compare.tensors",
     "TextSpan": "findings",
     "Tile": "tiling.tiled_run",

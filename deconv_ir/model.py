@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from deconv_ir.bound import BoundModel
     from deconv_ir.execute.profile import Profile
     from deconv_ir.execute.variables import Variables
+    from deconv_ir.ir.symbolic_shapes import SymbolicShapes
     from deconv_ir.state import State
 
     Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
@@ -183,6 +184,33 @@ class Model(Changeable, Tileable):
             name: inference.outputs[index][0].shape
             for name, index in zip(self.outputs, self._results, strict=True)
         }
+
+    def symbolic_shapes(self, shapes: Mapping[str, Dims] | None = None) -> SymbolicShapes:
+        """Compute the shapes of the outputs as expressions of the inputs' dynamic dims.
+
+        Parameters
+        ----------
+        shapes : mapping, optional
+            As in `infer_shapes`, which has the bounds of the same dims.
+
+        Raises
+        ------
+        InputError, ShapeError
+            As `infer_shapes`.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> model = deconv_ir.load("samples/block/block.xml").reshape((1, 8, -1, -1))
+        >>> model.symbolic_shapes().outputs
+        {'y': (1, 4, '2*H', '2*W')}
+        """
+        from deconv_ir.ir.symbolic_shapes import symbolic_shapes
+
+        inference = self._infer_from(self._given.infos(shapes))
+        inputs = dict(zip(self.inputs, self._parameters, strict=True))
+        outputs = dict(zip(self.outputs, self._results, strict=True))
+        return symbolic_shapes(self.graph, self.context, inference, inputs, outputs)
 
     def fitting_shapes(
         self, shapes: Mapping[str, Dims] | None = None

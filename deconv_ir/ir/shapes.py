@@ -57,6 +57,11 @@ def format_shape(shape: Shape) -> str:
     return "[...]" if shape is None else f"[{','.join(map(str, shape))}]"
 
 
+def format_sizes(sizes: Sequence[int | str] | None) -> str:
+    """Format a shape whose dims may be texts of expressions: ``[N,4,2*H,2*W]``."""
+    return "[...]" if sizes is None else f"[{','.join(map(str, sizes))}]"
+
+
 def dim_text(dim: Dim) -> str:
     """Write a dim as a port declares it: -1 if it is dynamic."""
     return str(dim) if isinstance(dim, int) else "-1"
@@ -102,10 +107,20 @@ def is_symbolic(dim: Dim) -> bool:
 
 def _equated(a: int, b: int) -> int | None:
     """Return the common value of unequal numbers: None, unless they are symbolic sizes."""
+    found: int | None
     for one, other in ((a, b), (b, a)):
-        equate = getattr(one, "equate", None)  # of a SymbolicSize, which is rarely imported
-        if equate is not None:
-            found: int | None = equate(other)
+        if is_symbolic(one):
+            found = one.equate(other)  # type: ignore[attr-defined]
+            return found
+    return None
+
+
+def broadcast_symbolic(a: int, b: int) -> int | None:
+    """Broadcast unequal numbers, neither of them 1: None, unless they are symbolic sizes."""
+    found: int | None
+    for one, other in ((a, b), (b, a)):
+        if is_symbolic(one):
+            found = one.broadcast(other)  # type: ignore[attr-defined]
             return found
     return None
 

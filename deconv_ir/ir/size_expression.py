@@ -238,6 +238,25 @@ class SizeExpression:
             rest = rest - part * divisor
         return None
 
+    def without_common_factor(self, other: SizeExpression) -> tuple[SizeExpression, SizeExpression]:
+        """Return two sizes without the numbers and names by which every term is multiplied."""
+        terms = (*self.terms, *other.terms)
+        if not self.terms or not other.terms:
+            return self, other
+        common = list(terms[0][0])
+        for monomial, _ in terms[1:]:
+            left = list(monomial)
+            kept: list[Atom] = []
+            for atom in common:
+                if isinstance(atom, Name) and atom in left:
+                    left.remove(atom)
+                    kept.append(atom)
+            common = kept
+        factor = math.gcd(*(f for _, f in terms))
+        by = SizeExpression(((tuple(a for a in common if isinstance(a, Name)), factor),))
+        first, second = self._quotient(by), other._quotient(by)
+        return (self, other) if first is None or second is None else (first, second)
+
     def atoms(self) -> Iterator[Atom]:
         """Iterate over all atoms, those within floors included."""
         for monomial, _ in self.terms:
@@ -344,128 +363,6 @@ def _atom_bounds(atom: Atom, names: Mapping[str, Bounds]) -> Bounds:
         low if math.isinf(low) else low // divisor,
         high if math.isinf(high) else high // divisor,
     )
-
-
-class Solutions(NamedTuple):
-    """The values of one name for which a size is 0.
-
-    Attributes
-    ----------
-    name : Name
-    period : int
-        0: `values` are all of them.  Otherwise all numbers whose remainder by it is in `values`.
-    values : tuple of int
-    """
-
-    name: Name
-    period: int
-    values: tuple[int, ...]
-
-    def __str__(self) -> str:
-        few = ", ".join(map(str, self.values[:4])) + (", ..." if len(self.values) > 4 else "")
-        if self.period == 1:
-            return f"any {self.name}"
-        if not self.period:
-            return f"{self.name} = {few}" if len(self.values) == 1 else f"{self.name} in {few}"
-        if self.values == (0,):
-            return f"{self.name} a multiple of {self.period}"
-        return f"{self.name} % {self.period} in {few}"
-
-
-_LONGEST = 1 << 14
-"""Maximum period that is looked through."""
-
-
-def zeros(size: SizeExpression, names: Mapping[str, Bounds]) -> bool | Solutions | None:
-    """Return for which values of its names a size is 0.
-
-    Returns
-    -------
-    bool, Solutions or None
-        True: for all values.  False: for none.  None: not determined, for some in general.
-    """
-    constant = size.constant
-    if constant is not None:
-        return constant == 0
-    low, high = size.bounds(names)
-    if low > 0 or high < 0:
-        return False
-    common = math.gcd(*(factor for monomial, factor in size.terms if monomial))
-    if size.offset % common:
-        return False
-    found = size.names()
-    period = _period(size)
-    if len(found) != 1 or not period or period > _LONGEST:
-        return None
-    return _zeros_of_one(size, found[0], period, names[found[0].text])
-
-
-def _zeros_of_one(
-    size: SizeExpression, name: Name, period: int, ends: Bounds
-) -> bool | Solutions | None:
-    """Find the zeros of a size that grows by the same number over each period of one name."""
-    first = max(0, int(ends[0]))
-    at = {x: size.evaluate({name.text: x}) for x in range(first, first + period)}
-    growth = size.evaluate({name.text: first + period}) - at[first]
-    if growth:
-        values = []
-        for x, value in at.items():
-            steps, rest = divmod(-value, growth)
-            if not rest and steps >= 0 and x + steps * period <= ends[1]:
-                values.append(x + steps * period)
-        return Solutions(name, 0, tuple(sorted(values))) if values else False
-    zero = {x % period for x, value in at.items() if not value and x <= ends[1]}
-    if not zero:
-        return False
-    if len(zero) == period:
-        return True
-    return shortest(Solutions(name, period, tuple(sorted(zero))))
-
-
-def shortest(found: Solutions) -> Solutions:
-    """Return solutions with the shortest period."""
-    zero = set(found.values)
-    for shorter in _divisors(found.period):
-        kept = {x % shorter for x in zero}
-        if len(kept) * (found.period // shorter) == len(zero):
-            return Solutions(found.name, shorter, tuple(sorted(kept)))
-    return found
-
-
-def both(a: Solutions, b: Solutions) -> Solutions | None:
-    """Return the values that are in both, of one name; None if their period would be too long."""
-    if not a.period or not b.period:
-        finite, other = (a, b) if not a.period else (b, a)
-        kept = tuple(
-            x for x in finite.values if (x % other.period if other.period else x) in other.values
-        )
-        return Solutions(a.name, 0, kept)
-    period = math.lcm(a.period, b.period)
-    if period > _LONGEST:
-        return None
-    first, second = set(a.values), set(b.values)
-    kept = tuple(x for x in range(period) if x % a.period in first and x % b.period in second)
-    return shortest(Solutions(a.name, period, kept)) if kept else Solutions(a.name, 0, ())
-
-
-def _divisors(number: int) -> Iterator[int]:
-    return (n for n in range(1, number + 1) if number % n == 0)
-
-
-def _period(size: SizeExpression) -> int:
-    """Return a period after which a size has grown by a fixed number; 0 if there is none."""
-    period = 1
-    for monomial, _ in size.terms:
-        if len(monomial) > 1:
-            return 0
-        for atom in monomial:
-            if isinstance(atom, Floor):
-                divisor = atom.divisor.constant
-                inner = _period(atom.numerator)
-                if divisor is None or not inner:
-                    return 0
-                period = math.lcm(period, inner * divisor)
-    return period
 
 
 _BY_RANK = {1: "N", 2: "NL", 3: "NCL", 4: "NCHW", 5: "NCDHW"}

@@ -18,13 +18,16 @@ from deconv_ir.ir.size_expression import (
     Bounds,
     Name,
     SizeExpression,
-    Solutions,
     TooLargeError,
-    zeros,
 )
+from deconv_ir.ir.size_solutions import Solutions, never_negative, with_others, zeros
 
 MOST_ORDERS = 8
 """Maximum number of comparisons of one layer that are noted."""
+
+
+UNTRACKED = Name(-1, "?")
+"""The name in the expression of a size whose computation is not known."""
 
 
 class ReboundError(Exception):
@@ -41,15 +44,24 @@ class Condition(NamedTuple):
     left, right : SizeExpression
     solutions : Solutions or None
         The sizes for which they are equal; None: not determined.
+    divisor : SizeExpression or None
+        The size of which `left` must be a multiple, if that is the condition.
+    broadcasts : bool
+        Whether one of them may be 1 instead.
     """
 
     layer: int
     left: SizeExpression
     right: SizeExpression
     solutions: Solutions | None
+    divisor: SizeExpression | None = None
+    broadcasts: bool = False
 
     def __str__(self) -> str:
-        return f"{self.left} = {self.right}"
+        if self.divisor is not None:
+            return f"{self.left} a multiple of {self.divisor}"
+        left, right = self.left.without_common_factor(self.right)
+        return f"{left} = {right}" + (" (or 1)" if self.broadcasts else "")
 
 
 class SizeSpace:
@@ -66,6 +78,10 @@ class SizeSpace:
     conditions : list of Condition
     never : set of int
         Indices of layers that need two sizes to be equal that never are.
+    has_assumptions : bool
+        Whether a name stands for another size to which it is broadcast: it could be 1 instead.
+    divides : bool
+        Whether remainders are taken to be 0 even where those of the example are not.
     orders : dict of SizeExpression to int
         Differences whose sign the rule asked for and that may have another one, and their value.
     layer : int
@@ -74,20 +90,24 @@ class SizeSpace:
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
-        self.bounds: dict[str, Bounds] = {}
-        self.owners: dict[str, int | None] = {}
+        self.bounds: dict[str, Bounds] = {UNTRACKED.text: (-math.inf, math.inf)}
+        self.owners: dict[str, int | None] = {UNTRACKED.text: None}
         self.bindings: dict[Name, SizeExpression] = {}
         self.conditions: list[Condition] = []
         self.never: set[int] = set()
+        self.has_assumptions = False
+        self.divides = False
         self.layer = -1
         self.orders: dict[SizeExpression, int] = {}
         self._noted: set[tuple[int, SizeExpression]] = set()
+        self._zeros: dict[SizeExpression, bool | Solutions | None] = {}
 
     def begin(self) -> None:
         """Forget what a trace found, except for the bindings."""
         self.conditions.clear()
         self.never.clear()
         self._noted.clear()
+        self._zeros.clear()
 
     def add_name(self, text: str, value: int, ends: Bounds, owner: int | None) -> Name:
         """Add a name; `owner` is the Parameter whose dim it is."""
@@ -95,11 +115,17 @@ class SizeSpace:
         self.values[text], self.bounds[text], self.owners[text] = value, ends, owner
         return name
 
+    def untracked(self, value: int) -> SymbolicSize:
+        """Return a size of which only the value in the example is known."""
+        return SymbolicSize.make(self, SizeExpression.of(UNTRACKED), value)
+
     def size(self, expression: SizeExpression) -> SymbolicSize:
         """Return the size of an expression."""
         return SymbolicSize.make(self, expression, expression.evaluate(self.values))
 
-    def bind(self, left: SizeExpression, right: SizeExpression) -> None:
+    def bind(
+        self, left: SizeExpression, right: SizeExpression, *, is_assumed: bool = False
+    ) -> None:
         """Let a name stand for another size, if one of two equal sizes is a name.
 
         Raises
@@ -124,6 +150,7 @@ class SizeSpace:
             meaning = {name: other}
             self.bindings = {k: v.replace(meaning) for k, v in self.bindings.items()}
             self.bindings[name] = other
+            self.has_assumptions = self.has_assumptions or is_assumed
             if other.name is not None:
                 self.bounds[other.name.text] = max(low, least), min(high, most)
             raise ReboundError
@@ -137,25 +164,66 @@ class SizeSpace:
         owner = self.owners[name.text]
         return owner is not None and any(self.owners[n.text] == owner for n in other.names())
 
+    def larger(self, a: SizeExpression, b: SizeExpression) -> SizeExpression | None:
+        """Return which of two sizes is never smaller than the other; None if it is not known."""
+        for one, other in ((a, b), (b, a)):
+            if never_negative(one - other, self.bounds):
+                return one
+        return None
+
     def ask_order(self, difference: SizeExpression, value: int) -> None:
         """Note that a rule depends on the order of two sizes, unless it is always the same."""
         low, high = difference.bounds(self.bounds)
         if low <= 0 <= high and len(self.orders) < MOST_ORDERS:
             self.orders.setdefault(difference, value)
 
-    def note(self, left: SizeExpression, right: SizeExpression) -> bool:
-        """Note that two sizes must be equal; return whether they can be."""
+    def note(
+        self,
+        left: SizeExpression,
+        right: SizeExpression,
+        divisor: SizeExpression | None = None,
+        *,
+        broadcasts: bool = False,
+    ) -> bool:
+        """Note that two sizes must be equal; return whether they can be.
+
+        With `broadcasts`, one of them may be 1 instead.
+        """
         difference = left - right
-        found = zeros(difference, self.bounds)
+        found = self.zeros(difference)
+        if found is True:
+            return True
+        if broadcasts:
+            for side in (left, right):
+                found = _either(found, self._not_empty(self.zeros(side - 1), left, right))
         if found is False:
             self.never.add(self.layer)
-        if isinstance(found, bool):
-            return found
+            return False
+        if found is True:
+            return True
         key = (self.layer, difference)
         if key not in self._noted:
             self._noted.add(key)
-            self.conditions.append(Condition(self.layer, left, right, found))
+            self.conditions.append(Condition(self.layer, left, right, found, divisor, broadcasts))
         return True
+
+    def _not_empty(
+        self, found: bool | Solutions | None, *sides: SizeExpression
+    ) -> bool | Solutions | None:
+        """Return the solutions of one name with which no side is 0."""
+        if not isinstance(found, Solutions) or found.period:
+            return found
+        name = found.name.text
+        if any({n.text for n in side.names()} - {name} for side in sides):
+            return found
+        kept = tuple(x for x in found.values if all(side.evaluate({name: x}) > 0 for side in sides))
+        return found._replace(values=kept) if kept else False
+
+    def zeros(self, size: SizeExpression) -> bool | Solutions | None:
+        """Return for which sizes one is 0; see `size_solutions.zeros`."""
+        if size not in self._zeros:
+            self._zeros[size] = zeros(size, self.bounds)
+        return self._zeros[size]
 
 
 class SymbolicSize(int):
@@ -178,6 +246,25 @@ class SymbolicSize(int):
         if not self.space.note(left, right):
             return None
         return other if len(str(right)) < len(str(left)) else self
+
+    def broadcast(self, other: int) -> int | None:
+        """Return the size to which two are broadcast that are not known to be equal, or 1.
+
+        Names of different inputs are taken to be equal.
+        """
+        left, right = self.expression, expression_of(other)
+        number = right.constant
+        if number is not None:
+            # It is that number, whether the size is equal or 1.
+            fits = left.name is not None or self.space.note(left, right, broadcasts=True)
+            return other if fits else None
+        self.space.bind(left, right, is_assumed=True)
+        if not self.space.note(left, right, broadcasts=True):
+            return None
+        larger = self.space.larger(left, right)
+        if larger is None:
+            return self.space.untracked(self)
+        return self if larger is left else other
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, SymbolicSize):
@@ -261,7 +348,7 @@ class SymbolicSize(int):
     def __pow__(self, other: int, modulus: int | None = None) -> int:  # type: ignore[override]
         if modulus is None and type(other) is int and 0 <= other <= 8:
             return math.prod([self] * other) if other else 1
-        return int.__pow__(self, other, modulus)  # type: ignore[no-any-return]
+        return int.__pow__(self, other, modulus)
 
     def _joined(
         self,
@@ -270,12 +357,12 @@ class SymbolicSize(int):
         on_expressions: Callable[[SizeExpression, SizeExpression], SizeExpression],
     ) -> int:
         value = on_values(self, other)
-        if value is NotImplemented:
-            return value
+        if not isinstance(value, int):
+            return NotImplemented
         try:
             expression = on_expressions(self.expression, expression_of(other))
         except TooLargeError:
-            return value  # a number without an expression: it becomes a name
+            return self.space.untracked(value)
         return SymbolicSize.make(self.space, expression, value)
 
     def _remainder(self, a: int, b: int) -> int:
@@ -287,12 +374,12 @@ class SymbolicSize(int):
             whole = left.floor_divide(right) * right
             rest = left - whole
         except TooLargeError:
-            return value
+            return self.space.untracked(value)
         if rest.constant is not None:
             return rest.constant
-        if value == 0 and zeros(rest, self.space.bounds) is not True:
+        if (value == 0 or self.space.divides) and self.space.zeros(rest) is not True:
             # Rules ask for a remainder to find out whether it is 0, and do not use it then.
-            return Remainder.of(self.space, left, whole)
+            return Remainder.of(self.space, left, right, whole, value)
         return SymbolicSize.make(self.space, rest, value)
 
     def __str__(self) -> str:
@@ -309,15 +396,21 @@ class SymbolicSize(int):
 
 
 class Remainder(SymbolicSize):
-    """A remainder that is 0 in the example; a rule that asks for that notes the condition."""
+    """A remainder that is taken to be 0; a rule that asks whether it is notes the condition."""
 
-    _sides: tuple[SizeExpression, SizeExpression]
+    _sides: tuple[SizeExpression, SizeExpression, SizeExpression]
 
     @staticmethod
-    def of(space: SizeSpace, left: SizeExpression, whole: SizeExpression) -> Remainder:
+    def of(
+        space: SizeSpace,
+        left: SizeExpression,
+        divisor: SizeExpression,
+        whole: SizeExpression,
+        value: int,
+    ) -> Remainder:
         """Return the remainder of a size by a divisor, of which `whole` is a multiple."""
-        made = int.__new__(Remainder, 0)
-        made.space, made.expression, made._sides = space, left - whole, (left, whole)
+        made = int.__new__(Remainder, value)
+        made.space, made.expression, made._sides = space, left - whole, (left, whole, divisor)
         return made
 
     def __bool__(self) -> bool:
@@ -329,6 +422,15 @@ class Remainder(SymbolicSize):
         return SymbolicSize.__eq__(self, other)
 
     __hash__ = SymbolicSize.__hash__
+
+
+def _either(a: bool | Solutions | None, b: bool | Solutions | None) -> bool | Solutions | None:
+    """Return the sizes that are solutions of one of two."""
+    if a is False or b is False:
+        return b if a is False else a
+    if isinstance(a, Solutions) and isinstance(b, Solutions) and not b.period:
+        return with_others(a, b.values)
+    return True if True in (a, b) else None
 
 
 def expression_of(value: int) -> SizeExpression:

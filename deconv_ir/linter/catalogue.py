@@ -17,6 +17,7 @@ from deconv_ir.linter.rules import (  # noqa: F401 - they declare the rules
     portability,
     redundancy,
     shapes,
+    sizes,
     weights,
 )
 from deconv_ir.suggestions import nearest

@@ -19,6 +19,7 @@ from deconv_ir.linter.inferred_graph import InferredGraph
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.symbolic import SymbolicInference
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.probing import Contradiction
     from deconv_ir.linter.weights import RecordedWeights
@@ -155,17 +156,38 @@ class LintContext(InferredGraph):
         """Layers of a dynamic model that fit at no size, if shapes have no other errors."""
         assert self.inference is not None
         wrong = self.inference.errors or self.topology.errors or self.disputed
-        dynamic = any(
+        if wrong or not self._is_dynamic or self.graph.bare or self.is_body:
+            return []
+        from deconv_ir.linter.probing import contradictions
+
+        return contradictions(self)
+
+    @cached_property
+    def symbolic(self) -> SymbolicInference | None:
+        """The dims of a dynamic model as expressions, if shapes have no errors; None if static."""
+        assert self.inference is not None
+        wrong = self.inference.errors or self.topology.errors or self.disputed
+        if wrong or self.graph.bare or self.is_body or not self._is_dynamic:
+            return None
+        from deconv_ir.ir.symbolic import infer_symbolic
+
+        return infer_symbolic(self.graph, self.inference_context, self.inference)
+
+    @cached_property
+    def unequal_sizes(self) -> bool:
+        """Whether a layer of a dynamic model needs sizes to be equal that are not always."""
+        found = self.symbolic
+        return found is not None and bool(found.conditions or found.contradictions)
+
+    @cached_property
+    def _is_dynamic(self) -> bool:
+        """Whether a Parameter declares a dynamic dim."""
+        return any(
             isinstance(dim, Interval)
             for index in self.by_type.get("Parameter", ())
             for port in self.graph.layers[index].outputs
             for dim in port.shape or ()
         )
-        if wrong or not dynamic or self.graph.bare or self.is_body:
-            return []
-        from deconv_ir.linter.probing import contradictions
-
-        return contradictions(self)
 
     @cached_property
     def has_repeated_names(self) -> bool:

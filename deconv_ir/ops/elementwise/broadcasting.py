@@ -11,7 +11,7 @@ import enum
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Operation
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
+from deconv_ir.ir.shapes import Shape, broadcast_symbolic, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, integer
 from deconv_ir.ops.checks import shape_misfit
 
@@ -76,9 +76,9 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim | None:
         return b
     if b == 1:
         return a
-    common = intersect_dims(a, b)
     if isinstance(a, int) and isinstance(b, int):
-        return common
+        return a if a == b else broadcast_symbolic(a, b)
+    common = intersect_dims(a, b)
     if isinstance(a, int) or isinstance(b, int):
         # A known dim other than 1 is the result, if the other can be equal to it, or 1.
         known, other = (a, b) if isinstance(a, int) else (b, a)

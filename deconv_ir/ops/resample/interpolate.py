@@ -307,11 +307,8 @@ def scaled(dim: Dim, scale: float) -> Dim:
     """
 
     def times(extent: int) -> int:
-        if is_symbolic(extent):
-            from fractions import Fraction
-
-            numerator, denominator = Fraction(scale).limit_denominator(64).as_integer_ratio()
-            return extent * numerator // denominator
+        if is_symbolic(extent) and (4 * scale).is_integer():  # exact, unlike other scales
+            return extent * int(4 * scale) // 4
         exact = min(extent * scale, 1e300)  # beyond any extent, but not infinite
         near = round(exact)
         return near if abs(exact - near) <= 1e-6 * max(1.0, abs(exact)) else math.floor(exact)

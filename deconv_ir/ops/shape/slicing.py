@@ -37,7 +37,9 @@ def sliced(extent: Dim, begin: Dim | None, end: Dim | None, step: Dim) -> Dim:
         begin = 0 if step > 0 else _FAR
     if end is None:
         end = _FAR if step > 0 else -_FAR
-    if isinstance(begin, int) and isinstance(end, int) and low != high:
+    if isinstance(extent, int) and isinstance(begin, int) and isinstance(end, int):
+        return _count(extent, begin, end, step)
+    if isinstance(begin, int) and isinstance(end, int):
         # If one end counts from the start and the other from the end, the slice grows with the axis
         # at first, and then shrinks.  Ends that are out of reach are clipped.
         turns = (begin < 0) == (step > 0) and (begin < 0) != (end < 0)
