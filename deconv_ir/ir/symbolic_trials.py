@@ -33,7 +33,7 @@ EXAMPLES: Final = 6
 """Number of inferences with numbers."""
 
 
-class Example(NamedTuple):
+class SizeExample(NamedTuple):
     """An inference with numbers in place of the names."""
 
     values: dict[str, int]
@@ -60,7 +60,7 @@ class Trials:
         The names of sizes that are not expressions of others.
     rejected : set of Place
         Sizes whose expression is not the value in all trials.
-    examples : list of Example
+    examples : list of SizeExample
         Inferences of the whole graph, the first with the values of the space.
     axes : dict of Name to (int, int)
         The Parameter and the axis of each name.
@@ -73,7 +73,7 @@ class Trials:
         self.space = SizeSpace()
         self.unknown: dict[Place, Name] = {}
         self.rejected: set[Place] = set()
-        self.examples: list[Example] = []
+        self.examples: list[SizeExample] = []
         self.axes: dict[Name, tuple[int, int]] = {}
         self.stride = math.lcm(total_stride(graph), _DIVISIBLE)
         self._random = random.Random(0)
@@ -174,7 +174,7 @@ class Trials:
 
     # Examples
 
-    def example(self, number: int) -> Example:
+    def example(self, number: int) -> SizeExample:
         """Infer with numbers: the first is that of the trace, the others have other remainders."""
         space = self.space
         values: dict[str, int] = {}
@@ -200,7 +200,7 @@ class Trials:
         for index in self.graph.topology.order:
             if any(s is None or s[0] in failed for s in self.graph.topology.sources[index]):
                 failed.add(index)
-        example = Example(values, found.outputs, frozenset(i for i in failed if i is not None))
+        example = SizeExample(values, found.outputs, frozenset(i for i in failed if i is not None))
         for place, name in self.unknown.items():
             self.fill(example, place, name)
         if number == 0:
@@ -224,7 +224,7 @@ class Trials:
         return within(candidates[number], ends)
 
     @staticmethod
-    def fill(example: Example, place: Place, name: Name) -> None:
+    def fill(example: SizeExample, place: Place, name: Name) -> None:
         """Note the value of a name without an expression in an example."""
         found = at_place(example.outputs, place)
         if isinstance(found, int) and place[0] not in example.failed:

@@ -85,6 +85,8 @@ IR414 bias-mismatch error
 IR415 inputs-do-not-fit error
 IR416 layer-contradicted error fix
 IR417 no-size-fits error
+IR418 sizes-never-equal error
+IR419 sizes-sometimes-equal info
 IR501 weights-missing error
 IR502 constant-past-end error
 IR503 constant-size error fix

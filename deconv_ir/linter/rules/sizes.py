@@ -9,7 +9,18 @@ from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.rule import ERROR, INFO, rule
 
 
-@rule("IR418", "sizes-never-equal", ERROR, when="unequal_sizes")
+def _fitting_nowhere(context: LintContext) -> set[int | None]:
+    """Return the layers that no-size-fits reports."""
+    return {error.part.layer for error, _, _ in context.contradictions}
+
+
+@rule(
+    "IR418",
+    "sizes-never-equal",
+    ERROR,
+    weights="ones 1080",
+    when="unequal_sizes",
+)
 def sizes_never_equal(context: LintContext) -> Iterator[Finding]:
     """A layer of a dynamic model needs two sizes to be equal that differ at every size.
 
@@ -18,39 +29,45 @@ def sizes_never_equal(context: LintContext) -> Iterator[Finding]:
     the layout of the input, or from the position of the axis.
 
         <layer id="0">
-            <data shape="1,4,?,?" element_type="f32"/>
+            <data shape="1,4,2..8,6" element_type="f32"/>
             <output>
                 <port id="0" precision="FP32">
-                    <dim>1</dim> <dim>4</dim> <dim>-1</dim> <dim>-1</dim>
+                    <dim>1</dim> <dim>4</dim> <dim>-1</dim> <dim>6</dim>
                 </port>
             </output>
         </layer>
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" output_padding="1,0"/>
         <output>
             <port id="2" precision="FP32">
-                <dim>1</dim> <dim>6</dim> <dim>-1</dim> <dim>-1</dim>
+                <dim>1</dim> <dim>6</dim> <dim>-1</dim> <dim>11</dim>
             </port>
         </output>
         <layer id="3">
-            <data element_type="f32" shape="1,6,4,1" offset="864" size="96"/>
+            <data element_type="f32" shape="1,6,9,1" offset="864" size="216"/>
             <output>
                 <port id="0" precision="FP32">
-                    <dim>1</dim> <dim>6</dim> <dim>4</dim> <dim>1</dim>
+                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>1</dim>
                 </port>
             </output>
         </layer>
     """
     symbolic = context.symbolic
     assert symbolic is not None, "there are unequal sizes"
-    known = {error.part.layer for error, _, _ in context.contradictions}
     for found in symbolic.contradictions:
-        if found.layer not in known:
+        if found.layer not in _fitting_nowhere(context):
             yield found.finding._replace(
                 message=f"fits at no size of the inputs: {found.finding.message}",
                 location=GraphLocation(layer=found.layer),
             )
 
 
-@rule("IR419", "sizes-sometimes-equal", INFO, when="unequal_sizes")
+@rule(
+    "IR419",
+    "sizes-sometimes-equal",
+    INFO,
+    weights="ones 1080",
+    when="unequal_sizes",
+)
 def sizes_sometimes_equal(context: LintContext) -> Iterator[Finding]:
     """Only some sizes of the inputs of a dynamic model fit its layers.
 
@@ -59,13 +76,18 @@ def sizes_sometimes_equal(context: LintContext) -> Iterator[Finding]:
     them.  Inputs of other sizes are an error when the model runs.
 
         <layer id="0">
-            <data shape="1,4,?,6" element_type="f32"/>
+            <data shape="1,4,2..8,6" element_type="f32"/>
             <output>
                 <port id="0" precision="FP32">
                     <dim>1</dim> <dim>4</dim> <dim>-1</dim> <dim>6</dim>
                 </port>
             </output>
         </layer>
+        <output>
+            <port id="2" precision="FP32">
+                <dim>1</dim> <dim>6</dim> <dim>-1</dim> <dim>11</dim>
+            </port>
+        </output>
         <layer id="3">
             <data element_type="f32" shape="1,6,9,1" offset="864" size="216"/>
             <output>
@@ -83,6 +105,10 @@ def sizes_sometimes_equal(context: LintContext) -> Iterator[Finding]:
     for needed in requirements(symbolic):
         first, *others = needed.conditions
         axes = [symbolic.names[name] for name in needed.names]
+        if first.layer in _fitting_nowhere(context):
+            continue
+        if needed.text == f"{needed.names[0]} = 1" and axes[0][1] == 0:
+            continue  # constant-batch reports this
         named = ", ".join(
             f"{name} is axis {axis} of {layers[index].name!r}"
             for name, (index, axis) in zip(needed.names, axes, strict=True)

@@ -64,14 +64,14 @@ class Concat(Operation):
         for i, shape in enumerate(shapes):
             if shape is None:
                 continue
-            merged = [intersect_dims(x, y) for x, y in zip(dims, shape, strict=False)]
-            fits = len(shape) == rank and all(
-                d is not None for k, d in enumerate(merged) if k != axis
-            )
-            if not fits:
+            merged = [
+                x if k == axis else intersect_dims(x, y)
+                for k, (x, y) in enumerate(zip(dims, shape, strict=False))
+            ]
+            if len(shape) != rank or None in merged:
                 beside, there = f" except on axis {axis}", tuple(dims)
                 raise shape_misfit("concat", f"input {i}", shape, "does not fit", there, beside)
-            dims = [dims[k] if d is None else d for k, d in enumerate(merged)]
+            dims = [d for d in merged if d is not None]
         dims[axis] = add(*(UNKNOWN if shape is None else shape[axis] for shape in shapes))
         return (
             TensorInfo(tuple(dims), element_type, self._value(inputs, rank), _reals(inputs, rank)),

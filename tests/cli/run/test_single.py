@@ -265,11 +265,11 @@ def test_info(here: Path) -> None:
     assert done.exit_code == 0
     rows = [line.split() for line in done.stdout.splitlines()]
     assert rows == [
-        ["name", "type", "shape"],
-        ["input", "a", "f32", "[?,3]"],
-        ["input", "b", "f32", "[1,3]"],
-        ["output", "sum", "f32", "[?,3]"],
-        ["output", "product", "f32", "[?,3]"],
+        ["name", "type", "shape", "sizes"],
+        ["input", "a", "f32", "[?,3]", "[N,3]"],
+        ["input", "b", "f32", "[1,3]", "[1,3]"],
+        ["output", "sum", "f32", "[?,3]", "[N,3]"],
+        ["output", "product", "f32", "[?,3]", "[N,3]"],
         [],
         ["net:", "6", "layers"],
     ]
@@ -279,22 +279,29 @@ def test_info(here: Path) -> None:
         "name": "net",
         "layers": 6,
         "inputs": [
-            {"name": "a", "element_type": "f32", "shape": [5, 3]},
-            {"name": "b", "element_type": "f32", "shape": [1, 3]},
+            {"name": "a", "element_type": "f32", "shape": [5, 3], "sizes": [5, 3]},
+            {"name": "b", "element_type": "f32", "shape": [1, 3], "sizes": [1, 3]},
         ],
         "outputs": [
-            {"name": "sum", "element_type": "f32", "shape": [5, 3]},
-            {"name": "product", "element_type": "f32", "shape": [5, 3]},
+            {"name": "sum", "element_type": "f32", "shape": [5, 3], "sizes": [5, 3]},
+            {"name": "product", "element_type": "f32", "shape": [5, 3], "sizes": [5, 3]},
         ],
+        "conditions": [],
     }
     unknown = json.loads(invoke(MODEL, "--info", "--json").stdout)
     assert unknown["inputs"][0]["shape"] == ["?", 3]
+    assert unknown["outputs"][1]["sizes"] == ["N", 3]
+    assert invoke(MODEL, "--info", "--shape", "a=5,3").stdout.split()[:3] == [
+        "name",
+        "type",
+        "shape",
+    ]
 
 
 def test_info_of_a_layer_and_of_one_that_cannot_be_run(here: Path) -> None:
     rows = [row.split() for row in invoke(MODEL, "--layer", "sum", "--info").stdout.splitlines()]
     assert rows[1:4] == [
-        [k, n, "f32", "[...]"]
+        [k, n, "f32", "[...]", "[...]"]
         for k, n in zip(("input", "input", "output"), ("a", "b", "sum"), strict=True)
     ]
     ir = IR()
@@ -307,7 +314,7 @@ def test_info_of_a_layer_and_of_one_that_cannot_be_run(here: Path) -> None:
     assert hint in done.stderr
     planned = invoke(MODEL, "--explain-plan")
     assert (planned.exit_code, hint in planned.stderr) == (2, True)
-    assert done.stdout.splitlines()[1].split() == ["input", "x", "f16", "[2,0..3]"]
+    assert done.stdout.splitlines()[1].split() == ["input", "x", "f16", "[2,0..3]", "[2,L]"]
 
 
 def test_a_missing_input_is_described(here: Path) -> None:

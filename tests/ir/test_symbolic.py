@@ -1,0 +1,232 @@
+"""Dims of dynamic models as expressions: worked out by hand, and true for random sizes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from ir.symbolic_truth import require_true
+from support import IR, Out
+from tiling.random_networks import Network
+
+import deconv_ir
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.graph import Layer, Port
+from deconv_ir.ops import all_operations
+from deconv_ir.ops.examples import parse_example
+from deconv_ir.ops.single_layer import wrap_layer
+
+OPERATIONS = [o for o in all_operations() if o.examples]
+WINDOWS = {"strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
+
+
+def shapes(ir: IR) -> deconv_ir.SymbolicShapes:
+    """Load the network, and return its shapes."""
+    return deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False).symbolic_shapes()
+
+
+def weights(ir: IR, *shape: int) -> Out:
+    return ir.const(np.ones(shape, np.float32))
+
+
+def integers(ir: IR, *values: int) -> Out:
+    return ir.const(np.array(values, np.int64))
+
+
+def shape_of(ir: IR, x: Out, *axes: int) -> Out:
+    """Return some dims of a tensor as a list that the graph computes."""
+    shape = ir.layer("ShapeOf", [x], {"output_type": "i64"}, version="opset3")
+    picked = [shape, integers(ir, *axes), ir.const(np.array(0, np.int64))]
+    return ir.layer("Gather", picked, version="opset8")
+
+
+def convolution(ir: IR, x: Out) -> Out:
+    return ir.layer("Convolution", [x, weights(ir, 8, 3, 3, 3)], WINDOWS)
+
+
+def deconvolution(ir: IR, x: Out) -> Out:
+    return ir.layer("ConvolutionBackpropData", [x, weights(ir, 3, 4, 4, 4)], WINDOWS)
+
+
+def flattened(ir: IR, x: Out) -> Out:
+    return ir.layer("Reshape", [x, integers(ir, 0, -1)], {"special_zero": "true"})
+
+
+def as_tokens(ir: IR, x: Out) -> Out:
+    """``[N, C, H, W]`` to ``[N, C, H*W]``, through a shape that the graph computes."""
+    lists = [shape_of(ir, x, 0, 1), integers(ir, -1)]
+    target = ir.layer("Concat", lists, {"axis": "0"})
+    return ir.layer("Reshape", [x, target], {"special_zero": "false"})
+
+
+def halved(ir: IR, x: Out) -> Out:
+    """Interpolate to half the size, which the graph computes."""
+    half = ir.layer("Divide", [shape_of(ir, x, 2, 3), integers(ir, 2)])
+    inputs = [x, half, ir.const(np.ones(2, np.float32)), integers(ir, 2, 3)]
+    attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"}
+    return ir.layer("Interpolate", inputs, attributes, version="opset4")
+
+
+def cropped(ir: IR, x: Out) -> Out:
+    lists = [integers(ir, *v) for v in ((1, 0), (-1, 2**62), (1, 3), (2, 3))]
+    return ir.layer("Slice", [x, *lists], version="opset8")
+
+
+def beginning(ir: IR, x: Out) -> Out:
+    lists = [integers(ir, v) for v in (0, 100, 1, 2)]
+    return ir.layer("Slice", [x, *lists], version="opset8")
+
+
+def blocks(ir: IR, x: Out) -> Out:
+    return ir.layer("SpaceToDepth", [x], {"block_size": "2", "mode": "blocks_first"})
+
+
+def skip(ir: IR, x: Out) -> Out:
+    """Max pooling by 2, doubled again, beside its input."""
+    pooled = {"kernel": "2,2", "strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0"}
+    down, _ = ir.layer("MaxPool", [x], pooled, version="opset1"), None
+    sizes = ir.layer("Multiply", [shape_of(ir, down, 2, 3), integers(ir, 2)])
+    inputs = [down, sizes, ir.const(np.ones(2, np.float32)), integers(ir, 2, 3)]
+    attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"}
+    up = ir.layer("Interpolate", inputs, attributes, version="opset4")
+    return ir.layer("Concat", [x, up], {"axis": "1"})
+
+
+def turned(ir: IR, x: Out) -> Out:
+    other = ir.layer("Transpose", [x, integers(ir, 0, 1, 3, 2)])
+    return ir.layer("Concat", [x, other], {"axis": "1"})
+
+
+# The output of a network of the input [N,3,H,W], by the formulas of the documents, and the sizes
+# that fit.
+NETWORKS = [
+    # Convolution-1: floor((H + 1 + 1 - 3)/2) + 1
+    (convolution, "N 8 ceil(H/2) ceil(W/2)", ()),
+    # ConvolutionBackpropData-1: 2*(H - 1) + 4 - 1 - 1
+    (deconvolution, "N 4 2*H 2*W", ()),
+    (flattened, "N 3*H*W", ()),
+    (as_tokens, "N 3 H*W", ()),
+    (halved, "N 3 floor(H/2) floor(W/2)", ()),
+    (cropped, "N 3 H - 2 ceil(W/3)", ()),
+    (beginning, "N 3 d1 W", ()),  # H below 100, 100 above
+    (blocks, "N 12 floor(H/2) floor(W/2)", ("H a multiple of 2", "W a multiple of 2")),
+    (skip, "N 6 H W", ("H a multiple of 2", "W a multiple of 2")),
+    (turned, "N 6 H W", ("H = W",)),
+]
+
+
+@pytest.mark.parametrize(("network", "expected", "conditions"), NETWORKS)
+def test_by_hand(network, expected: str, conditions: tuple[str, ...]) -> None:
+    ir = IR()
+    ir.result(network(ir, ir.parameter("x", "?,3,?,?")))
+    found = shapes(ir)
+    assert list(found.inputs.values()) == [("N", 3, "H", "W")]
+    (shape,) = found.outputs.values()
+    assert shape is not None
+    assert " ".join(map(str, shape)) == expected
+    assert found.conditions == conditions
+
+
+JOINED = [
+    ("Concat", {"axis": "1"}, ("?,3,?,?", "?,5,?,?"), ["N 3 H W", "N 5 H W"], "N 8 H W"),
+    ("Concat", {"axis": "0"}, ("?,?", "?,?"), ["N L", "N2 L"], "N + N2 L"),
+    ("Add", {}, ("?,3,?", "?,3,?"), ["N 3 L", "N 3 L"], "N 3 L"),
+    ("Add", {}, ("?,3,?", "1,3,1"), ["N 3 L", "1 3 1"], "N 3 L"),
+    ("MatMul", {}, ("?,?,64", "64,?"), ["N L 64", "64 L2"], "N L L2"),
+    ("MatMul", {}, ("?,?", "?,?"), ["N L", "L L2"], "N L2"),
+    ("MatMul", {}, ("?,7", "?,?"), ["N 7", "7 L"], "N L"),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes", "inputs", "named", "expected"), JOINED)
+def test_inputs_share_names(kind, attributes, inputs, named: list[str], expected: str) -> None:
+    """Names of sizes that must be equal are joined, the first one remains."""
+    ir = IR()
+    ir.result(ir.layer(kind, [ir.parameter(f"x{i}", s) for i, s in enumerate(inputs)], attributes))
+    found = shapes(ir)
+    assert [" ".join(map(str, shape or ())) for shape in found.inputs.values()] == named
+    assert [" ".join(map(str, shape or ())) for shape in found.outputs.values()] == [expected]
+    assert found.conditions == ()
+
+
+def test_sizes_that_are_known_and_those_that_are_not() -> None:
+    ir = IR()
+    x = ir.parameter("x", "2,3")
+    ir.result(ir.layer("NonZero", [x], {"output_type": "i64"}, version="opset3"))
+    ir.result(ir.layer("ReLU", [x]))
+    ir.result(ir.parameter("any", "..."))
+    assert list(shapes(ir).outputs.values()) == [(2, "d1"), (2, 3), None]
+
+
+def test_a_layout_names_the_axes() -> None:
+    ir = IR()
+    x = ir.parameter("x", "?,?,?,3")
+    ir.result(ir.layer("ReLU", [x]))
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    rows = model.reshape({"x": (-1, -1, -1, -1)})
+    assert list(rows.symbolic_shapes().outputs.values()) == [("N", "C", "H", "W")]
+    (layer,) = rows.graph.of_type("Parameter")
+    stated = layer._replace(
+        outputs=tuple(deconv_ir.ir.layouts.with_layout(p, "nhwc") for p in layer.outputs)
+    )
+    layers = tuple(stated if own is layer else own for own in rows.graph.layers)
+    changed = deconv_ir.Model(rows.graph.replace(layers=layers), None)
+    assert list(changed.symbolic_shapes().outputs.values()) == [("N", "H", "W", "C")]
+
+
+def test_bounds_of_names_are_kept() -> None:
+    """A slice of at most 100 rows keeps them all if there are no more."""
+    ir = IR()
+    ir.result(beginning(ir, ir.parameter("x", "?,3,1..100,?")))
+    assert list(shapes(ir).outputs.values()) == [("N", 3, "H", "W")]
+
+
+def test_deep_networks_have_short_expressions() -> None:
+    """Each layer takes a third off and adds a half: no closed form is short."""
+    ir = IR()
+    x = ir.parameter("x", "1,1,?")
+    for number in range(500):
+        stride, pads = (("3", "1"), ("1", "2"))[number % 2]
+        attributes = {"strides": stride, "pads_begin": pads, "pads_end": pads, "dilations": "1"}
+        kind = ("Convolution", "ConvolutionBackpropData")[number % 2]
+        if number % 2:
+            attributes = {**attributes, "strides": "2", "pads_begin": "0", "pads_end": "0"}
+        x = ir.layer(kind, [x, weights(ir, 1, 1, 3)], attributes)
+        x = ir.layer("Concat", [x, x], {"axis": "2"}) if number % 10 == 0 else x
+    ir.result(x)
+    (shape,) = shapes(ir).outputs.values()
+    assert shape is not None
+    assert len(str(shape[2])) < 300
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: f"{o.type}-{o.versions[-1:]}")
+def test_every_operation_is_true(operation) -> None:
+    """The dims of an operation's example become dynamic, all or some of them."""
+    draw = random.Random(operation.type)
+    for text in operation.examples:
+        example = parse_example(text)
+        made = example.operation(operation)
+        outputs = tuple(Port(100 + i, None, t.element_type) for i, t in enumerate(example.outputs))
+        for share in (1.0, 0.5):
+            dynamic = [
+                t.info()._replace(
+                    shape=t.shape
+                    if t.elements is not None
+                    else tuple(UNKNOWN if draw.random() < share else d for d in t.shape or ())
+                )
+                for t in example.inputs
+            ]
+            ports = [Port(i, info.shape, info.element_type) for i, info in enumerate(dynamic)]
+            layer = Layer(0, "x", made, operation.type, "", tuple(ports), outputs)
+            graph = wrap_layer(layer)
+            require_true(graph, 1, given=dict(enumerate(dynamic)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_networks_are_true(seed: int) -> None:
+    network = Network(seed)
+    dims = tuple(-1 if axis != 1 else d for axis, d in enumerate(network.shape))
+    model = network.model().reshape({"x": dims})
+    found, _ = require_true(model.graph, seed, rounds=15)
+    assert found is not None
