@@ -1,4 +1,4 @@
-/* A convolution, transposed or not: its layer, a run of it, and its packed filter.
+/* A convolution, transposed or not: its problem, a run of it, and its packed filter.
  *
  * docs/kernels.md explains the terms.  In short: all outputs y = s*v + q of one remainder q, often
  * called a phase, use the same kernel taps at the same distances: they are a dense correlation over
@@ -26,16 +26,16 @@ struct machine {
     double multiply_adds; /* vector multiply-adds that a core issues per cycle */
 };
 
-/* The description of a layer, which native.py has checked. */
-struct layer {
+/* The numbers that define a convolution, which native.py has checked: `Problem` in Python. */
+struct problem {
     int64_t forward; /* 0: transposed convolution, 1: convolution */
     int64_t element, isa;
     int64_t groups, channels_in, channels_out; /* of one group */
     /* With few output channels, the `folded` sub-convolutions of the last axis become channels,
-     * sub-convolution*outs + out, of a layer with stride 1 there; 1: not folded. */
+     * sub-convolution*outs + out, of a problem with stride 1 there; 1: not folded. */
     int64_t folded;
-    /* The number of sub-convolutions of a folded layer that have the last tap of the last axis. For
-     * the others the packed filter has zeros, which must not be multiplied by an infinity or a
+    /* The number of sub-convolutions of a folded problem that have the last tap of the last axis.
+     * For the others the packed filter has zeros, which must not be multiplied by an infinity or a
      * NaN.  0: all have it. */
     int64_t guarded;
     int64_t winograd; /* enum winograd_use */
@@ -52,7 +52,7 @@ struct run {
     int64_t threads, scratch_bytes;
     int64_t thread_bytes; /* scratch of a thread beyond which larger tiles are not faster */
     int64_t winograd; /* enum winograd_choice */
-    /* For a folded layer: the extent of the output's last axis, and the number of interleaved
+    /* For a folded problem: the extent of the output's last axis, and the number of interleaved
      * positions before its first. */
     int64_t extent, crop;
     const struct addition *addition; /* or NULL; no plan depends on it */
@@ -88,16 +88,16 @@ struct packing {
     int64_t channel_block;
 };
 
-/* A layer with packed weights, shared by all its plans and runs. */
+/* A problem and its packed filter, shared by all plans and runs of a layer. */
 struct kernel {
-    struct layer layer;
+    struct problem problem;
     const struct microkernels *kernels;
     struct packing packing;
     struct epilogue epilogue;
     void *packed, *bias; /* in the accumulator's type; bias: or NULL */
 };
 
-int packing_make(const struct layer *layer, const struct microkernels *kernels,
+int packing_make(const struct problem *problem, const struct microkernels *kernels,
                  struct packing *packing);
 void packing_free(struct packing *packing);
 static inline int packing_rows(const struct packing *p, int64_t block) {
@@ -107,8 +107,8 @@ static inline int64_t packing_channel(const struct packing *p, int64_t block) {
     return block * p->rows - (block > p->larger ? block - p->larger : 0);
 }
 /* Extent of the first axis of Python's filter, for one group. */
-static inline int64_t filter_rows(const struct layer *layer) {
-    return layer->forward ? layer->channels_out : layer->channels_in;
+static inline int64_t filter_rows(const struct problem *problem) {
+    return problem->forward ? problem->channels_out : problem->channels_in;
 }
 /* Read all rows from an open file and pack them, until `stopped` is set (or NULL). Returns the same
  * values as pack_rows(), or CANNOT_READ. */

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
-    const int64_t stride = layer->strides[axis], dilation = layer->dilations[axis];
-    const int64_t kernel = layer->kernel[axis];
-    subs->count = layer->forward ? 1 : stride;
+static int subs_make(const struct problem *problem, int axis, struct subs *subs) {
+    const int64_t stride = problem->strides[axis], dilation = problem->dilations[axis];
+    const int64_t kernel = problem->kernel[axis];
+    subs->count = problem->forward ? 1 : stride;
     subs->first = calloc((size_t)subs->count + 1, sizeof *subs->first);
     subs->taps = calloc((size_t)kernel, sizeof *subs->taps);
     if (!subs->first || !subs->taps) return -1;
@@ -21,7 +21,7 @@ static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
     for (int64_t r = 0; r < subs->count; r++) {
         subs->first[r] = used;
         for (int64_t k = 0; k < kernel; k++)
-            if (layer->forward || dilation * k % stride == r)
+            if (problem->forward || dilation * k % stride == r)
                 subs->taps[used++] = (struct tap){k, dilation * k / stride};
     }
     subs->first[subs->count] = used;
@@ -33,7 +33,7 @@ static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
 
 /* The number of channels whose data at the positions of one micro-kernel fit the first-level cache:
  * in rows, if taps overlap, or half of it for a panel without gaps. */
-static int64_t channels_at_once(const struct layer *layer, const struct microkernels *kernels,
+static int64_t channels_at_once(const struct problem *problem, const struct microkernels *kernels,
                                 const struct packing *packing) {
     int64_t taps = 1, row_taps = 1;
     for (int axis = 0; axis < AXES; axis++) {
@@ -47,23 +47,23 @@ static int64_t channels_at_once(const struct layer *layer, const struct microker
     const int64_t block = (int64_t)kernels->columns[packing->rows] * kernels->lanes * kernels->size;
     const int64_t bytes = most(row_taps * (block + CACHE_LINE), taps * block / 2);
     const int64_t fit = most(FIRST_LEVEL_SHARE / bytes, divide_up(SHORTEST_SUM, taps));
-    const int64_t channels = most(layer->channels_in, 1);
+    const int64_t channels = most(problem->channels_in, 1);
     return divide_up(channels, divide_up(channels, fit));
 }
 
-int packing_make(const struct layer *layer, const struct microkernels *kernels,
+int packing_make(const struct problem *problem, const struct microkernels *kernels,
                  struct packing *packing) {
     memset(packing, 0, sizeof *packing);
     for (int axis = 0; axis < AXES; axis++)
-        if (subs_make(layer, axis, &packing->subs[axis])) return -1;
+        if (subs_make(problem, axis, &packing->subs[axis])) return -1;
     /* Blocks of nearly equal rows: 10 channels are 5 + 5, not 6 + 4. */
-    const int64_t channels = layer->channels_out;
+    const int64_t channels = problem->channels_out;
     packing->blocks = divide_up(channels, kernels->rows);
     packing->rows = packing->blocks ? (int)divide_up(channels, packing->blocks) : 1;
     packing->larger = channels - packing->blocks * (packing->rows - 1);
-    packing->channel_block = layer->channel_block
-                                 ? least(layer->channel_block, most(layer->channels_in, 1))
-                                : channels_at_once(layer, kernels, packing);
+    packing->channel_block = problem->channel_block
+                                 ? least(problem->channel_block, most(problem->channels_in, 1))
+                                : channels_at_once(problem, kernels, packing);
     const struct subs *p = packing->subs;
     const int64_t count = p[0].count * p[1].count * p[2].count;
     packing->sub_start = calloc((size_t)count + 1, sizeof *packing->sub_start);
@@ -74,7 +74,7 @@ int packing_make(const struct layer *layer, const struct microkernels *kernels,
             for (int64_t c = 0; c < p[2].count; c++, r++) {
                 packing->sub_start[r] = at;
                 at += (p[0].first[a + 1] - p[0].first[a]) * (p[1].first[b + 1] - p[1].first[b]) *
-                      (p[2].first[c + 1] - p[2].first[c]) * layer->channels_in * channels;
+                      (p[2].first[c + 1] - p[2].first[c]) * problem->channels_in * channels;
             }
     packing->sub_start[r] = at;
     packing->group_size = at;
@@ -108,13 +108,14 @@ struct weights {
 
 static void find_places(const struct kernel *k, int64_t block, struct weights *w) {
     const struct packing *p = &k->packing;
-    const struct layer *layer = &k->layer;
+    const struct problem *problem = &k->problem;
     for (int64_t i = 0; i < w->taps; i++) {
         int64_t rest = w->first_tap + i, tap[AXES], sub = 0, before = 0, count = 1;
-        for (int a = AXES - 1; a >= 0; rest /= layer->kernel[a--]) tap[a] = rest % layer->kernel[a];
+        for (int a = AXES - 1; a >= 0; rest /= problem->kernel[a--])
+            tap[a] = rest % problem->kernel[a];
         for (int a = 0; a < AXES; a++) {
             const struct subs *subs = &p->subs[a];
-            const int64_t q = layer->dilations[a] * tap[a] % subs->count;
+            const int64_t q = problem->dilations[a] * tap[a] % subs->count;
             const struct tap *first = subs->taps + subs->first[q];
             const int64_t taps = subs->first[q + 1] - subs->first[q];
             /* The taps of a sub-convolution are equally far apart. */
@@ -125,7 +126,7 @@ static void find_places(const struct kernel *k, int64_t block, struct weights *w
             count *= taps;
         }
         const int64_t of_channel =
-            (p->sub_start[sub + 1] - p->sub_start[sub]) / layer->channels_out;
+            (p->sub_start[sub + 1] - p->sub_start[sub]) / problem->channels_out;
         const int64_t rows = packing_rows(p, block);
         w->places[i] = (struct weight_place){
             p->sub_start[sub] + of_channel * packing_channel(p, block) + before * rows,
@@ -194,7 +195,7 @@ static inline void copy_elements(const struct weights *w, int64_t size, char *fi
 }
 
 static int64_t taps_of(const struct kernel *k) {
-    return k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    return k->problem.kernel[0] * k->problem.kernel[1] * k->problem.kernel[2];
 }
 
 int all_finite(const void *values, int64_t count, int size) {
@@ -224,8 +225,8 @@ struct filter_copy {
 /* Copy the part of these rows that is in one block of rows of one group. */
 static void copy_block(const struct filter_copy *c, int64_t group, int64_t block) {
     const struct kernel *k = c->k;
-    const int forward = (int)k->layer.forward;
-    const int64_t size = k->kernels->size, of_group = filter_rows(&k->layer);
+    const int forward = (int)k->problem.forward;
+    const int64_t size = k->kernels->size, of_group = filter_rows(&k->problem);
     const int64_t channel = packing_channel(&k->packing, block);
     const int64_t taps = taps_of(k);
     const int64_t begin = most(c->first - group * of_group, 0);
@@ -233,7 +234,7 @@ static void copy_block(const struct filter_copy *c, int64_t group, int64_t block
     /* The part of the block and of the input channels that is among the rows. */
     const int64_t row = forward ? most(begin - channel, 0) : 0, in = forward ? 0 : begin;
     struct weights w = {.rows = packing_rows(&k->packing, block) - row,
-                        .channels = forward ? k->layer.channels_in : end - begin,
+                        .channels = forward ? k->problem.channels_in : end - begin,
                         .row_step = c->steps[!forward],
                         .channel_step = c->steps[forward]};
     if (forward) w.rows = least(w.rows, end - channel - row);
@@ -253,7 +254,7 @@ static void copy_block(const struct filter_copy *c, int64_t group, int64_t block
 }
 
 static int may_be_infinite(const struct kernel *k) {
-    const enum accumulator accumulator = accumulator_of((enum element)k->layer.element);
+    const enum accumulator accumulator = accumulator_of((enum element)k->problem.element);
     return accumulator == ACC_F32 || accumulator == ACC_F64;
 }
 
@@ -261,7 +262,7 @@ static void copy_job(void *context, int64_t job, void *scratch) {
     (void)scratch;
     struct filter_copy *c = context;
     const struct packing *p = &c->k->packing;
-    const int64_t of_group = filter_rows(&c->k->layer), size = c->k->kernels->size;
+    const int64_t of_group = filter_rows(&c->k->problem), size = c->k->kernels->size;
     copy_block(c, c->first / of_group + job / p->blocks, job % p->blocks);
     if (c->unpack || !may_be_infinite(c->k)) return;
     /* Each job checks its part of all weights, which are contiguous. */
@@ -276,13 +277,13 @@ static void copy_job(void *context, int64_t job, void *scratch) {
 
 /* Groups to which the rows belong. */
 static int64_t groups_of(const struct filter_copy *c) {
-    const int64_t of_group = filter_rows(&c->k->layer);
+    const int64_t of_group = filter_rows(&c->k->problem);
     return (c->first + c->count - 1) / of_group - c->first / of_group + 1;
 }
 
 static int copy_rows(struct filter_copy *c, int64_t threads) {
     const struct packing *p = &c->k->packing;
-    const int64_t of_group = filter_rows(&c->k->layer);
+    const int64_t of_group = filter_rows(&c->k->problem);
     if (!p->group_size || c->count < 1) return 0;
     c->jobs = groups_of(c) * p->blocks;
     if (c->count * (p->group_size / of_group) < FEWEST_SHARED) threads = 1;
@@ -291,7 +292,7 @@ static int copy_rows(struct filter_copy *c, int64_t threads) {
 
 /* Elements from row to row along the first axis. */
 static int64_t row_size(const struct kernel *k) {
-    return k->packing.group_size / most(filter_rows(&k->layer), 1);
+    return k->packing.group_size / most(filter_rows(&k->problem), 1);
 }
 
 int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
@@ -305,7 +306,7 @@ int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *
 
 void unpack_filter(const struct kernel *k, void *filter) {
     const int64_t taps = taps_of(k);
-    struct filter_copy copy = {.k = k, .count = k->layer.groups * filter_rows(&k->layer),
+    struct filter_copy copy = {.k = k, .count = k->problem.groups * filter_rows(&k->problem),
                                .rows = filter,
                         .steps = {row_size(k), taps}, .unpack = 1};
     copy_rows(&copy, 1); /* does not allocate; not interrupted under the interpreter lock */
@@ -340,7 +341,7 @@ static int read_bytes(int descriptor, char *to, int64_t bytes, int64_t offset) {
 static void read_job(void *context, int64_t job, void *scratch) {
     struct filter_reader *r = context;
     const struct kernel *k = r->k;
-    const enum element element = (enum element)k->layer.element;
+    const enum element element = (enum element)k->problem.element;
     const int64_t size = element_size(element), row = row_size(k), first = job * r->at_once;
     const int64_t count = least(r->at_once, r->rows - first), weights = count * row;
     const int is_wide = size == k->kernels->size;
@@ -354,7 +355,7 @@ static void read_job(void *context, int64_t job, void *scratch) {
     if (may_be_infinite(k) && !all_finite(wide, weights, (int)k->kernels->size)) r->not_finite = 1;
     const struct filter_copy copy = {.k = k, .first = first, .count = count, .rows = wide,
                               .steps = {row, taps_of(k)}};
-    const int64_t groups = groups_of(&copy), group = first / filter_rows(&k->layer);
+    const int64_t groups = groups_of(&copy), group = first / filter_rows(&k->problem);
     for (int64_t i = 0; i < groups; i++)
         for (int64_t block = 0; block < k->packing.blocks; block++)
             copy_block(&copy, group + i, block);
@@ -364,15 +365,15 @@ int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t th
               const atomic_int *stopped) {
     const int64_t row = row_size(k);
     struct filter_reader reading = {.k = k, .descriptor = descriptor, .offset = offset,
-                              .rows = k->layer.groups * filter_rows(&k->layer),
+                              .rows = k->problem.groups * filter_rows(&k->problem),
                               .stopped = stopped};
     if (!k->packing.group_size) return 0;
     const int64_t part = least(READ_BYTES / (row * k->kernels->size), reading.rows / FILTER_PARTS);
     reading.at_once = most(part, 1);
     /* Whole blocks of rows are packed in vectors. */
-    const int64_t whole = round_up(reading.at_once, k->layer.forward ? k->packing.rows : 1);
+    const int64_t whole = round_up(reading.at_once, k->problem.forward ? k->packing.rows : 1);
     if (whole <= 2 * reading.at_once) reading.at_once = whole;
-    const int size = element_size((enum element)k->layer.element), wide = k->kernels->size;
+    const int size = element_size((enum element)k->problem.element), wide = k->kernels->size;
     const int failed = parallel_run(read_job, &reading, divide_up(reading.rows, reading.at_once),
                                     threads,
                                      reading.at_once * row * (wide + (size < wide ? size : 0)));

@@ -5,10 +5,10 @@
 #include <string.h>
 
 int is_streamed(const struct kernel *k, const struct run *run) {
-    const enum element element = (enum element)k->layer.element;
+    const enum element element = (enum element)k->problem.element;
     const int64_t size = element_size(element);
     const int64_t row = run->extent * size;
-    const int64_t rows = run->batch * k->layer.groups * k->layer.channels_out / k->layer.folded *
+    const int64_t rows = run->batch * k->problem.groups * k->problem.channels_out / k->problem.folded *
                          run->output[0] * run->output[1];
     return (element == F32 || element == F64) && row >= STREAMED_ROW &&
            rows * row >= STREAMED_BYTES;
@@ -24,7 +24,7 @@ struct spans {
 
 struct results_context {
     const struct kernel *k;
-    const struct layer *layer;
+    const struct problem *problem;
     const struct microkernels *kernels;
     const struct run *run;
     char *out;
@@ -35,7 +35,7 @@ struct results_context {
  * times. */
 static void fill(const struct results_context *c, const void *values, int64_t at_once, char *to,
                  int64_t count) {
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     for (int64_t done = 0; done < count; done += at_once)
         c->kernels->store(element, values, least(at_once, count - done),
                           to + done * element_size(element));
@@ -52,11 +52,12 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     static const int32_t no_offsets[AHEAD];
     const struct results_context *c = context;
     const int64_t *output = c->run->output, extent = c->run->extent;
-    const int64_t size = element_size((enum element)c->layer->element);
-    const int64_t outs = c->layer->channels_out / c->layer->folded;
-    const int64_t channel = job % (c->layer->groups * outs);
+    const int64_t size = element_size((enum element)c->problem->element);
+    const int64_t outs = c->problem->channels_out / c->problem->folded;
+    const int64_t channel = job % (c->problem->groups * outs);
     const char *bias = c->k->bias;
-    if (bias) bias += (channel / outs * c->layer->channels_out + channel % outs) * c->kernels->size;
+    if (bias)
+        bias += (channel / outs * c->problem->channels_out + channel % outs) * c->kernels->size;
     /* A sum without taps is the bias, activated. */
     const int columns = c->kernels->columns[1];
     const int64_t at_once = columns * c->kernels->lanes;
@@ -92,9 +93,10 @@ static int fill_spans(const struct kernel *k, const struct run *run, void *out,
         all *= extents[a];
         others *= extents[a] - within;
     }
-    const int64_t channels = run->batch * k->layer.groups * k->layer.channels_out / k->layer.folded;
+    const int64_t channels =
+        run->batch * k->problem.groups * k->problem.channels_out / k->problem.folded;
     if (all == others || channels == 0) return 0;
-    struct results_context context = {k, &k->layer, k->kernels, run, out, spans};
+    struct results_context context = {k, &k->problem, k->kernels, run, out, spans};
     const int64_t threads = (all - others) * channels < FEW_RESULTS ? 1 : run->threads;
     return parallel_run(fill_channel, &context, channels, threads,
                         MAX_COLUMNS * k->kernels->lanes * k->kernels->size);
@@ -114,11 +116,11 @@ int fill_outside(const struct kernel *k, const struct run *run, void *out,
 }
 
 /* Whether a tap reads data for a result of an axis. */
-static int is_reached(const struct layer *layer, const struct run *run, int axis, int64_t at) {
-    const int64_t stride = layer->forward ? 1 : layer->strides[axis];
-    const int64_t dilation = layer->dilations[axis], pad = run->pads_begin[axis];
-    for (int64_t k = 0; k < layer->kernel[axis]; k++) {
-        const int64_t to = layer->forward ? at + dilation * k - pad : at + pad - dilation * k;
+static int is_reached(const struct problem *problem, const struct run *run, int axis, int64_t at) {
+    const int64_t stride = problem->forward ? 1 : problem->strides[axis];
+    const int64_t dilation = problem->dilations[axis], pad = run->pads_begin[axis];
+    for (int64_t k = 0; k < problem->kernel[axis]; k++) {
+        const int64_t to = problem->forward ? at + dilation * k - pad : at + pad - dilation * k;
         if (to >= 0 && to % stride == 0 && to / stride < run->data[axis]) return 1;
     }
     return 0;
@@ -142,12 +144,12 @@ static int add_span(struct spans *spans, int64_t *capacity, int64_t begin, int64
 
 /* The results of an axis that no tap reaches: all outside of `natural`, and some that only some
  * taps may reach. */
-static int spans_make(const struct layer *layer, const struct run *run, int axis,
+static int spans_make(const struct problem *problem, const struct run *run, int axis,
                       struct spans *spans) {
     const int64_t last = run->output[axis], pad = run->pads_begin[axis];
-    const int64_t reach = layer->dilations[axis] * (layer->kernel[axis] - 1);
-    const int64_t data = (run->data[axis] - 1) * (layer->forward ? 1 : layer->strides[axis]);
-    const int64_t first = layer->forward ? pad - reach : -pad;
+    const int64_t reach = problem->dilations[axis] * (problem->kernel[axis] - 1);
+    const int64_t data = (run->data[axis] - 1) * (problem->forward ? 1 : problem->strides[axis]);
+    const int64_t first = problem->forward ? pad - reach : -pad;
     const int64_t natural[2] = {most(0, least(first, last)),
                                 most(0, least(first + data + reach + 1, last))};
     /* All taps of the results between these two reach data. */
@@ -157,7 +159,7 @@ static int spans_make(const struct layer *layer, const struct run *run, int axis
     if (add_span(spans, &capacity, 0, natural[0])) return OUT_OF_MEMORY;
     for (int64_t at = natural[0]; at < natural[1]; at++) {
         if (at == inner) at = outer;
-        if (at < natural[1] && !is_reached(layer, run, axis, at) &&
+        if (at < natural[1] && !is_reached(problem, run, axis, at) &&
             add_span(spans, &capacity, at, at + 1))
             return OUT_OF_MEMORY;
     }
@@ -167,7 +169,7 @@ static int spans_make(const struct layer *layer, const struct run *run, int axis
 int fill_unreached(const struct kernel *k, const struct run *run, void *out) {
     struct spans spans[AXES] = {{0, NULL}};
     int failed = 0;
-    for (int a = 0; a < AXES && !failed; a++) failed = spans_make(&k->layer, run, a, &spans[a]);
+    for (int a = 0; a < AXES && !failed; a++) failed = spans_make(&k->problem, run, a, &spans[a]);
     if (!failed) failed = fill_spans(k, run, out, spans);
     for (int a = 0; a < AXES; a++) free(spans[a].span);
     return failed;

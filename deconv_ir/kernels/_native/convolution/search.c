@@ -51,7 +51,7 @@ static int next_search;
 void search_key_make(const struct kernel *k, const struct run *run, const void *form,
                      size_t form_bytes, struct search_key *key) {
     memset(key, 0, sizeof *key); /* it is compared byte by byte */
-    key->layer = k->layer;
+    key->problem = k->problem;
     key->run = *run;
     /* Tilings do not depend on these fields. */
     key->run.image_step = key->run.channel_step = 0;

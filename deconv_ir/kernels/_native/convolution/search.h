@@ -44,7 +44,7 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine);
 
 /* The inputs of a search; the form is all zeros for direct sums, which have one. */
 struct search_key {
-    struct layer layer;
+    struct problem problem;
     struct run run;
     unsigned char form[MOST_FORM_BYTES];
     size_t form_bytes;

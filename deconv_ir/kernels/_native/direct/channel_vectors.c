@@ -151,9 +151,9 @@ int takes_channel_vectors(const struct kernel *k, const struct run *run, const s
     }
     if (t->shape[2] >= lanes || positions * lanes * k->kernels->size > NEAR_BYTES) return 0;
     /* Most lanes of all vectors are used. */
-    return k->kernels->sum_vectors && k->layer.channels_in == 1 && k->layer.channels_out == 1 &&
-           4 * k->layer.groups >= 3 * round_up(k->layer.groups, lanes) &&
-           k->layer.element == F32 && rows_are_plain(k, run, plan) &&
+    return k->kernels->sum_vectors && k->problem.channels_in == 1 && k->problem.channels_out == 1 &&
+           4 * k->problem.groups >= 3 * round_up(k->problem.groups, lanes) &&
+           k->problem.element == F32 && rows_are_plain(k, run, plan) &&
            a[1].residues == a[1].in_stride && a[2].residues == a[2].in_stride;
 }
 
@@ -169,7 +169,7 @@ void run_channel_vectors(const struct direct_context *c, struct direct_tile *til
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t lanes = c->kernels->lanes;
-    const int64_t end = least(tile->group + t->groups, c->layer->groups);
+    const int64_t end = least(tile->group + t->groups, c->problem->groups);
     struct gathered_tile g = {.weights = (float *)tile->panel + lanes, .bias = (float *)tile->panel,
                          .rows = seen_along(c, tile, 1), .columns = seen_along(c, tile, 2)};
     g.places = (int32_t *)(g.weights + c->plan->depth * lanes);

@@ -28,7 +28,7 @@ static int copy_volume(const struct direct_context *c, const struct direct_tile 
                        const char *from, const struct read_residue *seen, char *to) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t size = c->kernels->size, in_size = element_size(element);
     const struct stretch z = seen->along[0], y = seen->along[1], x = seen->along[2];
     const int64_t *residue = seen->residue;
@@ -76,7 +76,7 @@ static int copy_volume(const struct direct_context *c, const struct direct_tile 
             clear_row(row + count, gap);
         }
         const int64_t filled = held * pitch;
-        if (c->layer->guarded) not_finite |= !all_finite(row - filled, filled / size, (int)size);
+        if (c->problem->guarded) not_finite |= !all_finite(row - filled, filled / size, (int)size);
         clear_row(row, (end - last) * pitch);
     }
     /* Vectors read past the last row.  Numbers left there could be subnormal, which are multiplied
@@ -90,11 +90,11 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
               int64_t channels) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size;
-    const int64_t in_size = element_size((enum element)c->layer->element);
+    const int64_t in_size = element_size((enum element)c->problem->element);
     int not_finite = 0;
     struct read_residue seen = see(c, tile, 0);
     for (int64_t channel = 0; channel < channels; channel++) {
-        const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
+        const int64_t index = tile->group * c->problem->channels_in + first_channel + channel;
         for (int64_t i = 0; i < c->plan->residues; i++) {
             if (c->plan->residues > 1) seen = see(c, tile, i);
             for (int64_t image = 0; image < tile->images; image++)

@@ -69,7 +69,8 @@ static double channel_vectors_cycles(const struct kernel *k, const struct plan *
                                      const struct tiling *t, double subs, double taps) {
     const double data = (double)(t->extent[0] * t->extent[1] * t->extent[2] * plan->residues);
     const double outs = subs * (double)(t->shape[0] * t->shape[1] * t->shape[2]);
-    const double filled = (double)k->layer.groups / (double)round_up(k->layer.groups, t->vectors);
+    const double filled =
+        (double)k->problem.groups / (double)round_up(k->problem.groups, t->vectors);
     return DEPTHWISE_CHANNEL / (double)t->vectors + subs * taps +
            (data * VECTORS_POSITION + outs * (VECTORS_POSITION + taps * VECTORS_TAP)) /
                (double)t->vectors / filled;
@@ -80,7 +81,7 @@ static double outputs_cycles(const struct kernel *k, const struct tiling *t, dou
                              double goes) {
     const int64_t positions = t->images * t->shape[0] * t->shape[1] * t->shape[2];
     const double tap =
-        OUTPUTS_FACTOR * OUT_POSITIONS * OUT_VECTORS / k->layer.machine.multiply_adds;
+        OUTPUTS_FACTOR * OUT_POSITIONS * OUT_VECTORS / k->problem.machine.multiply_adds;
     const double pieces = (double)divide_up(positions, OUT_POSITIONS);
     return (double)(t->blocks / OUT_BLOCKS) *
            (pieces * (taps * tap + goes * OUTPUTS_PIECE) +
@@ -90,18 +91,19 @@ static double outputs_cycles(const struct kernel *k, const struct tiling *t, dou
 /* Cycles of a run if the data of a tile fit the cache. */
 static double near_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
                           const struct tiling *t) {
-    const struct machine *machine = &k->layer.machine;
+    const struct machine *machine = &k->problem.machine;
     const struct axis *a = plan->axes;
     double subs[AXES], taps[AXES];
     for (int i = 0; i < AXES; i++) {
         subs[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
-        taps[i] = (double)k->layer.kernel[i] / (double)(k->layer.forward ? 1 : k->layer.strides[i]);
+        taps[i] = (double)k->problem.kernel[i] /
+                  (double)(k->problem.forward ? 1 : k->problem.strides[i]);
     }
     const double all_subs = subs[0] * subs[1] * subs[2];
     const double share = taken_share(plan, t);
-    const double depth = share * taps[0] * taps[1] * taps[2] * (double)k->layer.channels_in;
+    const double depth = share * taps[0] * taps[1] * taps[2] * (double)k->problem.channels_in;
     const int64_t planes = t->images * t->shape[0];
-    const double goes = (double)divide_up(most(k->layer.channels_in, 1), t->channels);
+    const double goes = (double)divide_up(most(k->problem.channels_in, 1), t->channels);
     const double blocks = (double)t->blocks * k->packing.rows;
     const int64_t positions = (t->shape[1] - 1) * t->pitch + t->shape[2];
     double sums = t->compact
@@ -114,12 +116,12 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
     if (t->outputs) sums = all_subs * outputs_cycles(k, t, depth, goes);
     sums += blocks * depth * all_subs * k->kernels->size /
             weight_bytes_per_cycle(machine, machine->sure_level2,
-                                    (double)k->layer.groups * (double)k->packing.group_size *
+                                    (double)k->problem.groups * (double)k->packing.group_size *
                                         k->kernels->size);
     if (share < 1) sums += blocks * depth * TAKEN_WEIGHT;
     /* Rows without zeros between them are copied together. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
-                        (double)plan->residues * (double)k->layer.channels_in;
+                        (double)plan->residues * (double)k->problem.channels_in;
     const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
     double copies = rows * (COPIED_ROW / (double)(joined ? t->extent[1] : 1) +
                                   COPIED_ELEMENT * (double)t->pitch);
@@ -147,8 +149,8 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
     double tile = (double)t->groups * (sums + copies + panel + results) + DIRECT_TILE;
     if (t->jobs > t->threads) {
         /* Tiles at the edges are smaller; with one tile per thread, the largest one decides. */
-        double whole = (double)k->layer.groups * (double)run->batch * (double)k->packing.blocks;
-        double tiled = (double)round_up(k->layer.groups, t->groups) *
+        double whole = (double)k->problem.groups * (double)run->batch * (double)k->packing.blocks;
+        double tiled = (double)round_up(k->problem.groups, t->groups) *
                        (double)(t->image_groups * t->images) *
                        (double)(t->row_groups * t->blocks);
         for (int i = 0; i < AXES; i++) {
@@ -161,11 +163,11 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
 }
 
 double one_position_cycles(const struct kernel *k) {
-    const struct machine *machine = &k->layer.machine;
+    const struct machine *machine = &k->problem.machine;
     double taps = 1;
-    for (int a = 0; a < AXES; a++) taps *= (double)k->layer.kernel[a];
-    const double values = taps * k->packing.rows * (double)k->layer.channels_in;
-    const double all = (double)(k->layer.groups * k->packing.group_size * k->kernels->size);
+    for (int a = 0; a < AXES; a++) taps *= (double)k->problem.kernel[a];
+    const double values = taps * k->packing.rows * (double)k->problem.channels_in;
+    const double all = (double)(k->problem.groups * k->packing.group_size * k->kernels->size);
     return CALL_CYCLES + values / k->kernels->lanes +
            values * k->kernels->size / weight_bytes_per_cycle(machine, machine->sure_level2, all) +
            taps * k->packing.rows * PANEL_RESULT;
@@ -176,7 +178,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
     struct tiling one = *t;
     one.groups = one.jobs = one.threads = 1;
     const int64_t fit = (int64_t)(CHANNELS_CYCLES / near_cycles(k, run, plan, &one));
-    const int64_t few = least(tiles / (JOBS_A_THREAD * most(t->threads, 1)), k->layer.groups);
+    const int64_t few = least(tiles / (JOBS_A_THREAD * most(t->threads, 1)), k->problem.groups);
     return most(1, least(fit, few) / t->vectors) * t->vectors;
 }
 
@@ -189,6 +191,6 @@ double direct_cycles(const struct kernel *k, const struct run *run, const void *
                                 t->jobs, t->threads);
     const double cycles = near_cycles(k, run, plan, t);
     const double used = (double)(t->compact ? t->panel_bytes : t->data_bytes);
-    const double cache = (double)data_cache(&k->layer.machine);
+    const double cache = (double)data_cache(&k->problem.machine);
     return used > cache ? cycles * (1 + FAR_DATA * (used - cache) / cache) : cycles;
 }

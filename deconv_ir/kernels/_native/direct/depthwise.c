@@ -82,7 +82,7 @@ static void sum_plain(const struct direct_context *c, const struct direct_tile *
 /* Whether elements are not converted, and are contiguous or every other one in a row. */
 static int is_simple(const struct direct_context *c) {
     const struct axis *row = &c->plan->axes[2];
-    return element_size((enum element)c->layer->element) == c->kernels->size &&
+    return element_size((enum element)c->problem->element) == c->kernels->size &&
            c->run->step[2] == 1 && row->in_stride <= 2 && row->residues == row->in_stride &&
            c->plan->axes[0].residues * c->plan->axes[1].residues <= MOST_ROW_PARTS;
 }
@@ -172,7 +172,7 @@ void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const struct input_block all = {0, 1, 1, 1, 0};
-    const int64_t end = least(tile->group + t->groups, c->layer->groups);
+    const int64_t end = least(tile->group + t->groups, c->problem->groups);
     const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
     const int simple = is_simple(c), is_plain = rows_are_plain(c->k, c->run, c->plan);
     struct row_parts parts;

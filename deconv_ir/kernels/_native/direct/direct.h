@@ -8,12 +8,12 @@
 #include <string.h>
 
 /* Make an axis of a plan: the taps of its sub-convolutions.  Returns nonzero when out of memory. */
-int axis_make(const struct layer *layer, const struct run *run, int index,
+int axis_make(const struct problem *problem, const struct run *run, int index,
               const struct subs *subs, struct axis *axis);
 
 struct direct_context {
     const struct kernel *k;
-    const struct layer *layer;
+    const struct problem *problem;
     const struct microkernels *kernels;
     const struct packing *packing;
     const struct run *run;

@@ -142,7 +142,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
         else run_depthwise(c, &tile);
         return;
     }
-    const int64_t channels = c->layer->channels_in;
+    const int64_t channels = c->problem->channels_in;
     const int64_t pieces = subs_along(&a[0]) * subs_along(&a[1]) * block_groups(t, &tile);
     struct input_block in = {0, 0, 1, 0, 0};
     do {
@@ -185,7 +185,7 @@ int execute(const struct kernel *k, const struct run *given, const struct plan *
             const void *data, void *out) {
     atomic_int failed = 0;
     const struct run joined = join_axes(k, given), *run = &joined;
-    struct direct_context context = {.k = k, .layer = &k->layer, .kernels = k->kernels,
+    struct direct_context context = {.k = k, .problem = &k->problem, .kernels = k->kernels,
                               .packing = &k->packing, .run = run, .plan = plan, .data = data,
                               .out = out, .failed = &failed, .streamed = is_streamed(k, run)};
     if (plan->tiling.one_position) {
@@ -199,7 +199,7 @@ int execute(const struct kernel *k, const struct run *given, const struct plan *
     int64_t low[AXES], high[AXES];
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];
-        const int64_t step = axis->out_stride * (a == 2 ? k->layer.folded : 1);
+        const int64_t step = axis->out_stride * (a == 2 ? k->problem.folded : 1);
         const int64_t crop = a == 2 ? run->crop : 0, end = a == 2 ? run->extent : axis->output;
         low[a] = least(most(0, axis->first * step - crop), end);
         high[a] = most(low[a], least(axis->last * step - crop, end));

@@ -7,7 +7,7 @@
 /* The data of a tile from a channel on, if they are read without a copy. */
 static const char *data_in_place(const struct direct_context *c, const struct direct_tile *tile,
                                  int64_t channel) {
-    const int64_t index = tile->group * c->layer->channels_in + channel;
+    const int64_t index = tile->group * c->problem->channels_in + channel;
     return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
                       tile->first[2]) * c->kernels->size;
 }
@@ -109,9 +109,9 @@ void run_flat(const struct direct_context *c, const struct direct_tile *tile,
             }
     }
     if (!in->ends || t->straight) return;
-    if (c->layer->folded > 1) {
+    if (c->problem->folded > 1) {
         /* Their blocks are equal and contiguous. */
-        const int64_t channels = c->layer->channels_out / c->layer->folded;
+        const int64_t channels = c->problem->channels_out / c->problem->folded;
         write_rows(c, tile, 0, channels, subs, sums, positions, channels * positions);
         return;
     }

@@ -74,7 +74,7 @@ scatter(const size_t size, const char *values, int rows, const int64_t *places, 
 
 static void write_taps(const struct direct_context *c, const struct direct_tile *tile, int rows,
                        const int64_t *places, int64_t taps, char *out) {
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t plane = c->run->output[0] * c->run->output[1] * c->run->output[2];
     const int size = element_size(element);
     const char *values = tile->sums;
@@ -110,15 +110,15 @@ static void sum_sub(const struct direct_context *c, const struct direct_tile *ti
         const int64_t channel = packing_channel(p, b);
         const char *weights =
             (const char *)c->k->packed +
-            (sub->packed + sub->taps * c->layer->channels_in * channel + first * rows) * size;
+            (sub->packed + sub->taps * c->problem->channels_in * channel + first * rows) * size;
         const char *bias = c->k->bias;
-        if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
+        if (bias) bias += (tile->group * c->problem->channels_out + channel) * size;
         if (sub->taps > 1)
-            c->kernels->sum_taps(rows, last - first, c->layer->channels_in, tile->data, weights,
+            c->kernels->sum_taps(rows, last - first, c->problem->channels_in, tile->data, weights,
                                  sub->taps * rows, bias, &c->k->epilogue, tile->sums);
         else
-            c->kernels->sum_row_blocks(rows, count, c->layer->channels_in, tile->data, weights,
-                                   c->layer->channels_in * rows, bias, &c->k->epilogue,
+            c->kernels->sum_row_blocks(rows, count, c->problem->channels_in, tile->data, weights,
+                                   c->problem->channels_in * rows, bias, &c->k->epilogue,
                                    tile->sums);
         write_taps(c, tile, (int)count * rows, places + first, last - first,
                    out_row(c, tile, 0, channel, 0, 0));
@@ -129,8 +129,8 @@ void run_one_position(void *context, int64_t job, void *scratch) {
     const struct direct_context *c = context;
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const enum element element = (enum element)c->layer->element;
-    const int64_t channels = c->layer->channels_in;
+    const enum element element = (enum element)c->problem->element;
+    const int64_t channels = c->problem->channels_in;
     struct direct_tile tile = {.group = job / t->row_groups, .images = 1,
                         .first_block = job % t->row_groups * t->blocks, .data = scratch};
     tile.blocks = least(t->blocks, c->packing->blocks - tile.first_block);
@@ -153,14 +153,14 @@ void run_one_position(void *context, int64_t job, void *scratch) {
 }
 
 int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan) {
-    const struct layer *layer = &k->layer;
+    const struct problem *problem = &k->problem;
     const int64_t lanes = k->kernels->lanes, size = k->kernels->size, depth = plan->depth;
-    if (run->data[0] * run->data[1] * run->data[2] != 1 || layer->folded > 1 || run->batch < 1 ||
-        layer->channels_in < 1 || layer->channels_out < 2 || depth < 1 ||
+    if (run->data[0] * run->data[1] * run->data[2] != 1 || problem->folded > 1 || run->batch < 1 ||
+        problem->channels_in < 1 || problem->channels_out < 2 || depth < 1 ||
         (depth == 1 && run->batch > ONE_POSITION_IMAGES))
         return 0;
     struct tiling t = {.one_position = 1, .images = 1, .shape = {1, 1, 1}, .vectors = 1,
-                       .groups = 1, .channels = layer->channels_in, .image_groups = 1};
+                       .groups = 1, .channels = problem->channels_in, .image_groups = 1};
     const double block = (double)run->batch * one_position_cycles(k);
     const int64_t blocks = most(k->packing.blocks, 1);
     t.blocks = most(1, (int64_t)(ONE_POSITION_JOB_CYCLES / block));
@@ -173,8 +173,8 @@ int plan_one_position(const struct kernel *k, const struct run *run, struct plan
     t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes;
     if (t.bytes > least(run->scratch_bytes, run->thread_bytes)) return 0;
     t.row_groups = divide_up(blocks, t.blocks);
-    t.jobs = t.row_groups * layer->groups;
-    const double all = block * (double)(blocks * layer->groups);
+    t.jobs = t.row_groups * problem->groups;
+    const double all = block * (double)(blocks * problem->groups);
     t.threads = least(run->threads, 1 + (int64_t)(all / ONE_POSITION_THREAD_CYCLES));
     t.threads = most(1, least(t.threads, run->scratch_bytes / t.bytes));
     t.cycles = scheduled_cycles(block * (double)t.blocks, t.jobs, t.threads);

@@ -29,10 +29,10 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
     /* The last tile has the remaining blocks, which must fill vectors, too. */
     const int64_t weights = k->packing.group_size * k->kernels->size;
     const int whole = t->blocks % OUT_BLOCKS == 0 && k->packing.blocks % OUT_BLOCKS == 0 &&
-                      k->layer.channels_out == k->packing.blocks * k->kernels->rows;
-    return k->kernels->sum_outputs && !t->compact && whole && k->layer.folded == 1 &&
-           (weights <= k->layer.machine.sure_level2 || t->images > 1) && plan->depth <= NEAR_TAPS &&
-           k->layer.element == F32 && !is_streamed(k, run) && !plan->leaves_out;
+                      k->problem.channels_out == k->packing.blocks * k->kernels->rows;
+    return k->kernels->sum_outputs && !t->compact && whole && k->problem.folded == 1 &&
+           (weights <= k->problem.machine.sure_level2 || t->images > 1) && plan->depth <= NEAR_TAPS &&
+           k->problem.element == F32 && !is_streamed(k, run) && !plan->leaves_out;
 }
 
 /* Positions of a tile, up to but not including `end`, that read data with the same taps. */
@@ -93,7 +93,7 @@ struct prefetched_weights {
 /* The weights of the next `count` channels, from channel `first` on. */
 static struct prefetched_weights ahead_of(const struct direct_context *c, const struct sub *sub,
                                           int64_t block, int64_t first, int64_t count) {
-    const int64_t tap = sub->packed_taps * c->packing->rows, step = tap * c->layer->channels_in;
+    const int64_t tap = sub->packed_taps * c->packing->rows, step = tap * c->problem->channels_in;
     const float *weights = (const float *)c->k->packed + sub->packed + block * step + first * tap;
     return (struct prefetched_weights){weights, step, count * tap, 0, count > 0 ? OUT_BLOCKS : 0};
 }
@@ -119,11 +119,11 @@ static void sum_positions(const struct direct_context *c, const struct direct_ti
     const struct tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes, rows = c->packing->rows;
     const int64_t stride = c->plan->axes[2].out_stride * lanes;
-    const int64_t step = sub->packed_taps * c->layer->channels_in * rows;
+    const int64_t step = sub->packed_taps * c->problem->channels_in * rows;
     const float *weights = (const float *)c->k->packed + sub->packed + block * step +
                            in->first * sub->packed_taps * rows;
     const float *bias = in->ends ? c->k->bias : NULL;
-    if (bias) bias += tile->group * c->layer->channels_out + block * rows;
+    if (bias) bias += tile->group * c->problem->channels_out + block * rows;
     int32_t offsets[NEAR_TAPS], places_of_weights[NEAR_TAPS];
     struct out_sums out = {in->count * sub->taps, sub->offsets, NULL, step, pitch, in->begins,
                             weights};

@@ -46,7 +46,8 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     t->pitch = most(t->shape[2], valid + most(before, after));
     /* Channel by channel, vectors of long rows are aligned with cache lines: see run_depthwise().
      * Rows that are interleaved are summed as one row, with the gaps between them. */
-    const int by_channel = k->layer.channels_in == 1 && k->layer.channels_out == 1 && !t->compact;
+    const int by_channel =
+        k->problem.channels_in == 1 && k->problem.channels_out == 1 && !t->compact;
     const int by_rows = by_channel && axes[2].out_stride == 1;
     const int64_t unit = by_rows && t->vectors == 1 && t->shape[2] >= lanes ? lanes : 1;
     t->pitch = round_up(t->pitch, unit);
@@ -70,13 +71,13 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     const int64_t positions = t->compact ? t->panel : t->images * t->shape[0] * t->line;
     const int64_t block_bytes =
         (t->compact ? 1 : lines_of_subs) * k->packing.rows * positions * size;
-    t->together = least(t->blocks, most(k->layer.machine.sure_level2 / block_bytes, 1));
+    t->together = least(t->blocks, most(k->problem.machine.sure_level2 / block_bytes, 1));
     /* Idle threads steal pieces of the last tiles. */
     if (t->threads > 1) t->together = least(t->together, divide_up(t->blocks, FEWEST_PIECES));
-    if (k->layer.folded > 1) t->together = t->blocks;
+    if (k->problem.folded > 1) t->together = t->blocks;
     if (t->outputs) t->together = OUT_BLOCKS;
     int64_t kept = t->together;
-    if (t->channels < k->layer.channels_in) {
+    if (t->channels < k->problem.channels_in) {
         /* With several blocks of channels, all sub-convolutions keep their sums between them. */
         kept = t->blocks * (t->compact ? lines_of_subs : 1) *
                least(axes[0].out_stride, most(axes[0].output, 1)) *
@@ -84,7 +85,7 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     }
     t->sums_bytes = round_up(kept * block_bytes, CACHE_LINE);
     t->row_bytes =
-        round_up(axes[2].out_stride * k->layer.folded * (t->shape[2] + 1) * size, CACHE_LINE);
+        round_up(axes[2].out_stride * k->problem.folded * (t->shape[2] + 1) * size, CACHE_LINE);
     if (t->vectors > 1) {
         t->data_bytes *= t->vectors;
         t->panel_bytes = round_up(channel_vectors_bytes(k, plan, t), CACHE_LINE);
@@ -104,8 +105,8 @@ static void count_jobs(const struct kernel *k, const struct run *run, const stru
         t->grid[a] = divide_up(plan->axes[a].last - plan->axes[a].first, t->shape[a]);
         t->jobs *= t->grid[a];
     }
-    t->groups = t->depthwise ? depthwise_groups(k, run, plan, t, t->jobs * k->layer.groups) : 1;
-    t->jobs *= divide_up(k->layer.groups, t->groups);
+    t->groups = t->depthwise ? depthwise_groups(k, run, plan, t, t->jobs * k->problem.groups) : 1;
+    t->jobs *= divide_up(k->problem.groups, t->groups);
 }
 
 /* Bytes of a tile: its offsets are of 32 bits. */
@@ -125,11 +126,11 @@ struct direct_search {
 /* Choose how a tile is summed: channel by channel; in the output itself, if the positions of a
  * plane are those of the output without gaps (with one tap or one axis); or in scratch. */
 static void choose_way(const struct direct_search *s, struct tiling *t) {
-    const struct layer *layer = &s->search.k->layer;
+    const struct problem *problem = &s->search.k->problem;
     const struct axis *a = s->plan->axes;
     const int plain = !t->compact && rows_are_plain(s->search.k, s->search.run, s->plan);
     const int64_t plane = (a[1].last - a[1].first) * (a[2].last - a[2].first);
-    t->depthwise = !t->compact && layer->channels_in == 1 && layer->channels_out == 1 &&
+    t->depthwise = !t->compact && problem->channels_in == 1 && problem->channels_out == 1 &&
                    (plain || plane <= SMALL_PLANE);
     t->straight = plain && !t->depthwise && a[1].out_stride == 1 &&
                   (t->shape[2] == a[2].output || a[1].output == 1) &&
@@ -164,7 +165,7 @@ static void consider(struct direct_search *s, struct tiling t) {
  * some blocks of rows per job. */
 static void consider_shape(struct direct_search *s, struct tiling t) {
     const struct kernel *k = s->search.k;
-    const int64_t channels = most(k->layer.channels_in, 1), step = k->packing.channel_block;
+    const int64_t channels = most(k->problem.channels_in, 1), step = k->packing.channel_block;
     t.channels = channels;
     t.blocks = most(k->packing.blocks, 1);
     size_tile(k, s->plan, &t);
@@ -177,7 +178,7 @@ static void consider_shape(struct direct_search *s, struct tiling t) {
         for (int64_t groups = 1; groups <= 16; groups *= 2) {
             t.blocks = divide_up(most(k->packing.blocks, 1), groups);
             consider(s, t);
-            if (t.blocks == 1 || k->layer.folded > 1) break;
+            if (t.blocks == 1 || k->problem.folded > 1) break;
         }
         if (goes == 1) break;
     }
@@ -195,7 +196,8 @@ static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
 /* Consider tiles of a shape, and compact panels if rows are whole and short. */
 static void consider_layouts(struct direct_search *s, struct tiling t, int64_t whole,
                              int64_t block) {
-    const int panels = t.shape[2] == whole && whole <= 2 * block && s->search.k->layer.folded == 1;
+    const int panels =
+        t.shape[2] == whole && whole <= 2 * block && s->search.k->problem.folded == 1;
     for (t.images = 1; t.images <= (panels ? s->search.run->batch : 1); t.images *= 2) {
         const int64_t positions = t.images * t.shape[0] * t.shape[1] * t.shape[2];
         if (t.images > 1 && positions > 32 * block) break;
@@ -212,7 +214,7 @@ static void consider_all(struct search *search, int64_t threads, int64_t scratch
     const struct kernel *k = search->k;
     struct tiling t = {.threads = threads};
     s->limit = most(least(scratch_bytes / threads, MOST_TILE), 1);
-    s->budget = least(data_cache(&k->layer.machine), s->limit);
+    s->budget = least(data_cache(&k->problem.machine), s->limit);
     const struct axis *axes = s->plan->axes;
     const int64_t lanes = k->kernels->lanes;
     const int64_t block = (int64_t)k->kernels->columns[k->packing.rows] * lanes;
@@ -234,13 +236,13 @@ static void smallest_tile(const struct kernel *k, const struct run *run, const s
                           struct tiling *t) {
     const struct axis *row = &plan->axes[2];
     const int64_t width = least(k->kernels->lanes, most(row->last - row->first, 1));
-    const int64_t channels = least(k->packing.channel_block, most(k->layer.channels_in, 1));
+    const int64_t channels = least(k->packing.channel_block, most(k->problem.channels_in, 1));
     const int64_t most_bytes = most(run->scratch_bytes, run->thread_bytes);
     const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, 1}};
     for (int i = 0; i < 3; i++) {
         *t = (struct tiling){.images = 1, .shape = {1, 1, tried[i][0]}, .threads = 1,
                              .channels = tried[i][1], .blocks = 1};
-        if (k->layer.folded > 1) t->blocks = k->packing.blocks;
+        if (k->problem.folded > 1) t->blocks = k->packing.blocks;
         size_tile(k, plan, t);
         if (t->bytes <= most_bytes) return;
     }
@@ -315,7 +317,7 @@ int plan_make(const struct kernel *k, const struct run *given, struct plan *plan
     plan->residues = 1;
     plan->depth = 1;
     for (int a = 0; a < AXES; a++) {
-        if (axis_make(&k->layer, run, a, &k->packing.subs[a], &plan->axes[a])) return -1;
+        if (axis_make(&k->problem, run, a, &k->packing.subs[a], &plan->axes[a])) return -1;
         plan->residues *= plan->axes[a].residues;
         int64_t deepest = 0;
         for (int64_t i = 0; i < plan->axes[a].patterns; i++)

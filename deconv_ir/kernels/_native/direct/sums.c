@@ -67,13 +67,13 @@ static void sum_guarded(const struct direct_context *c, const struct sub *sub, i
                         int rows, int64_t positions, int64_t depth, const char *data,
                         const char *weights, char *sums, int64_t row_stride, int begins,
                         const char *bias, const struct epilogue *finish) {
-    const int64_t size = c->kernels->size, outs = c->layer->channels_out / c->layer->folded;
+    const int64_t size = c->kernels->size, outs = c->problem->channels_out / c->problem->folded;
     const int64_t last_axis = sub->taps / sub->row_taps;
     int32_t *offsets = malloc((size_t)(depth + AHEAD) * sizeof *offsets);
     char *kept = malloc((size_t)(depth * size));
     if (!offsets || !kept) atomic_store(c->failed, 1);
     for (int row = 0; offsets && kept && row < rows; row++) {
-        const int whole = (channel + row) / outs < c->layer->guarded;
+        const int whole = (channel + row) / outs < c->problem->guarded;
         int64_t taps = 0;
         for (int64_t k = 0; k < depth; k++) {
             if (!whole && k % last_axis == last_axis - 1) continue;
@@ -118,9 +118,9 @@ static void sum_block(const struct direct_context *c, const struct direct_tile *
     const int64_t block = sweep->first_block + block_index, channel = packing_channel(p, block);
     const int rows = packing_rows(p, block);
     const int64_t packed =
-        sub->packed + sub->packed_taps * (c->layer->channels_in * channel + in->first * rows);
+        sub->packed + sub->packed_taps * (c->problem->channels_in * channel + in->first * rows);
     const char *bias = c->k->bias;
-    if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
+    if (bias) bias += (tile->group * c->problem->channels_out + channel) * size;
     const int64_t depth = in->count * sub->taps;
     const char *data = sweep->data + at * size;
     const char *weights = (const char *)c->k->packed + packed * size;

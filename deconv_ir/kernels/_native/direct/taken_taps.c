@@ -27,7 +27,7 @@ static struct range seen_from(const struct axis *a, const struct tap_place *plac
 int plan_leaves_out(const struct kernel *k, const struct plan *plan) {
     const struct axis *a = plan->axes;
     int found = 0;
-    if (k->layer.folded > 1) return 0;
+    if (k->problem.folded > 1) return 0;
     for (int i = 0; i < AXES; i++)
         if (a[i].patterns != 1 || a[i].out_stride != 1) return 0;
     for (int i = 0; i < AXES - 1; i++)
@@ -131,7 +131,7 @@ void take_weights(const struct direct_context *c, const struct direct_tile *tile
                   const struct input_block *in, const struct sub *sub, int64_t block, char *to) {
     const int64_t size = c->kernels->size, rows = packing_rows(c->packing, block);
     const int64_t channel = packing_channel(c->packing, block);
-    const int64_t at = sub->packed + tile->taken.taps * (c->layer->channels_in * channel +
+    const int64_t at = sub->packed + tile->taken.taps * (c->problem->channels_in * channel +
                                                          in->first * rows);
     copy_taken(&tile->taken, (const char *)c->k->packed + at * size, in->count, rows * size, to);
 }

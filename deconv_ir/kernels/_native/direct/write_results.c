@@ -4,19 +4,19 @@
 #include <string.h>
 
 int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan) {
-    return plan->axes[2].out_stride == 1 && k->layer.folded == 1 && !is_streamed(k, run) &&
-           element_size((enum element)k->layer.element) == k->kernels->size;
+    return plan->axes[2].out_stride == 1 && k->problem.folded == 1 && !is_streamed(k, run) &&
+           element_size((enum element)k->problem.element) == k->kernels->size;
 }
 
 char *out_row(const struct direct_context *c, const struct direct_tile *tile, int64_t image,
               int64_t channel, int64_t oz, int64_t oy) {
     const struct axis *a = c->plan->axes;
-    const int64_t channels = c->layer->channels_out / c->layer->folded;
+    const int64_t channels = c->problem->channels_out / c->problem->folded;
     const int64_t index =
-        ((tile->first_image + image) * c->layer->groups + tile->group) * channels + channel;
+        ((tile->first_image + image) * c->problem->groups + tile->group) * channels + channel;
     return c->out + ((index * a[0].output + oz) * a[1].output + oy) *
                                         c->run->extent *
-                                        element_size((enum element)c->layer->element);
+                                        element_size((enum element)c->problem->element);
 }
 
 void write_rows(const struct direct_context *c, const struct direct_tile *tile,
@@ -24,9 +24,9 @@ void write_rows(const struct direct_context *c, const struct direct_tile *tile,
                 int64_t row_stride, int64_t pitch) {
     const struct axis *a = c->plan->axes;
     const struct tiling *t = &c->plan->tiling;
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
-    const int64_t stride = a[2].out_stride * c->layer->folded, extent = c->run->extent;
+    const int64_t stride = a[2].out_stride * c->problem->folded, extent = c->run->extent;
     const int64_t begin = tile->first[2] * stride - c->run->crop, skipped = most(0, -begin);
     const int64_t count = least(begin + tile->shape[2] * stride, extent) - begin;
     const int64_t out_pitch = a[1].out_stride * extent * out_size;
@@ -65,7 +65,7 @@ void write_panel(const struct direct_context *c, const struct direct_tile *tile,
                  int64_t row_stride) {
     const int rows = packing_rows(c->packing, block);
     const struct axis *a = c->plan->axes;
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
     const int64_t stride = a[2].out_stride, count = shape[2];
     const int64_t begin = tile->first[2] * stride + sub->q[2];

@@ -8,16 +8,17 @@ int machine_is_sane(const struct machine *machine) {
            machine->level3 > 0 && machine->multiply_adds > 0;
 }
 
-int layer_is_sane(const struct layer *layer) {
-    if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
-    if (!isa_available(layer->isa)) return 0;
-    if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
-    if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
-    if (layer->winograd < WINOGRAD_NEVER || layer->winograd > WINOGRAD_ALWAYS) return 0;
-    if (layer->channel_block < 0) return 0;
-    if (!machine_is_sane(&layer->machine)) return 0;
+int problem_is_sane(const struct problem *problem) {
+    if (problem->element < 0 || problem->element >= ELEMENTS) return 0;
+    if (!isa_available(problem->isa)) return 0;
+    if (problem->groups < 1 || problem->channels_in < 0 || problem->channels_out < 0) return 0;
+    if (problem->folded < 1 || problem->channels_out % problem->folded) return 0;
+    if (problem->winograd < WINOGRAD_NEVER || problem->winograd > WINOGRAD_ALWAYS) return 0;
+    if (problem->channel_block < 0) return 0;
+    if (!machine_is_sane(&problem->machine)) return 0;
     for (int a = 0; a < AXES; a++)
-        if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
+        if (problem->kernel[a] < 1 || problem->strides[a] < 1 || problem->dilations[a] < 1)
+            return 0;
     return 1;
 }
 
@@ -39,7 +40,7 @@ int buffer_has(const Py_buffer *buffer, int64_t bytes) {
 }
 
 int64_t kernel_rows(const Kernel *self) {
-    return self->k.layer.groups * filter_rows(&self->k.layer);
+    return self->k.problem.groups * filter_rows(&self->k.problem);
 }
 
 /* Positions are sums of pads and extents. */
@@ -51,7 +52,7 @@ static int axis_is_sane(int64_t data, int64_t pad, int64_t output) {
 /* Whether positions and sizes of a run are in bounds, and the interleaved positions cover the
  * output. */
 static int run_is_sane(const Kernel *self, struct run *run) {
-    const int64_t folded = self->k.layer.folded;
+    const int64_t folded = self->k.problem.folded;
     run->threads = threads_within(run->threads);
     run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
@@ -81,8 +82,8 @@ static void run_of_fields(const struct run_fields *f, struct run *run) {
 
 int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                      Py_buffer *in, Py_buffer *result, Py_buffer *added) {
-    const int64_t size = element_size((enum element)self->k.layer.element);
-    const int64_t channels_in = self->k.layer.groups * self->k.layer.channels_in;
+    const int64_t size = element_size((enum element)self->k.problem.element);
+    const int64_t channels_in = self->k.problem.groups * self->k.problem.channels_in;
     PyObject *given[3], *addend;
     struct run_fields fields;
     memset(run, 0, sizeof *run);
@@ -108,13 +109,13 @@ int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
         for (int a = 0; a < in->ndim; a++) good &= in->strides[a] % size == 0;
         good = good && run_is_sane(self, run);
         good &= result->len ==
-                product_of((int64_t[]){size, run->batch, self->k.layer.groups,
-                                    self->k.layer.channels_out / self->k.layer.folded,
+                product_of((int64_t[]){size, run->batch, self->k.problem.groups,
+                                    self->k.problem.channels_out / self->k.problem.folded,
                                     run->output[0], run->output[1], run->extent}, 7);
     }
     if (good && addend != Py_None) {
         good = !PyObject_GetBuffer(addend, added, PyBUF_CONTIG_RO);
-        good = good && self->k.layer.element == F32 && buffer_has(added, result->len);
+        good = good && self->k.problem.element == F32 && buffer_has(added, result->len);
     }
     if (good) return 0;
     if (!PyErr_Occurred())
@@ -133,7 +134,7 @@ static void set_steps(const Kernel *self, struct run *run) {
         if (__builtin_mul_overflow(step, run->data[a], &step)) step = 0;
     }
     run->channel_step = step;
-    if (__builtin_mul_overflow(step, self->k.layer.groups * self->k.layer.channels_in,
+    if (__builtin_mul_overflow(step, self->k.problem.groups * self->k.problem.channels_in,
                                &run->image_step))
         run->image_step = 0;
 }

@@ -57,9 +57,9 @@ Kernel *kernel_of(PyObject *object);
 int64_t product_of(const int64_t *factors, int count);
 /* Whether a buffer has this size; else an exception is set. */
 int buffer_has(const Py_buffer *buffer, int64_t bytes);
-/* Whether all figures of a machine, and of a layer, are possible. */
+/* Whether all figures of a machine, and of a problem, are possible. */
 int machine_is_sane(const struct machine *machine);
-int layer_is_sane(const struct layer *layer);
+int problem_is_sane(const struct problem *problem);
 /* Read (data, out, addend or None, fields).  Returns 0, or -1 with an exception set. */
 int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run, Py_buffer *in,
                      Py_buffer *result, Py_buffer *added);

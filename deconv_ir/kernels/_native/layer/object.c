@@ -32,30 +32,30 @@ Kernel *kernel_of(PyObject *object) {
 int kernel_allocate(Kernel *self) {
     if (!self->k.packed)
         self->k.packed = allocate_weights(
-            self->k.layer.groups * self->k.packing.group_size * self->k.kernels->size);
+            self->k.problem.groups * self->k.packing.group_size * self->k.kernels->size);
     return self->k.packed ? 0 : -1;
 }
 
 /* Store the layer and the bias. */
 static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
-    const struct layer *layer = &self->k.layer;
-    const enum element element = (enum element)layer->element;
+    const struct problem *problem = &self->k.problem;
+    const enum element element = (enum element)problem->element;
     const int size = element_size(element);
     const int64_t filter_bytes =
-        product_of((int64_t[]){size, layer->groups, layer->channels_in, layer->channels_out,
-                            layer->kernel[0], layer->kernel[1], layer->kernel[2]}, 7);
+        product_of((int64_t[]){size, problem->groups, problem->channels_in, problem->channels_out,
+                            problem->kernel[0], problem->kernel[1], problem->kernel[2]}, 7);
     const int64_t bias_bytes =
-        product_of((int64_t[]){size, layer->groups, layer->channels_out}, 3);
+        product_of((int64_t[]){size, problem->groups, problem->channels_out}, 3);
     if (filter_bytes < 0 || filter_bytes > MOST_SUM / 8) {
         PyErr_SetString(PyExc_ValueError, "no such layer");
         return -1;
     }
     if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
     const int64_t channels = bias_bytes / size;
-    self->k.kernels = microkernels_for((enum isa)layer->isa, accumulator_of(element));
+    self->k.kernels = microkernels_for((enum isa)problem->isa, accumulator_of(element));
     self->finite = 1;
     self->takes_weights = -1;
-    if (packing_make(layer, self->k.kernels, &self->k.packing)) goto no_memory;
+    if (packing_make(problem, self->k.kernels, &self->k.packing)) goto no_memory;
     if (bias->obj) {
         /* Vectors may read a little past the last bias. */
         self->k.bias = calloc((size_t)(channels * self->k.kernels->size) + CACHE_LINE * MAX_ROWS, 1);
@@ -80,9 +80,9 @@ int kernel_is_empty(const Kernel *self) {
  * first; all rows if its first two axes are swapped. */
 static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
-    const enum element element = (enum element)self->k.layer.element;
+    const enum element element = (enum element)self->k.problem.element;
     const int64_t rows = kernel_rows(self);
-    const int64_t weights = self->k.layer.groups * self->k.packing.group_size / most(rows, 1);
+    const int64_t weights = self->k.problem.groups * self->k.packing.group_size / most(rows, 1);
     const int64_t row_bytes = weights * element_size(element);
     Py_buffer part;
     long long first, threads;
@@ -166,8 +166,8 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static struct layer layer_of(const struct layer_fields *f) {
-    struct layer l = {
+static struct problem problem_of(const struct layer_fields *f) {
+    struct problem l = {
         .forward = f->forward,
         .element = f->element,
         .isa = f->isa,
@@ -196,16 +196,16 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (take_call(arguments, 1, &given, &f, sizeof f)) return NULL;
     if (given != Py_None && PyObject_GetBuffer(given, &bias, PyBUF_CONTIG_RO)) return NULL;
     Kernel *self = NULL;
-    const struct layer l = layer_of(&f);
+    const struct problem l = problem_of(&f);
     struct epilogue epilogue = EPILOGUE_OF(f);
-    if (!layer_is_sane(&l) ||
+    if (!problem_is_sane(&l) ||
         !epilogue_take(&epilogue, l.isa, l.element == F32, f.activation, f.function)) {
         PyErr_SetString(PyExc_ValueError, "no such layer");
     } else {
         self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     }
     if (self) {
-        self->k.layer = l;
+        self->k.problem = l;
         self->k.epilogue = epilogue;
         if (kernel_prepare(self, &bias)) Py_CLEAR(self);
     }
@@ -303,11 +303,11 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
 /* Write the caller's filter into a buffer. */
 static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     Kernel *self = (Kernel *)object;
-    const struct layer *layer = &self->k.layer;
-    const enum element element = (enum element)layer->element;
+    const struct problem *problem = &self->k.problem;
+    const enum element element = (enum element)problem->element;
     const int size = element_size(element);
-    const int64_t count = layer->groups * layer->channels_in * layer->channels_out *
-                          layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
+    const int64_t count = problem->groups * problem->channels_in * problem->channels_out *
+                          problem->kernel[0] * problem->kernel[1] * problem->kernel[2];
     Py_buffer filter;
     if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
     int good = buffer_has(&filter, count * size);
@@ -346,7 +346,7 @@ static PyObject *kernel_is_filled(PyObject *object, void *unused) {
 static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
-    int64_t bytes = self->k.layer.groups * self->k.packing.group_size * self->k.kernels->size;
+    int64_t bytes = self->k.problem.groups * self->k.packing.group_size * self->k.kernels->size;
     for (int i = 0; i < KEPT_FORMS; i++)
         if (self->forms[i]) bytes += wino_weight_bytes(&self->k, &self->forms[i]->packing);
     return PyLong_FromLongLong(bytes);

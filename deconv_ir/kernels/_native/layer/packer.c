@@ -168,11 +168,11 @@ static int append(Packer *self, struct filter filter) {
  * not possible, as without threads. */
 static PyObject *packer_add(PyObject *object, PyObject *arguments) {
     Packer *self = (Packer *)object;
-    PyObject *layer;
+    PyObject *problem;
     int descriptor;
     long long offset;
-    if (!PyArg_ParseTuple(arguments, "OiL", &layer, &descriptor, &offset)) return NULL;
-    Kernel *kernel = kernel_of(layer);
+    if (!PyArg_ParseTuple(arguments, "OiL", &problem, &descriptor, &offset)) return NULL;
+    Kernel *kernel = kernel_of(problem);
     if (!kernel) return NULL;
     if (self->closed || self->process != getpid() || !kernel_is_empty(kernel) || offset < 0 ||
         offset > INT64_MAX / 2)
@@ -185,11 +185,11 @@ static PyObject *packer_add(PyObject *object, PyObject *arguments) {
     if (kernel_allocate(kernel)) return PyErr_NoMemory();
     kernel->pending = 1;
     kernel->users++;
-    Py_INCREF(layer);
+    Py_INCREF(problem);
     if (append(self, filter)) {
         kernel->pending = 0;
         kernel->users--;
-        Py_DECREF(layer);
+        Py_DECREF(problem);
         return PyErr_NoMemory();
     }
     Py_RETURN_TRUE;

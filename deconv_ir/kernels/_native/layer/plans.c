@@ -24,7 +24,7 @@ void plan_release(struct shared_plan *shared) {
 #define JUDGED_BATCH 4
 
 static int may_use_winograd(const Kernel *self) {
-    return self->k.layer.winograd != WINOGRAD_NEVER && self->finite && self->k.packing.group_size &&
+    return self->k.problem.winograd != WINOGRAD_NEVER && self->finite && self->k.packing.group_size &&
            wino_supports(&self->k);
 }
 
@@ -35,13 +35,13 @@ int weights_are_asked(const Kernel *self) {
 /* Choose between Winograd and direct sums for one run.  Returns 0 for Winograd, 1 for direct sums,
  * or OUT_OF_MEMORY. */
 static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
-    const struct layer *layer = &self->k.layer;
-    const int forced = layer->winograd > WINOGRAD_BY_COST;
-    const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
+    const struct problem *problem = &self->k.problem;
+    const int forced = problem->winograd > WINOGRAD_BY_COST;
+    const int64_t rows = problem->channels_out * self->k.packing.subs[0].count *
                          self->k.packing.subs[1].count * self->k.packing.subs[2].count;
     if (!may_use_winograd(self)) return 1;
     /* With few channels, the transforms are never faster. */
-    if (!forced && least(layer->channels_in, rows) < WINO_FEWEST_CHANNELS) return 1;
+    if (!forced && least(problem->channels_in, rows) < WINO_FEWEST_CHANNELS) return 1;
     /* With one position of data, Winograd saves no products. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
     double cycles;

@@ -49,7 +49,7 @@ PyObject *kernel_predict(PyObject *object, PyObject *arguments) {
     struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
     struct kernel k = self->k;
-    k.layer.machine = machine;
+    k.problem.machine = machine;
     exchange_cost_constants(costs);
     const double cycles = plan_cycles(&k, shared);
     exchange_cost_constants(costs);

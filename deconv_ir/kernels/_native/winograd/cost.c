@@ -8,7 +8,7 @@
 static double product_cycles(const struct kernel *k, const struct wino_packing *p,
                              const struct wino_tiling *t) {
     const struct wino_layout *layout = &p->layouts[0];
-    const double blocks = (double)t->blocks, cache = (double)k->layer.machine.level2;
+    const double blocks = (double)t->blocks, cache = (double)k->problem.machine.level2;
     const int columns = (int)(t->width / k->kernels->lanes);
     double products = 0, weights = 0;
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
@@ -16,8 +16,8 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
         if (rows == 0) continue;
         const int64_t micro = wino_blocks(rows, k->kernels), fewest = rows / micro;
         const double larger = (double)(rows % micro), smaller = (double)micro - larger;
-        const double tap = smaller * kernel_tap_cycles(&k->layer.machine, (int)fewest, columns) +
-                           larger * kernel_tap_cycles(&k->layer.machine, (int)fewest + 1, columns);
+        const double tap = smaller * kernel_tap_cycles(&k->problem.machine, (int)fewest, columns) +
+                           larger * kernel_tap_cycles(&k->problem.machine, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
         products += blocks * (depth * tap + PRODUCT_BLOCK * (double)micro);
         weights += (double)rows * depth;
@@ -25,7 +25,7 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
     return products + weights * sizeof(float) /
-                          weight_bytes_per_cycle(&k->layer.machine, k->layer.machine.level2,
+                          weight_bytes_per_cycle(&k->problem.machine, k->problem.machine.level2,
                                                  (double)wino_weight_bytes(k, p));
 }
 
@@ -63,10 +63,10 @@ static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
         return values * FLAT_VALUE + (whole ? 0 : values / tile_x * FLAT_ROW) +
                values / width * FLAT_BLOCK;
     }
-    const double filled = (double)k->layer.channels_in /
-                          (double)round_up(k->layer.channels_in, k->kernels->lanes);
+    const double filled = (double)k->problem.channels_in /
+                          (double)round_up(k->problem.channels_in, k->kernels->lanes);
     const double panel_bytes = (double)t->panel_size * sizeof(float);
-    const double cache = (double)k->layer.machine.level2;
+    const double cache = (double)k->problem.machine.level2;
     const double far = panel_bytes > 16 * cache  ? FARTHEST_LINE
                        : panel_bytes > 4 * cache ? FAR_LINE
                                                  : NEAR_LINE;
@@ -103,9 +103,9 @@ double wino_cycles(const struct kernel *k, const struct run *run, const void *of
     const struct wino_packing *p = plan->packing;
     /* Longer vectors need fewer instructions, but cache latencies are the same; halved vectors need
      * more instructions, so caches matter less. */
-    const double per_vector = 16. / ((double)k->kernels->lanes * k->layer.machine.multiply_adds);
+    const double per_vector = 16. / ((double)k->kernels->lanes * k->problem.machine.multiply_adds);
     const double by_length = fmax((1 + per_vector) / 2, per_vector);
-    const int64_t taps = k->layer.kernel[0] * k->layer.kernel[1] * k->layer.kernel[2];
+    const int64_t taps = k->problem.kernel[0] * k->problem.kernel[1] * k->problem.kernel[2];
     const double per_output = taps > 1 ? per_vector : by_length;
     const double volume = p->axes[0].points > 1 ? VOLUME_FACTOR : 1;
     /* Tiles at the edges hold less; with one tile per thread, the largest one decides. */
@@ -119,7 +119,7 @@ double wino_cycles(const struct kernel *k, const struct run *run, const void *of
         some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
     }
     const double fill = full * volume * input_cycles(k, plan, t, by_length) *
-                        (double)k->layer.channels_in;
+                        (double)k->problem.channels_in;
     double sums = some_rows * (double)t->chunks *
                       (padded * product_cycles(k, p, t) +
                        full * volume * output_cycles(plan, t, by_length, per_output)) + WINO_TILE;

@@ -159,7 +159,7 @@ static void write_plane(const struct wino_context *c, const struct wino_tile *ti
                         char *plane) {
     const struct wino_plan *plan = c->plan;
     const struct wino_axis *a = plan->packing->axes;
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t size = element_size(element), extent = c->run->output[1];
     const int64_t tile_x = tile->shape[2], tile_y = tile->shape[1];
     const int64_t lattice_step = a[2].dilation * tile_y * tile_x;
@@ -202,9 +202,9 @@ static void write_unit(const struct wino_context *c, const struct wino_tile *til
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const int64_t *extent = c->run->output;
-    const int64_t size = element_size((enum element)c->layer->element);
-    const int64_t channels = c->layer->groups * c->layer->channels_out;
-    const int64_t channel = tile->group * c->layer->channels_out + unit / p->subs;
+    const int64_t size = element_size((enum element)c->problem->element);
+    const int64_t channels = c->problem->groups * c->problem->channels_out;
+    const int64_t channel = tile->group * c->problem->channels_out + unit / p->subs;
     const int64_t qz = unit % p->subs / a[1].stride, qy = unit % a[1].stride;
     const int64_t tile_xy = tile->shape[1] * tile->shape[2];
     const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
@@ -245,7 +245,7 @@ static void write_chunk(const struct wino_context *c, const struct wino_tile *ti
     for (int64_t unit = 0; unit < layout->count; unit++) {
         const int64_t channel = (chunk * p->chunk_units + unit) / p->subs;
         const float bias =
-            biases ? biases[tile->group * c->layer->channels_out + channel] : 0;
+            biases ? biases[tile->group * c->problem->channels_out + channel] : 0;
         for (int64_t q = 0; q < last; q++) {
             const int32_t *lines = &layout->line[(unit * last + q) * p->points];
             for (int64_t i = 0; i < p->points; i++)
@@ -306,7 +306,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
 int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                  const void *data, void *out) {
     struct wino_context context = {
-        k,   &k->layer, k->kernels, transforms_for((enum isa)k->layer.isa),
+        k,   &k->problem, k->kernels, transforms_for((enum isa)k->problem.isa),
         run, plan,      data,       out,
         NULL, is_streamed(k, run)};
     const struct wino_tiling *t = &plan->tiling;

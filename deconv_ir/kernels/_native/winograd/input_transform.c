@@ -22,20 +22,20 @@ struct stretch wino_stretch(const struct wino_context *c, const struct wino_tile
 static const char *data_of(const struct wino_context *c, const struct wino_tile *tile,
                            int64_t image, int64_t channel) {
     const struct run *run = c->run;
-    const int64_t index = tile->group * c->layer->channels_in + channel;
+    const int64_t index = tile->group * c->problem->channels_in + channel;
     return c->data +
            ((tile->first_image + image) * run->image_step + index * run->channel_step) *
-               element_size((enum element)c->layer->element);
+               element_size((enum element)c->problem->element);
 }
 
 /* The end of the data in memory: vectors may be read up to there, across rows. */
 static const char *data_end(const struct wino_context *c) {
     const struct run *run = c->run;
     int64_t last = most(0, run->image_step) * (run->batch - 1) +
-                   most(0, run->channel_step) * (c->layer->groups * c->layer->channels_in - 1);
+                   most(0, run->channel_step) * (c->problem->groups * c->problem->channels_in - 1);
     for (int a = 0; a < AXES; a++) last += most(0, run->step[a]) * (run->data[a] - 1);
     return c->data +
-           (last + 1) * element_size((enum element)c->layer->element);
+           (last + 1) * element_size((enum element)c->problem->element);
 }
 
 /* ------------------------------------------ several points: vectors of channels -- */
@@ -47,17 +47,17 @@ static void load_block(const struct wino_context *c, const struct wino_tile *til
                       int64_t first, int64_t count) {
     const struct wino_tiling *t = &c->plan->tiling;
     const struct run *run = c->run;
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t size = element_size(element), lanes = c->kernels->lanes;
     const struct stretch z = wino_stretch(c, tile, 0), y = wino_stretch(c, tile, 1);
     const struct stretch x = wino_stretch(c, tile, 2);
     const float *scales =
-        c->plan->packing->scales + tile->group * c->layer->channels_in + first;
+        c->plan->packing->scales + tile->group * c->problem->channels_in + first;
     const char *data = data_of(c, tile, image, first) + x.begin * run->step[2] * size;
     const int as_it_lies =
         run->step[2] == 1 && element == F32 && (uintptr_t)data % sizeof(float) == 0;
     const char *end = as_it_lies ? data_end(c) : NULL;
-    const int64_t ahead = first + lanes < c->layer->channels_in ? lanes : 0;
+    const int64_t ahead = first + lanes < c->problem->channels_in ? lanes : 0;
     for (int64_t iz = 0; iz < z.count; iz++)
         for (int64_t iy = 0; iy < y.count; iy++) {
             const char *row = data + ((z.begin + iz) * run->step[0] +
@@ -232,7 +232,7 @@ static void fill_points(const struct wino_context *c, const struct wino_tile *ti
 static void copy_rows(const struct wino_context *c, const struct wino_tile *tile, const char *from,
                       const int64_t *origin, float *to) {
     const struct run *run = c->run;
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t size = element_size(element), *shape = tile->shape;
     struct stretch s[AXES];
     for (int a = 0; a < AXES; a++) {

@@ -33,20 +33,20 @@ int64_t wino_taps(const struct packing *direct, int axis) {
 }
 
 int wino_supports(const struct kernel *k) {
-    if (accumulator_of((enum element)k->layer.element) != ACC_F32 || k->layer.folded > 1 ||
-        k->layer.channels_in == 0 || k->layer.channels_out == 0)
+    if (accumulator_of((enum element)k->problem.element) != ACC_F32 || k->problem.folded > 1 ||
+        k->problem.channels_in == 0 || k->problem.channels_out == 0)
         return 0;
     for (int a = 0; a < AXES; a++) {
         const struct subs *p = &k->packing.subs[a];
         const int64_t taps = wino_taps(&k->packing, a);
         if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) ||
-            (k->layer.forward && k->layer.strides[a] > 1) || k->layer.strides[a] > MOST_AXIS_SUBS)
+            (k->problem.forward && k->problem.strides[a] > 1) || k->problem.strides[a] > MOST_AXIS_SUBS)
             return 0;
         /* A sub-convolution without taps has no weights. */
         for (int64_t r = 0; r < p->count; r++)
             if (tap_count(p, r) == 0) return 0;
-        if (taps > 1 && (k->layer.dilations[a] > MOST_DILATION ||
-                         p->count * k->layer.dilations[a] * MOST_OUTPUTS > MOST_INTERLEAVED))
+        if (taps > 1 && (k->problem.dilations[a] > MOST_DILATION ||
+                         p->count * k->problem.dilations[a] * MOST_OUTPUTS > MOST_INTERLEAVED))
             return 0;
     }
     return 1;
@@ -71,7 +71,7 @@ static void parts_make(const struct wino_shape *shape, struct wino_axis *axis) {
 
 /* Finds the origin of the windows of each sub-convolution, and its taps of F(m, r).  Origins
  * account for pads within a stride; the plan accounts for the rest of the pads. */
-static void axis_make(const struct layer *layer, const struct subs *subs, int index,
+static void axis_make(const struct problem *problem, const struct subs *subs, int index,
                      const struct wino_choice *choice, struct wino_axis *axis) {
     const struct wino_shape *shape = &wino_shapes[choice->size[index]];
     const int64_t stride = subs->count;
@@ -80,7 +80,7 @@ static void axis_make(const struct layer *layer, const struct subs *subs, int in
     axis->points = shape->points;
     axis->outputs = shape->outputs;
     axis->stride = stride;
-    axis->dilation = shape->taps > 1 ? layer->dilations[index] : 1;
+    axis->dilation = shape->taps > 1 ? problem->dilations[index] : 1;
     axis->step = axis->dilation * axis->outputs;
     axis->parts = stride > 1 ? 1 : (int)divide_up(tap_count(subs, 0), shape->taps);
     int64_t origin[MOST_AXIS_SUBS] = {0};
@@ -92,7 +92,7 @@ static void axis_make(const struct layer *layer, const struct subs *subs, int in
             const int taps = (int)tap_count(subs, packed);
             if ((taps < shape->taps) != fewer) continue;
             const int64_t last = subs->first[packed + 1] - 1;
-            origin[q] = layer->forward ? 0 : at / stride - subs->taps[last].shift;
+            origin[q] = problem->forward ? 0 : at / stride - subs->taps[last].shift;
             axis->sub[q].packed = packed;
             axis->sub[q].taps = taps;
             int64_t found = axis->alignments;
@@ -200,16 +200,16 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
     p->choice = *choice;
     p->points = p->alignments = p->parts = p->origins = 1;
     for (int a = 0; a < AXES; a++) {
-        axis_make(&k->layer, &k->packing.subs[a], a, choice, &p->axes[a]);
+        axis_make(&k->problem, &k->packing.subs[a], a, choice, &p->axes[a]);
         p->points *= p->axes[a].points;
         p->alignments *= p->axes[a].alignments;
         p->parts *= p->axes[a].parts;
         p->origins *= p->axes[a].origins;
     }
-    p->channels = k->layer.channels_in;
+    p->channels = k->problem.channels_in;
     depths_make(p);
     p->subs = p->axes[0].stride * p->axes[1].stride;
-    p->units = k->layer.channels_out * p->subs;
+    p->units = k->problem.channels_out * p->subs;
     /* Whole micro-kernels, if the sub-convolutions allow it. */
     const int64_t last = p->axes[2].stride;
     p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
@@ -259,7 +259,7 @@ struct pack_job {
 };
 
 /* The taps of a part of a sub-convolution. */
-static void taps_make(const struct layer *layer, const struct wino_packing *p,
+static void taps_make(const struct problem *problem, const struct wino_packing *p,
                       const int64_t q[AXES], int64_t part, struct wino_taps *taps) {
     const struct wino_axis *a = p->axes;
     const int64_t of[AXES] = {part / a[2].parts / a[1].parts, part / a[2].parts % a[1].parts,
@@ -283,7 +283,7 @@ static void taps_make(const struct layer *layer, const struct wino_packing *p,
         for (int i = 0; i < AXES; i++) {
             /* Taps are packed in the kernel's order, which is the reverse of the data's. */
             const int t = begin[i] + in_part[i], all = a[i].sub[q[i]].taps;
-            at = at * all + (layer->forward ? t : all - 1 - t);
+            at = at * all + (problem->forward ? t : all - 1 - t);
         }
         taps->at[tap] = at;
     }
@@ -303,7 +303,7 @@ static struct wino_source source_of(const struct kernel *k, const struct wino_pa
     const int64_t first = packing_channel(d, block), step = packing_rows(d, block);
     return (struct wino_source){
         (const float *)k->packed + group * d->group_size + d->sub_start[packed] +
-            count * k->layer.channels_in * first + (channel - first),
+            count * k->problem.channels_in * first + (channel - first),
         step, count * step};
 }
 
@@ -358,7 +358,7 @@ static void transform_row(const struct transforms *transforms, const struct wino
 /* Transform the weights of a chunk of a group. */
 static void make_weights(const struct kernel *k, const struct wino_packing *p, int64_t group,
                          int64_t chunk, float *out) {
-    const struct transforms *transforms = transforms_for((enum isa)k->layer.isa);
+    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
     const struct wino_axis *a = p->axes;
     const struct wino_layout *layout = wino_layout_of(p, chunk);
     const int64_t last = a[2].stride;
@@ -376,7 +376,7 @@ static void make_weights(const struct kernel *k, const struct wino_packing *p, i
             sources[i] = source_of(k, p, group, unit / p->subs + i, q);
         for (int64_t part = 0; part < p->parts; part++) {
             struct wino_taps taps;
-            taps_make(&k->layer, p, q, part, &taps);
+            taps_make(&k->problem, p, q, part, &taps);
             for (int64_t point = 0; point < p->points; point++) {
                 const int64_t before = p->at_depth[part][point];
                 to[point] = first[point] && before >= 0
@@ -404,28 +404,28 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
 static void place_bias(const struct kernel *k, const struct wino_packing *p) {
     const int64_t last = p->axes[2].stride;
     const float *biases = k->bias;
-    for (int64_t job = 0; biases && job < k->layer.groups * p->chunks; job++) {
+    for (int64_t job = 0; biases && job < k->problem.groups * p->chunks; job++) {
         const int64_t group = job / p->chunks, chunk = job % p->chunks;
         const struct wino_layout *layout = wino_layout_of(p, chunk);
         float *bias = p->bias + (group * p->units + chunk * p->chunk_units) * last;
         for (int64_t row = 0; row < layout->count * last; row++) {
             const int64_t channel = (chunk * p->chunk_units + row / last) / p->subs;
             if (layout->line[row] >= 0)
-                bias[layout->line[row]] = biases[group * k->layer.channels_out + channel];
+                bias[layout->line[row]] = biases[group * k->problem.channels_out + channel];
         }
     }
 }
 
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) {
-    return k->layer.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
+    return k->problem.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
     p->weights = allocate_weights(wino_weight_bytes(k, p));
-    p->bias = calloc((size_t)(k->layer.groups * p->units * p->axes[2].stride) + MAX_ROWS,
+    p->bias = calloc((size_t)(k->problem.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
     if (!p->weights || !p->bias || wino_scales_make(k, p)) return -1;
     if (p->points == 1) place_bias(k, p);
     struct pack_job context = {k, p};
-    return parallel_run(pack_chunk, &context, k->layer.groups * p->chunks, threads, 0);
+    return parallel_run(pack_chunk, &context, k->problem.groups * p->chunks, threads, 0);
 }

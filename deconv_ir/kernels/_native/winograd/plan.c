@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------- windows -- */
 
-static void windows_make(const struct layer *layer, const struct run *run,
+static void windows_make(const struct problem *problem, const struct run *run,
                          struct wino_plan *plan) {
     for (int a = 0; a < AXES; a++) {
         const struct wino_axis *axis = &plan->packing->axes[a];
@@ -28,7 +28,7 @@ static void windows_make(const struct layer *layer, const struct run *run,
             high = most(high, axis->origin[i]);
         }
         for (int64_t i = 0; i < axis->origins; i++) plan->origin[a][i] = axis->origin[i] - low;
-        plan->low[a] = low + (layer->forward ? -pad : floor_divide(pad, axis->stride));
+        plan->low[a] = low + (problem->forward ? -pad : floor_divide(pad, axis->stride));
         plan->reach[a] = high - low + axis->dilation * axis->points;
     }
 }
@@ -142,7 +142,7 @@ static void count_jobs(const struct kernel *k, const struct run *run,
                        const struct wino_plan *plan, struct wino_tiling *t) {
     t->image_groups = divide_up(run->batch, t->images);
     t->row_groups = divide_up(plan->packing->chunks, t->chunks);
-    t->places = k->layer.groups * t->image_groups;
+    t->places = k->problem.groups * t->image_groups;
     for (int a = 0; a < AXES; a++) {
         t->grid[a] = divide_up(plan->windows[a], t->shape[a]);
         t->places *= t->grid[a];
@@ -304,7 +304,7 @@ static int plan_for(const struct kernel *k, const struct run *run,
                     const struct wino_packing *packing, struct wino_plan *plan) {
     memset(plan, 0, sizeof *plan);
     plan->packing = packing;
-    windows_make(&k->layer, run, plan);
+    windows_make(&k->problem, run, plan);
     if (interleaved_make(plan)) return -1;
     windows_cut(run, plan);
     choose_tiling(k, run, plan);
@@ -384,17 +384,17 @@ static int improve(const struct kernel *k, const struct run *run, struct wino_ch
 #define FEW_POSITIONS 1024
 
 /* Positions of all images at which a sub-convolution is computed. */
-static int64_t positions_of(const struct layer *layer, const struct run *run) {
+static int64_t positions_of(const struct problem *problem, const struct run *run) {
     int64_t positions = run->batch;
     for (int a = 0; a < AXES; a++)
-        positions *= divide_up(run->output[a], layer->forward ? 1 : layer->strides[a]);
+        positions *= divide_up(run->output[a], problem->forward ? 1 : problem->strides[a]);
     return positions;
 }
 
 void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice) {
     for (int a = 0; a < AXES; a++) {
         const int64_t pad = run->pads_begin[a], stride = k->packing.subs[a].count;
-        choice->residue[a] = k->layer.forward ? 0 : pad - floor_divide(pad, stride) * stride;
+        choice->residue[a] = k->problem.forward ? 0 : pad - floor_divide(pad, stride) * stride;
     }
 }
 
@@ -418,7 +418,7 @@ int wino_choose(const struct kernel *k, const struct run *run, struct wino_choic
 int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice) {
     /* Few positions are one tile, whose chunks are divided among threads, unless the work is
      * small. */
-    if (run->threads < 2 || positions_of(&k->layer, run) > FEW_POSITIONS) return 0;
+    if (run->threads < 2 || positions_of(&k->problem, run) > FEW_POSITIONS) return 0;
     double cycles, now;
     struct wino_choice even = *choice;
     even.threads = run->threads;

@@ -6,7 +6,7 @@
 
 struct wino_context {
     const struct kernel *k;
-    const struct layer *layer;
+    const struct problem *problem;
     const struct microkernels *kernels;
     const struct transforms *transforms;
     const struct run *run;

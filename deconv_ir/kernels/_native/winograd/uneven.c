@@ -167,9 +167,9 @@ static void write_bias(struct window_search *s, const struct window_place *place
                        const int64_t *output) {
     const struct wino_context *c = s->c;
     const struct wino_axis *axes = c->plan->packing->axes;
-    const int64_t channels = c->layer->channels_out, *extent = c->run->output;
+    const int64_t channels = c->problem->channels_out, *extent = c->run->output;
     const int64_t volume = extent[0] * extent[1] * extent[2];
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const float *biases = c->k->bias;
     int64_t at[AXES], first, last;
     for (int i = 0; i < AXES; i++) {
@@ -187,7 +187,7 @@ static void write_bias(struct window_search *s, const struct window_place *place
     }
     wino_channels_of(c, s->tile, s->sub, &first, &last);
     const int64_t image = s->tile->first_image + place->image;
-    int64_t to = (image * c->layer->groups + s->tile->group) * channels + first;
+    int64_t to = (image * c->problem->groups + s->tile->group) * channels + first;
     to = to * volume + (at[0] * extent[1] + at[1]) * extent[2] + at[2];
     for (int64_t i = first; i < last; i++, to += volume) {
         char *result = c->out + to * element_size(element);

@@ -39,7 +39,7 @@ static struct piece piece_make(const struct wino_tile *tile, int64_t sub, void *
     const struct wino_axis *a = c->plan->packing->axes;
     const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width;
-    struct piece p = {.tile = tile, .depth = c->layer->channels_in};
+    struct piece p = {.tile = tile, .depth = c->problem->channels_in};
     int64_t taps = 1, packed = 0;
     for (int i = AXES - 1; i >= 0; i--) {
         p.sub[i] = sub % a[i].stride;
@@ -56,7 +56,7 @@ static struct piece piece_make(const struct wino_tile *tile, int64_t sub, void *
     p.data = (int64_t *)(void *)(p.out + width);
     p.panel = (float *)(void *)(p.data + taps * width);
     p.sums = p.panel + wino_go(c->kernels) * width;
-    p.raw = (char *)(p.sums + (c->layer->channels_out + MAX_ROWS) * width);
+    p.raw = (char *)(p.sums + (c->problem->channels_out + MAX_ROWS) * width);
     return p;
 }
 
@@ -67,8 +67,8 @@ static int64_t tap_position(const struct wino_context *c, int axis, int64_t sub,
     const int64_t packed = c->plan->packing->axes[axis].sub[sub].packed;
     const struct tap *t = &subs->taps[subs->first[packed] + tap];
     const int64_t pad = c->run->pads_begin[axis], stride = subs->count;
-    const int64_t at = c->layer->forward
-                           ? output + c->layer->dilations[axis] * t->kernel - pad
+    const int64_t at = c->problem->forward
+                           ? output + c->problem->dilations[axis] * t->kernel - pad
                            : output / stride + floor_divide(sub + pad, stride) - t->shift;
     return at >= 0 && at < c->run->data[axis] ? at : -1;
 }
@@ -80,7 +80,7 @@ static void piece_locate(struct piece *p, int64_t first) {
     const struct run *run = c->run;
     const struct wino_axis *a = c->plan->packing->axes;
     const int64_t width = c->plan->tiling.width;
-    const int64_t size = element_size((enum element)c->layer->element);
+    const int64_t size = element_size((enum element)c->problem->element);
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
     p->count = least(width, tile->uneven_count * outputs - first);
     for (int64_t n = 0; n < width; n++) {
@@ -100,9 +100,9 @@ static void piece_locate(struct piece *p, int64_t first) {
         const int64_t image = tile->first_image + place.image, group = tile->group;
         p->image[n] = c->data +
                       (image * run->image_step +
-                       group * c->layer->channels_in * run->channel_step) * size;
+                       group * c->problem->channels_in * run->channel_step) * size;
         p->out[n] = c->out +
-                    ((((image * c->layer->groups + group) * c->layer->channels_out) *
+                    ((((image * c->problem->groups + group) * c->problem->channels_out) *
                           run->output[0] + at[0]) * run->output[1] + at[1]) *
                         run->output[2] * size + at[2] * size;
         int64_t *to = p->data + n;
@@ -123,7 +123,7 @@ static void piece_locate(struct piece *p, int64_t first) {
 /* Copies the data of one tap of one channel. */
 static void piece_copy(const struct piece *p, int64_t channel, const int64_t *data, float *to) {
     const struct wino_context *c = p->tile->c;
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     const int64_t width = c->plan->tiling.width, size = element_size(element);
     const int64_t ahead = channel * c->run->channel_step;
     char *raw = element == F32 ? (char *)to : p->raw;
@@ -142,9 +142,9 @@ static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_b
     const struct wino_context *c = p->tile->c;
     const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width, step = wino_go(c->kernels);
-    const int64_t taps = p->depth / c->layer->channels_in;
+    const int64_t taps = p->depth / c->problem->channels_in;
     const float *packed = (const float *)c->k->packed + p->packed, *bias = c->k->bias;
-    if (bias) bias += p->tile->group * c->layer->channels_out;
+    if (bias) bias += p->tile->group * c->problem->channels_out;
     for (int64_t first = 0; first < p->depth; first += step) {
         const int64_t count = least(step, p->depth - first);
         const int ends = first + count == p->depth;
@@ -173,7 +173,7 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
     const struct wino_context *c = tile->c;
     const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width, pieces = pieces_of_sub(tile);
-    const enum element element = (enum element)c->layer->element;
+    const enum element element = (enum element)c->problem->element;
     /* Use the thread's own scratch, at the offset of the tile's sums. */
     const int64_t away = (char *)scratch - (char *)tile->block;
     struct piece p = piece_make(tile, index / pieces, (char *)tile->zeros + away);

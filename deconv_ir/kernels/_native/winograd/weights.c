@@ -22,7 +22,7 @@ static inline void raise(const float *from, int64_t taps, int64_t rows, float *r
 static void magnitudes(const struct kernel *k, const float *packed, int64_t block,
                        float *largest) {
     const struct packing *d = &k->packing;
-    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t rows = packing_rows(d, block);
     memset(largest, 0, (size_t)(ins * MAX_ROWS) * sizeof *largest);
     for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
@@ -38,12 +38,12 @@ static void magnitudes(const struct kernel *k, const float *packed, int64_t bloc
 /* Computes a channel's largest share in an output channel: scaling a channel, and its weights by
  * the inverse, does not change levels. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
-    const int64_t ins = k->layer.channels_in;
+    const int64_t ins = k->problem.channels_in;
     /* Vectors may read beyond the last channel. */
-    p->scales = calloc((size_t)(k->layer.groups * ins + MOST_LANES), sizeof *p->scales);
+    p->scales = calloc((size_t)(k->problem.groups * ins + MOST_LANES), sizeof *p->scales);
     float *largest = malloc((size_t)(ins * MAX_ROWS) * sizeof *largest);
     const int failed = !p->scales || !largest;
-    for (int64_t group = 0; group < k->layer.groups && !failed; group++) {
+    for (int64_t group = 0; group < k->problem.groups && !failed; group++) {
         float *scales = p->scales + group * ins;
         for (int64_t i = 0; i < ins; i++) scales[i] = 1;
         for (int64_t block = 0; block < k->packing.blocks; block++) {
@@ -81,7 +81,7 @@ static void largest_of_channels(const struct kernel *k, const float *from, int64
                                 float *largest) {
     const struct packing *d = &k->packing;
     for (int64_t block = 0; block < d->blocks; block++)
-        for (int64_t i = 0; i < k->layer.channels_in; i++, from += taps * packing_rows(d, block)) {
+        for (int64_t i = 0; i < k->problem.channels_in; i++, from += taps * packing_rows(d, block)) {
             const float found = largest_magnitude(from, taps * packing_rows(d, block));
             if (!(found <= largest[i])) largest[i] = found;
         }
@@ -99,12 +99,12 @@ static inline void add_taps(const float *from, int64_t taps, int64_t rows, float
 static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
                      const float *largest, float *sums) {
     const struct packing *d = &k->packing;
-    const int64_t outs = k->layer.channels_out;
+    const int64_t outs = k->problem.channels_out;
     memset(sums, 0, (size_t)(taps * outs) * sizeof *sums);
     for (int64_t block = 0; block < d->blocks; block++) {
         const int64_t rows = packing_rows(d, block);
         float *to = sums + packing_channel(d, block);
-        for (int64_t i = 0; i < k->layer.channels_in; i++, from += taps * rows) {
+        for (int64_t i = 0; i < k->problem.channels_in; i++, from += taps * rows) {
             const float factor = 1 / fmaxf(largest[i], FLT_MIN);
             if (rows == MAX_ROWS) add_taps(from, taps, MAX_ROWS, factor, to, outs);
             else add_taps(from, taps, rows, factor, to, outs);
@@ -127,12 +127,12 @@ static int is_even(const float *sums, int64_t taps, int64_t outs) {
 
 int wino_takes_weights(const struct kernel *k) {
     const struct packing *d = &k->packing;
-    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t subs = d->subs[0].count * d->subs[1].count * d->subs[2].count;
     float *largest = malloc((size_t)(ins + d->group_size / ins) * sizeof *largest);
     if (!largest) return OUT_OF_MEMORY;
     int takes = 1;
-    for (int64_t group = 0; group < k->layer.groups && takes; group++) {
+    for (int64_t group = 0; group < k->problem.groups && takes; group++) {
         const float *weights = (const float *)k->packed + group * d->group_size;
         memset(largest, 0, (size_t)ins * sizeof *largest);
         for (int64_t sub = 0; sub < subs; sub++)
