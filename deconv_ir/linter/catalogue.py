@@ -10,6 +10,7 @@ from deconv_ir.hints import Advice, Hint
 from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, letters_of
 from deconv_ir.linter.rules import (  # noqa: F401 - they declare the rules
     attributes,
+    contradictions,
     decoders,
     file,
     graph,

@@ -89,7 +89,10 @@ def _bounds(context: LintContext, index: int, layer: Layer) -> Iterator[Outside 
     else:
         axis = _axis(inputs, operation)
         if axis is not None and -len(data) <= axis < len(data):
-            negative = kind != "Gather" or getattr(type(operation), "negative", False)
+            # OpenVINO's CPU plugin ends with an error for negative indices of ScatterUpdate.
+            negative = kind not in ("Gather", "ScatterUpdate") or getattr(
+                type(operation), "negative", False
+            )
             yield _within(data, axis, negative=negative)
 
 

@@ -30,7 +30,7 @@ FAMILIES = {
     "8": "decoders",
     "9": "redundancy",
 }
-"""First digit of a rule's code -> its family, which is also its module."""
+"""First digit of a rule's code -> its family, mostly its module, too."""
 
 DECONVOLUTION = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 """The transposed convolutions of OpenVINO's opsets."""

@@ -42,7 +42,8 @@ ROWS = [
     Row("GatherElements", "opset6", [[2]] * 4, [[2]] * 3 + [[-4]], attributes={"axis": "1"}),
     Row("GatherND", "opset8", [[3, 2]], [[3, 3]]),  # the second number is along axis 1
     Row("GatherND", "opset5", [[2]] * 4, [[3]] * 4, attributes={"batch_dims": "1"}),
-    Row("ScatterUpdate", "opset3", [-1], [4], more=(NINES, ZERO)),
+    Row("ScatterUpdate", "opset3", [3], [4], more=(NINES, ZERO)),
+    Row("ScatterUpdate", "opset3", [0], [-1], more=(NINES, ZERO)),
     Row("ScatterElementsUpdate", "opset3", [[0, 1, 3]], [[0, 1, -5]], more=(NINES, ZERO)),
     Row("ScatterElementsUpdate", "opset12", [[0, 1, 3]], [[0, 1, 4]], more=(NINES, ZERO)),
     Row("ScatterNDUpdate", "opset4", [[3]], [[4]], more=(NINES,)),

@@ -124,6 +124,8 @@ IR808 constant-batch info
 IR809 unlike-siblings info
 IR810 output-shape-crops-inputs warning
 IR811 detection-contradicted info
+IR812 range-contradicted info
+IR813 name-contradicted info
 IR901 normalization-not-folded info
 IR902 repeated-activation info
 IR903 transposes-cancel info

@@ -319,45 +319,6 @@ def constant_batch(
         )
 
 
-@rule("IR809", "unlike-siblings", INFO, when="uneven_types")
-def unlike_siblings(context: LintContext) -> Iterator[Finding]:
-    """One attribute differs from that of all other layers in the same place of repeated blocks.
-
-    At least three layers of the same type, between the same layers, agree, and their value would
-    fit here too; five layers if it is a measure, such as an epsilon.  Axes and single numbers that
-    are constant inputs count as attributes.  A flipped boolean or another axis of a SoftMax leaves
-    all shapes as they are, so nothing else in the file shows such a mistake.
-
-        <layer id="7" name="a" type="SoftMax" version="opset8"><data axis="1"/></layer>
-        <layer id="8" name="b" type="SoftMax" version="opset8"><data axis="1"/></layer>
-        <layer id="9" name="c" type="SoftMax" version="opset8"><data axis="2"/></layer>
-        <layer id="10" name="d" type="SoftMax" version="opset8"><data axis="1"/></layer>
-        <layer id="11" name="all" type="Concat" version="opset1"><data axis="1"/></layer>
-        <edge from-layer="5" from-port="1" to-layer="7" to-port="0"/>
-        <edge from-layer="5" from-port="1" to-layer="8" to-port="0"/>
-        <edge from-layer="5" from-port="1" to-layer="9" to-port="0"/>
-        <edge from-layer="5" from-port="1" to-layer="10" to-port="0"/>
-        <edge from-layer="7" from-port="1" to-layer="11" to-port="0"/>
-        <edge from-layer="8" from-port="1" to-layer="11" to-port="1"/>
-        <edge from-layer="9" from-port="1" to-layer="11" to-port="2"/>
-        <edge from-layer="10" from-port="1" to-layer="11" to-port="3"/>
-        <edge from-layer="11" from-port="4" to-layer="6" to-port="0"/>
-    """
-    from deconv_ir.linter.siblings import odd_ones
-
-    layers = context.graph.layers
-    for odd in odd_ones(context):
-        layer, like = layers[odd.layer], layers[odd.siblings[0]]
-        yield Finding(
-            f"{odd.key.name} is {odd.own}, but {odd.theirs} in the {len(odd.siblings)} other "
-            f"layers of type {layer.type} in the same place of repeated blocks, such as "
-            f"{like.name!r} in line {like.line}",
-            odd.location,
-            expected=odd.theirs,
-            actual=odd.own,
-        )
-
-
 @rule(
     "IR810",
     "output-shape-crops-inputs",
@@ -407,37 +368,3 @@ def output_shape_crops_inputs(
                 actual=wanted,
             )
             return
-
-
-@rule(
-    "IR811",
-    "detection-contradicted",
-    INFO,
-    weights="ones 888, i64 30 30, i64 3 3",
-    types=("DetectionOutput", "PriorBox", "PriorBoxClustered"),
-)
-def detection_contradicted(
-    index: int, layer: Layer, operation: Operation, context: LintContext
-) -> Iterator[Finding]:
-    """Names, values or variances contradict a DetectionOutput or a PriorBox.
-
-    Boxes and scores have the same rank, and often fit each other's input, as the two sizes of a
-    PriorBox do.  Variances that differ between the first two and the last two numbers are those
-    of centers and sizes, which code_type CORNER does not decode.
-
-        <layer id="7" name="cells" type="Const" version="opset1">
-            <data element_type="i64" shape="2" offset="888" size="16"/>
-        </layer>
-        <layer id="8" name="image" type="Const" version="opset1">
-            <data element_type="i64" shape="2" offset="904" size="16"/>
-        </layer>
-        <layer id="9" name="priors" type="PriorBox" version="opset1">
-            <data min_size="2" offset="0.5" variance="0.1,0.1,0.2,0.2"/>
-        </layer>
-        <edge from-layer="7" from-port="0" to-layer="9" to-port="0"/>
-        <edge from-layer="8" from-port="0" to-layer="9" to-port="1"/>
-        <edge from-layer="9" from-port="2" to-layer="6" to-port="0"/>
-    """
-    from deconv_ir.linter.detection import check_detection
-
-    yield from check_detection(index, layer, context)

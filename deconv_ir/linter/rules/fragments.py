@@ -15,7 +15,16 @@ def output_shape(extents: int = 2, element_type: str = "i64", size: int = 16) ->
 
 def fake_quantize(low: int, high: int, output_low: int, output_high: int) -> str:
     """Return the lines that quantize the network's output; bounds are layers 7 and 8."""
-    bounds = (low, high, output_low, output_high)
+    return _quantize((low, high, output_low, output_high), (5, 1), (6, 0))
+
+
+def quantized_filter() -> str:
+    """Return the lines that quantize the network's filter; bounds are layers 7 and 8."""
+    return _quantize((7, 8, 7, 8), (1, 0), (2, 1))
+
+
+def _quantize(bounds: tuple[int, ...], source: tuple[int, int], user: tuple[int, int]) -> str:
+    """Return the lines of a FakeQuantize between two layers and their ports."""
     edges = "".join(
         f'''
         <edge from-layer="{layer}" from-port="0" to-layer="9" to-port="{port}"/>'''
@@ -31,6 +40,6 @@ def fake_quantize(low: int, high: int, output_low: int, output_high: int) -> str
         <layer id="9" name="quantized" type="FakeQuantize" version="opset1">
             <data levels="256"/>
         </layer>
-        <edge from-layer="5" from-port="1" to-layer="9" to-port="0"/>{edges}
-        <edge from-layer="9" from-port="5" to-layer="6" to-port="0"/>
+        <edge from-layer="{source[0]}" from-port="{source[1]}" to-layer="9" to-port="0"/>{edges}
+        <edge from-layer="9" from-port="5" to-layer="{user[0]}" to-port="{user[1]}"/>
         """
