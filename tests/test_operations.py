@@ -192,6 +192,35 @@ def test_misspelt_operations(kind: str, version: str, hint: str | None, tmp_path
         assert [h[: len(hint)] for h in found if h] == [hint]
 
 
+class Picked(Operation):
+    """Picks elements; the numbers are checked by `infer` alone."""
+
+    def infer(self, inputs: Any, context: Context) -> tuple[TensorInfo, ...]:
+        data, numbers = inputs
+        if numbers.value is not None and any(n > 3 for n in numbers.value):
+            raise deconv_ir.ShapeError("a number is above 3")
+        return (TensorInfo(numbers.shape, data.element_type),)
+
+    def execute(self, inputs: Any, context: Context) -> Any:
+        return (inputs[0][inputs[1] % 4],)
+
+
+def test_lists_that_are_known_only_at_run_time_are_checked(tmp_path: Path) -> None:
+    """`checks_values` is true by default: `infer` sees the numbers before `execute` does."""
+    register("Picked", "extension", inputs=("data", "numbers"))(Picked)
+    ir = IR()
+    data, given = ir.parameter("data", "4"), ir.parameter("given", "2")
+    to = {"destination_type": "i64"}
+    numbers = ir.layer("Convert", [given], to, outputs=("2",), precision="I64")
+    y = ir.layer("Picked", [data, numbers], version="extension", outputs=("2",), names="y")
+    ir.result(y)
+    model = deconv_ir.load(ir.save(tmp_path))
+    row = np.float32([1, 2, 3, 4])
+    assert model.run({"data": row, "given": np.float32([3, 0])})["y"].tolist() == [4, 1]
+    with pytest.raises(deconv_ir.ShapeError, match="a number is above 3"):
+        model.run({"data": row, "given": np.float32([3, 4])})
+
+
 def test_an_operation_without_a_rule_or_execution_says_so() -> None:
     class Bare(Operation):
         pass

@@ -121,3 +121,27 @@ def test_a_part_without_an_axis_takes_no_memory(tmp_path: Path) -> None:
     expected = np.sinh(x[0]) @ np.sinh(x[1]).T
     (found,) = model.run([x]).values()
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_tensors_around_a_large_body_keep_their_places(tmp_path: Path) -> None:
+    """A body that needs more than any plan may use does not put them outside of the arena."""
+    ir = IR()
+    x = ir.layer("SoftMax", [ir.parameter("x", "8,4")], {"axis": "1"}, outputs=("8,4",))
+    body = ir.body()
+    part = body.parameter("part", "8,4")
+    axes, keep = body.const(np.array([0, 1])), {"keep_dims": "false"}
+    number = body.layer("ReduceSum", [part, axes], keep)
+    wide = body.layer("Broadcast", [number, body.const(np.array([5000, 5000]))])
+    wide = body.layer("SoftMax", [wide], {"axis": "1"}, outputs=("5000,5000",))
+    rows = body.layer("ReduceMax", [wide, body.const(np.array([0]))], keep, outputs=("5000",))
+    last = body.result(rows)
+    entries = (
+        f'<input external_port_id="0" internal_layer_id="{part[0]}"/>\n'
+        f'<output external_port_id="1" internal_layer_id="{last[0]}"/>\n'
+    )
+    sections = f"<port_map>\n{entries}</port_map>\n<body>\n{body.sections()}</body>\n"
+    y = ir.layer("TensorIterator", [x], outputs=("5000",), bodies=sections)
+    ir.result(ir.layer("SoftMax", [y], {"axis": "0"}, outputs=("5000",)))
+    plan = deconv_ir.load(ir.save(tmp_path)).bind().plan
+    assert plan.peak_bytes > 5000 * 5000 * 4
+    assert plan.arena_bytes > 0

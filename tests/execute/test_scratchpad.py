@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from support import IR, Out, traced_peak
 
 import deconv_ir
+from deconv_ir.execute import executor
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
     Grant,
@@ -372,57 +373,126 @@ def test_a_filter_is_not_there_twice_while_it_is_packed(
         _ = deconv_ir.load(path, warn=False).bind().plan
 
 
-def test_any_kernel_with_candidates_gets_a_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The executor uses the interface of kernels: the kernel here is not a convolution's."""
+class Choice(NamedTuple):
+    """The algorithms of a plan, and the one that its budget allows."""
 
-    class Choice:
-        algorithm = AlgorithmCandidate(1.0, 7 * K, 0)
-        candidates = (algorithm,)
+    candidates: tuple[AlgorithmCandidate, ...]
+    algorithm: AlgorithmCandidate
+    whole: None = None
 
-    class Chosen(PreparedKernel):
-        packed_bytes = 1000 * K
-        settled: ScratchpadBudget | None = None
-        used: ScratchpadBudget | None = None
 
-        def __init__(self, weights: np.ndarray) -> None:
-            self.weights = weights
+class Chosen(PreparedKernel):
+    """A kernel that is not a convolution's, with the forms of its weights by the rows of data."""
 
-        def plan(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> LayerPlan:
-            self.settled = budget
-            return LayerPlan(partial(self, budget=budget), Choice())
+    def __init__(self, weights: np.ndarray, forms: Mapping[int, int]) -> None:
+        self.weights = weights
+        self.forms = forms
+        self.kept: set[int] = set()
+        self.settled: ScratchpadBudget | None = None
+        self.used: ScratchpadBudget | None = None
 
-        def __call__(
-            self,
-            inputs: Sequence[Any],
-            out: np.ndarray | None = None,
-            budget: ScratchpadBudget | None = None,
-        ) -> Sequence[np.ndarray]:
-            self.used = budget
-            return (inputs[0] @ self.weights,)
+    @property
+    def packed_bytes(self) -> int:
+        return 1000 * K + sum(self.forms[rows] for rows in self.kept)
 
+    def release(self) -> None:
+        self.kept.clear()
+
+    def plan(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> LayerPlan:
+        self.settled = budget
+        assert inputs[0].shape is not None
+        rows = int(inputs[0].shape[0])
+        candidates = [AlgorithmCandidate(2.0, 7 * K, 0)]
+        if rows in self.forms:
+            form = AlgorithmCandidate(1.0, 7 * K, self.forms[rows], rows in self.kept)
+            candidates.append(form)
+        chosen = candidates[-1] if budget.winograd else candidates[0]
+        return LayerPlan(partial(self, budget=budget), Choice(tuple(candidates), chosen))
+
+    def __call__(
+        self,
+        inputs: Sequence[Any],
+        out: np.ndarray | None = None,
+        budget: ScratchpadBudget | None = None,
+    ) -> Sequence[np.ndarray]:
+        self.used = budget
+        if budget is not None and budget.winograd:
+            self.kept.add(len(inputs[0]))
+        return (inputs[0] @ self.weights,)
+
+
+def product(folder: Path) -> Path:
+    """Write a product of x [?,3] with a constant."""
+    ir = IR()
+    y = ir.layer("MatMul", [ir.parameter("x", "?,3"), ir.const(normal(3, 4))], names="y")
+    ir.result(y)
+    return ir.save(folder)
+
+
+@pytest.fixture
+def forms(monkeypatch: pytest.MonkeyPatch) -> tuple[dict[int, int], list[Chosen]]:
+    """Products use the kernel above: the sizes of its forms, and the kernels that were made."""
+    sizes: dict[int, int] = {}
     made: list[Chosen] = []
 
     def prepare(self: MatMul, constants: Sequence[Any], context: Context) -> Chosen:
-        made.append(Chosen(whole(constants[1])))
-        return made[0]
+        made.append(Chosen(whole(constants[1]), sizes))
+        return made[-1]
 
-    ir = IR()
-    product = ir.layer("MatMul", [ir.parameter("x", "2,3"), ir.const(normal(3, 4))], names="y")
-    ir.result(product)
-    path = ir.save(tmp_path)
-    x = normal(2, 3)
-    expected = deconv_ir.load(path).run([x])["y"]
-    plain = deconv_ir.load(path).bind().plan
     monkeypatch.setattr(MatMul, "prepare", prepare)
+    return sizes, made
+
+
+def test_any_kernel_with_candidates_gets_a_budget(
+    tmp_path: Path, forms: tuple[dict[int, int], list[Chosen]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor uses the interface of kernels: the kernel here is not a convolution's."""
+    path, x = product(tmp_path), normal(2, 3)
     model = deconv_ir.load(path)
-    plan = model.bind().plan
-    np.testing.assert_allclose(model.run([x])["y"], expected, rtol=1e-6)
-    (kernel,) = made
+    plan = model.bind([x]).plan
+    found = model.run([x])["y"]
+    (kernel,) = forms[1]
     assert kernel.settled is not None
     assert kernel.used == kernel.settled
+    monkeypatch.undo()
+    plain = deconv_ir.load(path).bind([x]).plan
+    np.testing.assert_allclose(found, deconv_ir.load(path).run([x])["y"], rtol=1e-6)
     constant = 3 * 4 * 4
     assert plan.weight_bytes - plain.weight_bytes == 1000 * K - constant
     taken = 7 * K - plain.scratch_bytes
     assert plan.peak_bytes - plain.peak_bytes == 1000 * K - constant + taken
+
+
+@pytest.mark.parametrize(("size", "granted"), [(-1008 * K, True), (-1006 * K, False)])
+def test_packed_weights_count_for_further_forms(
+    size: int, granted: bool, tmp_path: Path, forms: tuple[dict[int, int], list[Chosen]]
+) -> None:
+    """A form, the 1000 KiB that are packed first, and a scratchpad of 7 KiB: 64 MiB for all."""
+    sizes, made = forms
+    sizes[2] = extra_bytes(0) + size
+    plan = deconv_ir.load(product(tmp_path)).bind([normal(2, 3)]).plan
+    assert plan.peak_bytes > 0
+    (kernel,) = made
+    assert kernel.settled is not None
+    assert kernel.settled.winograd is granted
+
+
+def test_a_run_whose_forms_were_freed_needs_its_whole_peak(
+    tmp_path: Path,
+    forms: tuple[dict[int, int], list[Chosen]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two forms do not fit at once: the second run frees the first's and packs its own again."""
+    sizes, made = forms
+    sizes |= {1: 600 * K, 9: 500 * K}
+    path = product(tmp_path)
+    one, nine = normal(1, 3), normal(9, 3)
+    limit = deconv_ir.load(path).bind([one]).plan.peak_bytes
+    required: list[int] = []
+    monkeypatch.setattr(executor, "require_memory", lambda need, *_, **__: required.append(need))
+    model = deconv_ir.load(path, memory_limit=limit)
+    plans = [model.bind([x]).plan for x in (one, nine)]
+    for x, plan in ((one, plans[0]), (nine, plans[1])):
+        model.run([x])
+        assert required[-1] == plan.peak_bytes <= limit
+        assert made[-1].kept == {len(x)}

@@ -114,25 +114,38 @@ def test_unsafe_fixes_correct_the_layer() -> None:
     assert tied > 0
 
 
-def test_each_axis_of_a_correction_is_its_own() -> None:
-    """9 rows by 9 columns, windows of 3 by 3, strides of 2 and 1: 4 by 7; no equal strides fit."""
+@pytest.mark.parametrize(
+    ("data", "strides", "output", "right"),
+    [
+        ("1,1,9,9", "2,3", "1,1,4,7", "2,1"),
+        # One list of three axes is tried at the end: each axis must have been found by its extent.
+        ("1,1,9,9,9", "2,3,3", "1,1,4,7,3", "2,1,3"),
+        ("1,1,9,9,9", "2,3,1", "1,1,4,3,3", "2,3,3"),
+    ],
+)
+def test_each_axis_of_a_correction_is_its_own(
+    data: str, strides: str, output: str, right: str
+) -> None:
+    """Windows of 3 on axes of 9: a stride of 1 gives 7, one of 2 gives 4, one of 3 gives 3."""
     ir = IR()
-    window = {"strides": "2,3", "kernel": "3,3", "pads_begin": "0,0", "pads_end": "0,0"}
-    y = ir.layer("MaxPool", [ir.parameter("x", "1,1,9,9")], window, outputs=("1,1,4,7",))
+    count = strides.count(",") + 1
+    lists = {"kernel": 3, "pads_begin": 0, "pads_end": 0}
+    window = {name: ",".join([str(n)] * count) for name, n in lists.items()} | {"strides": strides}
+    y = ir.layer("MaxPool", [ir.parameter("x", data)], window, outputs=(output,))
     for kind in ("Exp", "Abs", "Sqrt", "Negative", "Floor"):
-        y = ir.layer(kind, [y], outputs=("1,1,4,7",))
+        y = ir.layer(kind, [y], outputs=(output,))
     ir.result(y)
 
-    def dims(*shape: int) -> str:
-        return "".join(f"<dim>{d}</dim>" for d in shape)
+    def dims(shape: str) -> str:
+        return "".join(f"<dim>{d}</dim>" for d in shape.split(","))
 
-    text = ir.xml().replace('names="x">', f'names="x">{dims(1, 1, 9, 9)}')
+    text = ir.xml().replace('names="x">', f'names="x">{dims(data)}')
     port = '<port id="0" precision="FP32"/>'
-    text = text.replace(port, f"{port[:-2]}>{dims(1, 1, 9, 9)}</port>", 1)
-    text = text.replace(port, f"{port[:-2]}>{dims(1, 1, 4, 7)}</port>")
+    text = text.replace(port, f"{port[:-2]}>{dims(data)}</port>", 1)
+    text = text.replace(port, f"{port[:-2]}>{dims(output)}</port>")
     result = check_bytes(text.encode(), "m.xml", DEFAULT)
     (found,) = (f for f in result.findings if f.code == "IR416")
-    assert 'strides="2,1"' in str(found.hint)
+    assert f'strides="{right}"' in str(found.hint)
 
 
 @pytest.mark.parametrize(("old", "new"), [("f32", "f16"), ("f32", "i32")])
