@@ -12,7 +12,7 @@ from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import Algorithm
-from deconv_ir.kernels.native_plan import CompiledPlan, plain
+from deconv_ir.kernels.native_plan import CompiledPlan, PlannedKernel, plain
 from deconv_ir.kernels.plan import ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime import interface
@@ -113,7 +113,7 @@ def background_packer() -> Any:
     return None if module is None or get_threads() < 2 else module.Packer(get_threads())
 
 
-class CompiledKernel(ConvolutionKernel):
+class CompiledKernel(PlannedKernel):
     """A filter packed for the compiled kernel; runs for which that is unfit use another one.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
-from deconv_ir.kernels.activation import ActivationType
+from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.copies import in_order
-from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import instruction_set
 from deconv_ir.kernels.runtime.memory import empty
@@ -20,7 +21,6 @@ from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.kernels.native import CompiledKernel
     from deconv_ir.kernels.runtime.cpu import Machine
 
 # Bytes of scratch, with which C computes without checks for overflow.
@@ -42,12 +42,45 @@ class _Chosen(NamedTuple):
     """The description from C."""
 
 
+class PlannedKernel(ConvolutionKernel):
+    """A kernel of C, as its plans see it.
+
+    Attributes
+    ----------
+    layer : Kernel of the extension
+    activation : Activation
+    fold : int
+        Sub-convolutions of the last axis that became channels.
+    is_depthwise : bool
+    reaches_far : bool
+        Whether small tiles would consist mostly of their halos.
+    """
+
+    layer: Any
+    activation: Activation
+    fold: int
+    is_depthwise: bool
+    reaches_far: bool
+
+    @abc.abstractmethod
+    def pack(self) -> None:
+        """Read and pack the weights, unless they are packed already."""
+
+    @abc.abstractmethod
+    def otherwise(self) -> ConvolutionKernel:
+        """Return the kernel for runs that this one refuses."""
+
+    @abc.abstractmethod
+    def fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
+        """Return values for each axis of C, with `value` for the axes that the problem lacks."""
+
+
 class CompiledPlan(ConvolutionPlan):
-    """Runs of a `CompiledKernel`."""
+    """Runs of a kernel of C."""
 
     name = "direct sums"
 
-    def __init__(self, kernel: CompiledKernel, shapes: RunShapes, budget: ScratchpadBudget) -> None:
+    def __init__(self, kernel: PlannedKernel, shapes: RunShapes, budget: ScratchpadBudget) -> None:
         super().__init__(kernel, shapes)
         self._kernel = kernel
         self._given = budget

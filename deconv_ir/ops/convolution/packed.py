@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, LayerPlan, Operation
@@ -15,7 +15,19 @@ from deconv_ir.ops.convolution.dims import describe_requested
 
 if TYPE_CHECKING:
     from deconv_ir.kernels import ConvolutionKernel
-    from deconv_ir.ops.convolution.base import AnyConvolution
+
+
+class Placing(Protocol):
+    """A convolution, or a tile of one, that finds where its output lies."""
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether data and output are laid out [N, spatial..., C]."""
+
+    def placement(
+        self, data: tuple[int, ...], filter_shape: tuple[int, ...], others: Infos, context: Context
+    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Find the pads at the start and the extents of the output; None if values decide."""
 
 
 class _OneAlgorithm(NamedTuple):
@@ -31,8 +43,8 @@ class PackedConvolution(Kernel):
 
     Parameters
     ----------
-    operation : AnyConvolution or ConvolutionTile
-        Finds where the output lies.
+    operation : Placing
+        The convolution, or the tile.
     packed : ConvolutionKernel
         The kernel with the filter; the last input is added to the output if it `adds`.
     filter_shape : tuple of int
@@ -45,7 +57,7 @@ class PackedConvolution(Kernel):
 
     def __init__(
         self,
-        operation: AnyConvolution | ConvolutionTile,
+        operation: Placing,
         packed: ConvolutionKernel,
         filter_shape: tuple[int, ...],
         kept: Sequence[Any],
