@@ -159,6 +159,9 @@ class SizeExpression:
     def __sub__(self, other: SizeExpression | int) -> SizeExpression:
         return SizeExpression((*self.terms, *_sized(other).times(-1).terms))
 
+    def __rsub__(self, other: int) -> SizeExpression:
+        return SizeExpression.number(other) - self
+
     def __mul__(self, other: SizeExpression | int) -> SizeExpression:
         if isinstance(other, int):
             return self.times(other)

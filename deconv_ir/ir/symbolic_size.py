@@ -239,6 +239,14 @@ class SymbolicSize(int):
         made.space, made.expression = space, expression
         return made
 
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is known to be 0 or 1 at all sizes."""
+        bounds = self.space.bounds
+        return never_negative(self.expression, bounds) and never_negative(
+            1 - self.expression, bounds
+        )
+
     def equate(self, other: int) -> int | None:
         """Return the common value of two sizes that must be equal; None if they never are."""
         left, right = self.expression, expression_of(other)

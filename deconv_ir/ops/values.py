@@ -17,7 +17,7 @@ from typing import NamedTuple
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.shapes import Shape, element_count, is_static, static
+from deconv_ir.ir.shapes import Shape, element_count, is_static, is_symbolic, static
 from deconv_ir.ops.checks import VALUE_LIMIT
 
 LOWEST = -(2**63)
@@ -197,6 +197,15 @@ MOD = OnValues(lambda a, b: a - b * truncated_quotient(a, b) if b else None, _tr
 POWER = OnValues(lambda a, b: a**b if 0 <= b <= 64 else None, _power)
 
 
+def exceeds(a: int, b: int) -> int:
+    """Return 1 if a > b, and 0 otherwise; of symbolic sizes the difference, if it is 0 or 1."""
+    if is_symbolic(a) or is_symbolic(b):
+        difference = a - b
+        if is_symbolic(difference) and difference.is_flag:  # type: ignore[attr-defined]
+            return difference
+    return int(a > b)
+
+
 def _comparison(function: Callable[[int, int], bool]) -> OnValues:
     return OnValues(lambda a, b: int(function(a, b)), lambda a, b: (0, 1))
 
@@ -205,7 +214,7 @@ EQUAL = OnValues(lambda a, b: int(a == b), lambda a, b: (0, 0 if a[1] < b[0] or 
 NOT_EQUAL = OnValues(
     lambda a, b: int(a != b), lambda a, b: (1 if a[1] < b[0] or b[1] < a[0] else 0, 1)
 )
-GREATER = _comparison(operator.gt)
+GREATER = OnValues(lambda a, b: exceeds(a, b), lambda a, b: (0, 1))
 GREATER_EQUAL = _comparison(operator.ge)
 LESS = _comparison(operator.lt)
 LESS_EQUAL = _comparison(operator.le)
