@@ -241,6 +241,23 @@ class SizeExpression:
             rest = rest - part * divisor
         return None
 
+    def solved(self) -> Iterator[tuple[Name, SizeExpression]]:
+        """Iterate over names, the last first, and the sizes that they have where this one is 0.
+
+        Sizes from which something is subtracted are left out.
+        """
+        common = math.gcd(*(factor for _, factor in self.terms)) or 1
+        for name in reversed(self.names()):
+            for monomial, factor in self.terms:
+                if monomial != (name,) or abs(factor) != common:
+                    continue
+                sign = -1 if factor > 0 else 1
+                rest = [(m, sign * f // common) for m, f in self.terms if m != monomial]
+                other = SizeExpression(rest)
+                is_sum = other.offset >= 0 and all(f > 0 for _, f in rest)
+                if is_sum and name not in other.names():
+                    yield name, other
+
     def without_common_factor(self, other: SizeExpression) -> tuple[SizeExpression, SizeExpression]:
         """Return two sizes without the numbers and names by which every term is multiplied."""
         terms = (*self.terms, *other.terms)

@@ -69,12 +69,14 @@ def with_others(found: Solutions, others: Iterable[int]) -> Solutions:
     return found._replace(values=tuple(sorted({*found.values, *more})))
 
 
-_LONGEST = 1 << 12
+LONGEST = 1 << 12
 """Maximum period that is looked through."""
 
 
-def zeros(size: SizeExpression, names: Mapping[str, Bounds]) -> bool | Solutions | None:
-    """Return for which values of its names a size is 0.
+def zeros(
+    size: SizeExpression, names: Mapping[str, Bounds], longest: int = LONGEST
+) -> bool | Solutions | None:
+    """Return for which values of its names a size is 0, trying those of a period if need be.
 
     Returns
     -------
@@ -91,8 +93,8 @@ def zeros(size: SizeExpression, names: Mapping[str, Bounds]) -> bool | Solutions
     if size.offset % common:
         return False
     found = size.names()
-    period = _period(size)
-    if len(found) != 1 or not period or period > _LONGEST:
+    period = period_of(size)
+    if len(found) != 1 or not period or period > longest or math.isinf(names[found[0].text][0]):
         return None
     return _zeros_of_one(size, found[0], period, names[found[0].text])
 
@@ -119,12 +121,14 @@ def _zeros_of_one(
     return shortest(Solutions(name, period, tuple(sorted(zero))))
 
 
-def never_negative(size: SizeExpression, names: Mapping[str, Bounds]) -> bool:
+def never_negative(
+    size: SizeExpression, names: Mapping[str, Bounds], longest: int = LONGEST
+) -> bool:
     """Whether a size of at most one name is known not to be negative for any value of it."""
     if size.bounds(names)[0] >= 0:
         return True
-    found, period = size.names(), _period(size)
-    if len(found) != 1 or not period or period > _LONGEST:
+    found, period = size.names(), period_of(size)
+    if len(found) != 1 or not period or period > longest or math.isinf(names[found[0].text][0]):
         return False
     name, (low, high) = found[0], names[found[0].text]
     first = max(0, int(low))
@@ -151,7 +155,7 @@ def both(a: Solutions, b: Solutions) -> Solutions | None:
         finite, other = (a, b) if not a.period else (b, a)
         return Solutions(a.name, 0, tuple(x for x in finite.values if x in other))
     period = math.lcm(a.period, b.period)
-    if period > _LONGEST:
+    if period > LONGEST:
         return None
     first, second = set(a.values), set(b.values)
     kept = tuple(x for x in range(period) if x % a.period in first and x % b.period in second)
@@ -163,7 +167,7 @@ def _divisors(number: int) -> Iterator[int]:
     return (n for n in range(1, number + 1) if number % n == 0)
 
 
-def _period(size: SizeExpression) -> int:
+def period_of(size: SizeExpression) -> int:
     """Return a period after which a size has grown by a fixed number; 0 if there is none."""
     period = 1
     for monomial, _ in size.terms:
@@ -172,7 +176,7 @@ def _period(size: SizeExpression) -> int:
         for atom in monomial:
             if isinstance(atom, Floor):
                 divisor = atom.divisor.constant
-                inner = _period(atom.numerator)
+                inner = period_of(atom.numerator)
                 if divisor is None or not inner:
                     return 0
                 period = math.lcm(period, inner * divisor)

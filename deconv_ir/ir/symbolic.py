@@ -24,7 +24,6 @@ from deconv_ir.ir.size_expression import Bounds, SizeExpression
 from deconv_ir.ir.symbolic_size import (
     UNTRACKED,
     Condition,
-    ReboundError,
     SymbolicSize,
     expression_of,
 )
@@ -116,9 +115,8 @@ class _Trace(Trials):
         for _ in range(2 * MOST_NAMES):
             if not self.examples:
                 self.examples = [self.example(0)]
-            try:
-                known = self._pass()
-            except ReboundError:
+            known = self._pass()
+            if self.space.has_new_bindings:
                 self.examples = []
                 continue
             if len(self.examples) > 1:
@@ -139,13 +137,25 @@ class _Trace(Trials):
             for index, error in never.items()
             if all(index in example.failed for example in self.examples)
         ]
+        shapes = {id(info): _symbolic(info) for infos in known for info in infos}
         return SymbolicInference(
-            tuple(tuple(_symbolic(info) for info in infos) for infos in known),
+            tuple(tuple(shapes[id(info)] for info in infos) for infos in known),
             tuple(map(tuple, known)),
             {n.text: place for n, place in self.axes.items() if n not in self.space.bindings},
-            tuple(c for c in self.space.conditions if self.is_needed(c, known)),
+            self._needed(known),
             tuple(contradictions),
         )
+
+    def _needed(self, known: Sequence[Infos]) -> tuple[Condition, ...]:
+        """Return the conditions that layers need, each once."""
+        found: dict[SizeExpression, Condition] = {}
+        for condition in self.space.conditions:
+            difference = condition.left - condition.right
+            if difference in found or -difference in found:
+                continue
+            if self.is_needed(condition, known):
+                found[difference] = condition
+        return tuple(found.values())
 
     # The inference with names
 
@@ -155,6 +165,8 @@ class _Trace(Trials):
         self.errors.clear()
         layers = self.graph.layers
         known: list[Infos] = list(self.inference.outputs)
+        # Equal infos are one object, and layers with the same inputs are inferred once.
+        pool: dict[TensorInfo, TensorInfo] = {}
         memo: dict[tuple[int, ...], Infos] = {}
         parameters = {index for index, _ in self.axes.values()}
         settled: set[int] = set()
@@ -164,7 +176,7 @@ class _Trace(Trials):
             if index in parameters:
                 known[index] = (self._named_input(index),)
                 continue
-            inputs = self.inputs_of(index, known)
+            inputs = [pool.setdefault(info, info) for info in self.inputs_of(index, known)]
             traced: Infos = plain
             named = any(map(_is_named, inputs))
             layer = layers[index]
@@ -177,7 +189,8 @@ class _Trace(Trials):
             elif all(map(_is_fixed, plain)):
                 continue
             before = len(self.unknown)
-            known[index] = self._settle(index, plain, traced, settled)
+            outputs = self._settle(index, plain, traced, settled)
+            known[index] = tuple(pool.setdefault(info, info) for info in outputs)
             if len(self.unknown) == before and index not in settled:
                 memo[key] = known[index]
         return known
@@ -205,8 +218,6 @@ class _Trace(Trials):
                 self.try_other_orders(index, inputs, traced)
                 self.errors.pop(index, None)
                 return traced
-            except ReboundError:
-                raise
             except DeconvError as error:
                 error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
                 self.errors[index] = error.finding
@@ -272,11 +283,22 @@ class _Trace(Trials):
 
     def _is_confirmed(self, known: Sequence[Infos]) -> bool:
         """Whether all expressions of a trace agree with the examples made since."""
-        return all(
-            self.agrees(place, expression_of(size)) and (is_symbolic(size) or self.is_number(place))
-            for place, size in places_of(dict(enumerate(known)))
-            if place not in self.unknown
-        )
+        # Layers that repeat have the same infos.
+        confirmed: set[tuple[int, ...]] = set()
+        for index, infos in enumerate(known):
+            others = (i for example in self.examples for i in example.outputs[index])
+            fits = sum(1 << i for i, e in enumerate(self.examples) if index not in e.failed)
+            key = (fits, *map(id, infos), *map(id, others))
+            if key in confirmed:
+                continue
+            confirmed.add(key)
+            for place, size in places_of({index: infos}):
+                is_known = is_symbolic(size) or self.is_number(place)
+                if place not in self.unknown and not (
+                    is_known and self.agrees(place, expression_of(size))
+                ):
+                    return False
+        return True
 
     def _unknown_pass(self) -> list[Infos]:
         """Give every dim that varies a name of its own: names keep standing for other sizes."""

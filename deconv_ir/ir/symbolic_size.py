@@ -20,18 +20,25 @@ from deconv_ir.ir.size_expression import (
     SizeExpression,
     TooLargeError,
 )
-from deconv_ir.ir.size_solutions import Solutions, never_negative, with_others, zeros
+from deconv_ir.ir.size_solutions import (
+    LONGEST,
+    Solutions,
+    never_negative,
+    period_of,
+    with_others,
+    zeros,
+)
 
+MOST_EFFORT = 1 << 16
+"""Maximum number of values for which differences of sizes are computed in one trace."""
+MOST_CONDITIONS = 1 << 8
+"""Maximum number of conditions of one trace."""
 MOST_ORDERS = 8
 """Maximum number of comparisons of one layer that are noted."""
 
 
 UNTRACKED = Name(-1, "?")
 """The name in the expression of a size whose computation is not known."""
-
-
-class ReboundError(Exception):
-    """A name that stands for another size: the trace begins anew with that."""
 
 
 class Condition(NamedTuple):
@@ -78,6 +85,8 @@ class SizeSpace:
     conditions : list of Condition
     never : set of int
         Indices of layers that need two sizes to be equal that never are.
+    has_new_bindings : bool
+        Whether a name was found to stand for another size since the trace began.
     has_assumptions : bool
         Whether a name stands for another size to which it is broadcast: it could be 1 instead.
     divides : bool
@@ -96,6 +105,8 @@ class SizeSpace:
         self.conditions: list[Condition] = []
         self.never: set[int] = set()
         self.has_assumptions = False
+        self.has_new_bindings = False
+        self._effort = MOST_EFFORT
         self.divides = False
         self.layer = -1
         self.orders: dict[SizeExpression, int] = {}
@@ -104,6 +115,8 @@ class SizeSpace:
 
     def begin(self) -> None:
         """Forget what a trace found, except for the bindings."""
+        self.has_new_bindings = False
+        self._effort = MOST_EFFORT
         self.conditions.clear()
         self.never.clear()
         self._noted.clear()
@@ -125,20 +138,17 @@ class SizeSpace:
 
     def bind(
         self, left: SizeExpression, right: SizeExpression, *, is_assumed: bool = False
-    ) -> None:
-        """Let a name stand for another size, if one of two equal sizes is a name.
+    ) -> bool:
+        """Let a name stand for another size, if two sizes are equal only then.
 
-        Raises
-        ------
-        ReboundError
-            A name now stands for the other size.
+        Return whether the sizes are equal then.  Sizes made before keep the name: the trace must be
+        repeated, see `has_new_bindings`.
         """
-        for one, other in ((left, right), (right, left)):
-            name = one.name
-            if name is None or name in other.names():
-                continue
-            if other.name is not None and other.name.order > name.order:
-                continue  # the name that came first remains
+        if self.has_new_bindings:
+            left, right = left.replace(self.bindings), right.replace(self.bindings)
+            if left == right:
+                return True
+        for name, other in (left - right).solved():
             low, high = self.bounds[name.text]
             least, most = other.bounds(self.bounds)
             if least > high or most < low:
@@ -153,7 +163,9 @@ class SizeSpace:
             self.has_assumptions = self.has_assumptions or is_assumed
             if other.name is not None:
                 self.bounds[other.name.text] = max(low, least), min(high, most)
-            raise ReboundError
+            self.has_new_bindings = True
+            return True
+        return False
 
     def is_unknown(self, size: SizeExpression) -> bool:
         """Whether a size depends on a name that is not a dim of an input."""
@@ -167,7 +179,9 @@ class SizeSpace:
     def larger(self, a: SizeExpression, b: SizeExpression) -> SizeExpression | None:
         """Return which of two sizes is never smaller than the other; None if it is not known."""
         for one, other in ((a, b), (b, a)):
-            if never_negative(one - other, self.bounds):
+            longest = min(LONGEST, self._effort)
+            self._effort -= min(period_of(one - other), longest)
+            if never_negative(one - other, self.bounds, longest):
                 return one
         return None
 
@@ -202,7 +216,7 @@ class SizeSpace:
         if found is True:
             return True
         key = (self.layer, difference)
-        if key not in self._noted:
+        if key not in self._noted and len(self.conditions) < MOST_CONDITIONS:
             self._noted.add(key)
             self.conditions.append(Condition(self.layer, left, right, found, divisor, broadcasts))
         return True
@@ -222,7 +236,9 @@ class SizeSpace:
     def zeros(self, size: SizeExpression) -> bool | Solutions | None:
         """Return for which sizes one is 0; see `size_solutions.zeros`."""
         if size not in self._zeros:
-            self._zeros[size] = zeros(size, self.bounds)
+            longest = min(LONGEST, self._effort)
+            self._zeros[size] = zeros(size, self.bounds, longest)
+            self._effort -= min(period_of(size), longest)
         return self._zeros[size]
 
 
@@ -250,8 +266,7 @@ class SymbolicSize(int):
     def equate(self, other: int) -> int | None:
         """Return the common value of two sizes that must be equal; None if they never are."""
         left, right = self.expression, expression_of(other)
-        self.space.bind(left, right)
-        if not self.space.note(left, right):
+        if not self.space.bind(left, right) and not self.space.note(left, right):
             return None
         return other if len(str(right)) < len(str(left)) else self
 
@@ -266,7 +281,8 @@ class SymbolicSize(int):
             # It is that number, whether the size is equal or 1.
             fits = left.name is not None or self.space.note(left, right, broadcasts=True)
             return other if fits else None
-        self.space.bind(left, right, is_assumed=True)
+        if self.space.bind(left, right, is_assumed=True):
+            return other if len(str(right)) < len(str(left)) else self
         if not self.space.note(left, right, broadcasts=True):
             return None
         larger = self.space.larger(left, right)

@@ -230,3 +230,27 @@ def test_random_networks_are_true(seed: int) -> None:
     model = network.model().reshape({"x": dims})
     found, _ = require_true(model.graph, seed, rounds=15)
     assert found is not None
+
+
+def test_caches_of_a_decoder_share_names() -> None:
+    """Keys of earlier tokens are joined with new ones, and the mask covers both."""
+    ir = IR()
+    x, mask = ir.parameter("tokens", "?,?,6"), ir.parameter("mask", "?,1,?,?")
+    for number in range(3):
+        heads = ir.layer("Reshape", [x, integers(ir, 0, 0, 2, 3)], {"special_zero": "true"})
+        q = ir.layer("Transpose", [heads, integers(ir, 0, 2, 1, 3)])
+        k = ir.layer("Concat", [ir.parameter(f"cache{number}", "?,2,?,3"), q], {"axis": "2"})
+        scores = ir.layer("MatMul", [q, k], {"transpose_b": "true"})
+        scores = ir.layer("Softmax", [ir.layer("Add", [scores, mask])], {"axis": "3"})
+        y = ir.layer("Transpose", [ir.layer("MatMul", [scores, k]), integers(ir, 0, 2, 1, 3)])
+        x = ir.layer("Reshape", [y, integers(ir, 0, 0, 6)], {"special_zero": "true"})
+        ir.result(k)
+    ir.result(x)
+    found = shapes(ir)
+    assert list(found.inputs.values()) == [
+        ("N", "L", 6),
+        ("N", 1, "L", "L + H2"),
+        *[("N", 2, "H2", 3)] * 3,
+    ]
+    assert list(found.outputs.values()) == [*[("N", 2, "L + H2", 3)] * 3, ("N", "L", 6)]
+    assert found.conditions == ()
