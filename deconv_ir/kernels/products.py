@@ -357,10 +357,10 @@ def bind_attention(
     module, scores = compiled_module(), (query.shape[-2], key.shape[-2])
     if module is None or not (_is_compiled(query, key.swapaxes(-1, -2)) and _is_plain(value)):
         return None
-    stack = _stack_of(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    stack = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     if mask is not None:
-        stack = _stack_of(stack, mask.shape[:-2])
-        if not _is_plain(mask) or _stack_of(mask.shape[-2:], scores) != scores:
+        stack = np.broadcast_shapes(stack, mask.shape[:-2])
+        if not _is_plain(mask) or np.broadcast_shapes(mask.shape[-2:], scores) != scores:
             return None
         mask = np.broadcast_to(mask, (*stack, *scores))
     if out is None or out.dtype != np.float32 or not out.flags.carray:
@@ -386,12 +386,6 @@ def attention_bytes(queries: int, depth: int, keys: int, width: int) -> int | No
     masked: int = 4 * module.ATTENTION_MASKED_KEYS * (at_once + module.PRODUCT_LANES)
     packed = (scratch_bytes(keys, depth, queries), scratch_bytes(queries, keys, width))
     return get_threads() * (4 * (keys + 1) * at_once + masked) + max(packed)
-
-
-@functools.lru_cache
-def _stack_of(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the broadcast shape; cached, since NumPy takes microseconds."""
-    return np.broadcast_shapes(*shapes)
 
 
 def _spread(x: Array, stack: tuple[int, ...]) -> Array:

@@ -173,13 +173,13 @@ class LintContext(InferredGraph):
 
         return infer_symbolic(self.graph, self.inference_context, self.inference)
 
-    @cached_property
+    @property
     def unequal_sizes(self) -> bool:
         """Whether a layer of a dynamic model needs sizes to be equal that are not always."""
         found = self.symbolic
         return found is not None and bool(found.conditions or found.contradictions)
 
-    @cached_property
+    @property
     def _is_dynamic(self) -> bool:
         """Whether a Parameter declares a dynamic dim."""
         return any(
@@ -189,13 +189,13 @@ class LintContext(InferredGraph):
             for dim in port.shape or ()
         )
 
-    @cached_property
+    @property
     def has_repeated_names(self) -> bool:
         """Whether two layers have the same name; operations of a graph file have ids instead."""
         layers = self.graph.layers
         return self.is_openvino_model and len({layer.name for layer in layers}) < len(layers)
 
-    @cached_property
+    @property
     def repeated_port_ids(self) -> list[tuple[int, str, int]]:
         """Index of the layer, side, and index of each port that repeats an id."""
         found = []
@@ -211,7 +211,7 @@ class LintContext(InferredGraph):
                     found += [(index, side, i) for i, n in enumerate(ids) if n in ids[:i]]
         return found
 
-    @cached_property
+    @property
     def has_no_result(self) -> bool:
         """Whether the network has no Result and no Assign."""
         if self.graph.bare or (
@@ -248,7 +248,7 @@ class LintContext(InferredGraph):
             return True  # the attributes of a constant cannot be read
         return are_untidy(found, None if self.weights is None else len(self.weights))
 
-    @cached_property
+    @property
     def misaligned_constants(self) -> list[tuple[int, Const]]:
         """Constants, not packed, whose offset is not a multiple of their element's size."""
         found = [
@@ -266,7 +266,7 @@ class LintContext(InferredGraph):
         inner = (context.constants() for context in self.with_bodies())
         return frozenset(const.offset + const.size for own in inner for _, _, const in own)
 
-    @cached_property
+    @property
     def computed_filters(self) -> list[int]:
         """Convolutions whose filter is computed, as that of a quantized one is."""
         layers, sources = self.graph.layers, self.topology.sources
@@ -315,7 +315,7 @@ class LintContext(InferredGraph):
 
         return suspicious(self)
 
-    @cached_property
+    @property
     def unusual_operations(self) -> set[tuple[str, str]]:
         """Types and versions other than those of implemented operations."""
         if not self.parsed.has_opsets:
@@ -333,7 +333,7 @@ class LintContext(InferredGraph):
         """Whether OpenVINO's reader should read the file."""
         return not self.graph.bare and self.parsed.format == OPENVINO_XML.name
 
-    @cached_property
+    @property
     def has_doubtful_versions(self) -> bool:
         """Whether a layer of a model for OpenVINO names no opset, or the last, incomplete one."""
         return self.is_openvino_model and any(
@@ -341,7 +341,7 @@ class LintContext(InferredGraph):
             for version in {layer.version or "" for layer in self.graph.layers}
         )
 
-    @cached_property
+    @property
     def oddly_ported(self) -> list[int]:
         """Results with outputs, and other layers without outputs."""
         return [

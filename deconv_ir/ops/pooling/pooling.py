@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -209,7 +208,6 @@ def pool_one(operation: Pooling, data: TensorInfo, context: Context) -> Call:
     return lambda arrays, out: (pool(arrays[0], out),)
 
 
-@functools.lru_cache(maxsize=512)
 def _windows(operation: Pooling, extents: tuple[int, ...]) -> tuple[AxisWindows, ...]:
     geometry = operation.geometry(extents)
     return tuple(map(window, operation.axes(), geometry, extents, operation.kernel))
