@@ -381,6 +381,19 @@ def _check_back_edges(
             yield Finding("a back edge names a layer that the body does not have", edge.head)
 
 
+def brought_back(context: LintContext, index: int) -> TensorInfo | None:
+    """Return what a back edge brings to a Parameter of this body; None if there is none."""
+    around = context.around
+    if around is None:
+        return None
+    body = next((b for b in around.bodies if b.context is context), None)
+    if body is None:
+        return None
+    by_id = {layer.id: i for i, layer in enumerate(context.graph.layers)}
+    edges = _back_edges(body, _element(around, body.owner), by_id)
+    return next((given for _, end, given, _ in edges if end == index), None)
+
+
 def _is_widened(stated: TensorInfo, said: TensorInfo, later: TensorInfo | None) -> bool:
     """Whether a Parameter's port allows more than its attributes, as a back edge brings more.
 

@@ -133,7 +133,8 @@ def _reshaped(given: Shape, shape: Sequence[Any], roles: Roles) -> Roles:
                 end += 1
             else:
                 return ()
-        shared = frozenset[str]().union(*roles[first:end])
+        # Axes of extent 1 may stand anywhere.
+        shared = frozenset[str]().union(*(roles[i] for i in range(first, end) if shape[i] != 1))
         found += [shared if extent != 1 else frozenset() for extent in extents[start:at]]
     return tuple(found)
 

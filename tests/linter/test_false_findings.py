@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from onednn_forms import as_bytes, deconvolution, op, tensor
 from support import IR
@@ -152,6 +154,27 @@ def test_scales_of_all_groups(chain: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "count"),
+    [([16, 1, 9], 0), ([16, 1, 3, 3], 0), ([4, 4, 9], 1)],
+    ids=str,
+)
+def test_scales_behind_a_reshape(before: list[int], count: int) -> None:
+    """A StaticReshape of spatial axes keeps those of the channels; [4,4,9] has 4 channels."""
+    graph = json.loads(quantized(("Dequantize",)))
+    dequantize, up = sorted(graph["graph"], key=lambda node: node["id"])
+    weights = up["inputs"][1]
+    weights["id"] = 51
+    middle = tensor(50, before)
+    dequantize |= {"inputs": [tensor(11, before, "s8")], "outputs": [middle]}
+    reshape = op(
+        5, "StaticReshape", [middle], [dict(weights)], shape=[16, 1, 3, 3], special_zero=False
+    )
+    found = check_bytes(as_bytes(dequantize, reshape, up), "g.json", FOUND).findings
+    assert [f.code for f in found].count("IR705") == count
+    assert count or found == []
+
+
+@pytest.mark.parametrize(
     ("written", "safe", "texts", "read"),
     [
         ("256.0", True, ["256"], False),
@@ -174,6 +197,22 @@ def test_numbers_of_which_openvino_reads_the_beginning(
     assert (None if fix is None else fix.safe) is safe
     fixes = [] if fix is None else [fix, *fix.alternatives]
     assert [edit.edits[0][2] for edit in fixes] == [f"2,{text}" for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("brought", "used", "count"),
+    [("?", "?", 0), ("?", "3", 1), ("1", "?", 1)],
+)
+def test_a_state_that_grows(brought: str, used: str, count: int) -> None:
+    """Attribute and port have the first shape, its users those of all iterations."""
+    text = of_state("1", brought)
+    start = text.index("<body>")
+    body = text[start:].replace("<dim>-1</dim>", "<dim>1</dim>", 1)  # the port of the state
+    at = body.index('<port id="0" precision="FP32"/>')  # of the Reshape, or the Result
+    dim = used.replace("?", "-1")
+    body = body[:at] + body[at:].replace("/>", f"><dim>{dim}</dim></port>", 1)
+    found = [f for f in findings(text[:start] + body) if f.code == "IR209"]
+    assert len([f for f in found if "'state', which feeds it" in f.message]) == count
 
 
 def test_a_loop_that_openvino_saves() -> None:

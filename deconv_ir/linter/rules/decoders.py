@@ -191,11 +191,11 @@ def output_range_reversed(context: LintContext) -> Iterator[Finding]:
 
 @rule("IR806", "bias-along-width", WARNING, types=(*WITH_CONSTANT, "FakeQuantize"))
 def bias_along_width(context: LintContext) -> Iterator[Finding]:
-    """A constant with an element for each channel is added or multiplied along the last axis.
+    """A constant with an element for each channel is added or multiplied along another axis.
 
-    A constant of shape [C] is aligned with the last axis, not with the channels.  Where the
-    extents happen to be equal, the network runs, and every column gets another bias, scale or
-    range.
+    A constant of shape [C] or [1,1,1,C] is aligned with the last axis, not with the channels.
+    Where the extents happen to be equal, the network runs, and every column gets another bias,
+    scale or range.
 
         <data strides="2,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
         <output>
@@ -215,14 +215,19 @@ def bias_along_width(context: LintContext) -> Iterator[Finding]:
             if source is None or port == data:
                 continue
             taken = context.outputs(source[0])[source[1]].shape
-            if taken is None or len(taken) != 1 or not constant_before(context, index, port):
+            places = [] if taken is None else [axis for axis, n in enumerate(taken) if n != 1]
+            if taken is None or len(places) != 1 or not constant_before(context, index, port):
                 continue
+            (place,) = places
             before = _scaled_convolution(context, index, data)
             shape = None if before is None else context.outputs(before)[0].shape
-            if shape is not None and len(shape) > 2 and taken[0] == shape[1] != 1:
-                wanted = (1, taken[0], *[1] * (len(shape) - 2))
+            if shape is None or len(shape) < 3 or len(taken) > len(shape):
+                continue
+            axis = len(shape) - len(taken) + place
+            if axis > 1 and taken[place] == shape[1] == shape[axis]:
+                wanted = (1, shape[1], *[1] * (len(shape) - 2))
                 yield Finding(
-                    f"{layer.type} takes a constant {format_shape(taken)} along the last axis of "
+                    f"{layer.type} takes a constant {format_shape(taken)} along axis {axis} of "
                     f"{format_shape(shape)}, though it has an element for each channel",
                     GraphLocation(layer=index, side="input", port=port),
                     expected=format_shape(wanted),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.hints import Advice
-from deconv_ir.ir.graph import Source
-from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape
+from deconv_ir.ir.graph import Port, Source
+from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape, intersect
 from deconv_ir.linter.context import SINKS, LintContext
 from deconv_ir.linter.edits import dims_fix, type_fix
 from deconv_ir.linter.rule import ERROR, WARNING, rule
@@ -95,6 +95,27 @@ def on_unequal_edges(
     return check_file
 
 
+def _is_state(context: LintContext, index: int, end: Port) -> bool:
+    """Whether a body's Parameter declares its first shape, and its user that of all iterations."""
+    from deconv_ir.linter.bodies import brought_back
+
+    (port,) = context.graph.layers[index].outputs[:1]
+    later = brought_back(context, index)
+    return (
+        later is not None
+        and _contains(end.shape, port.shape)
+        and _contains(end.shape, later.shape)
+        and not _contains(port.shape, later.shape)
+    )
+
+
+def _contains(outer: Shape, inner: Shape) -> bool:
+    """Whether a shape allows all that another one does."""
+    return outer is None or (
+        inner is not None and compatible(outer, inner) and intersect(outer, inner) == inner
+    )
+
+
 @rule(
     "IR209",
     "edge-dims-differ",
@@ -125,6 +146,8 @@ def unequal_dims(context: LintContext, index: int, port: int, source: Source) ->
     start_form, end_form = declared_form(start.shape), declared_form(end.shape)
     if start_form == end_form:
         return  # the same, written in two ways
+    if producer.type == "Parameter" and context.is_body and _is_state(context, source[0], end):
+        return
     if end_form == form:
         if not compatible(start.shape, computed) or producer.type == "Parameter":
             return  # declared-dims-differ reports it, at the wrong end

@@ -133,7 +133,7 @@ def with_grouped_scales(graph: Graph) -> Graph:
         operation = layer.operation
         if not isinstance(operation, OneDNNDeconvolution) or operation.groups < 2:
             continue
-        feeder = _dequantize_before(graph, graph.topology.sources[index][1:2])
+        feeder = _dequantize_before(graph, _weights_before(graph, index, operation))
         shape = None if feeder is None else graph.layers[feeder].inputs[0].shape
         if feeder is None or shape is None or len(shape) < 3:
             continue
@@ -153,6 +153,22 @@ def with_grouped_scales(graph: Graph) -> Graph:
                 made = made.replace(grouped=grouped)
                 layers[before[0]] = layers[before[0]]._replace(operation=made)
     return graph.replace(layers=tuple(layers)) if layers != list(graph.layers) else graph
+
+
+def _weights_before(
+    graph: Graph, index: int, operation: OneDNNDeconvolution
+) -> Sequence[tuple[int, int] | None]:
+    """Return the source of the weights, before a StaticReshape that keeps the axes of channels."""
+    found = graph.topology.sources[index][1:2]
+    source = found[0] if found else None
+    if source is None or graph.layers[source[0]].type != "StaticReshape":
+        return found
+    reshape = graph.layers[source[0]]
+    before, after = (ports[0].shape for ports in (reshape.inputs, reshape.outputs))
+    channels = slice(-2, None) if operation.spatial_first else slice(2)
+    if before is None or after is None or before[channels] != after[channels]:
+        return found
+    return graph.topology.sources[source[0]][:1]
 
 
 def _same_channels(a: Quantize, b: Dequantize) -> bool:
