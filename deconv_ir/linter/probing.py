@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
@@ -168,7 +168,29 @@ def _never_fits(
             context, index, [info for info in infos if info is not None]
         ):
             return False
-    return True
+    return not _fits_constants(context, index, [line for line in lines if line], first, second)
+
+
+def _fits_constants(
+    context: InferredGraph, index: int, lines: Sequence[_Line], first: int, second: int
+) -> bool:
+    """Whether a layer fits where its extents pass through those of an input that does not vary.
+
+    Each axis may have another size, as the one with which a model was traced.
+    """
+    for fixed in (line.first.shape for line in lines if line.is_fixed):
+        sizes: dict[int, float] = {}
+        for line in lines:
+            for axis, a, b in line.varying():
+                wanted = None if fixed is None or len(fixed) < -axis else fixed[axis]
+                if isinstance(wanted, int):
+                    sizes.setdefault(axis, first + (wanted - a) * (second - first) / (b - a))
+        infos = [line.at_sizes(sizes, first, second) for line in lines]
+        known = [info for info in infos if info is not None]
+        is_reached = min(sizes.values(), default=0) >= 1 and len(known) == len(infos)
+        if is_reached and _fits(context, index, known):
+            return True
+    return False
 
 
 def _work(layer: Layer) -> int:
@@ -208,6 +230,29 @@ class _Line(NamedTuple):
             ):
                 return None
         return _Line(*infos[:2])
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the infos do not vary."""
+        return self.first.shape == self.second.shape and self.first.value == self.second.value
+
+    def varying(self) -> Iterator[tuple[int, int, int]]:
+        """Iterate over the axes that vary, counted from the end, and their two extents."""
+        first, second = self.first.shape or (), self.second.shape or ()
+        for axis, (a, b) in enumerate(zip(first, second, strict=True), -len(first)):
+            if isinstance(a, int) and isinstance(b, int) and a != b:
+                yield axis, a, b
+
+    def at_sizes(self, sizes: dict[int, float], first: int, second: int) -> TensorInfo | None:
+        """Return the info at a size for each axis; None if one that varies has none."""
+        dims = list(self.first.shape or ())
+        for axis, a, b in self.varying():
+            if axis not in sizes:
+                return None
+            dims[axis] = int(a + (sizes[axis] - first) * (b - a) / (second - first))
+        if self.first.value != self.second.value:
+            return None
+        return self.first if not dims else self.first._replace(shape=tuple(dims))
 
     def at(self, size: int, first: int, second: int) -> TensorInfo | None:
         """Return the info at a size; None if an extent that varies is below 2."""

@@ -132,6 +132,31 @@ def test_moved_filters(
     assert is_found(kind, scales, tmp_path, form) is wrong
 
 
+@pytest.mark.parametrize(
+    ("scales", "count"), [((4, 1, 4, 1), 0), ((4, 1, 1, 1), 0), ((4, 2, 1, 1), 1)], ids=str
+)
+def test_axes_of_extent_1_before_a_reshape(
+    scales: tuple[int, ...], count: int, tmp_path: Path
+) -> None:
+    """[4,2,4,4] is stored for groups [4,2,1,4,4]: the 1 belongs to no axis that is stored.
+
+    NNCF 3.4 gives rows of kernels scales of their own.
+    """
+    ir = IR()
+    x = ir.parameter("x", "1,8,8,8")
+    stored = (4, 2, 4, 4) if count else (4, 1, 4, 4)
+    at = ir.layer("Convert", [ir.const(np.ones(stored, np.int8))], {"destination_type": "f32"})
+    at = ir.layer("Multiply", [at, ir.const(np.ones(scales, np.float32))])
+    shape = (4, 2, 1, 4, 4) if count else (4, 1, 1, 4, 4)
+    at = ir.layer("Reshape", [at, ir.const(np.array(shape))], {"special_zero": "false"})
+    if not count:
+        x = ir.parameter("y", "1,4,8,8")
+    ir.result(ir.layer("GroupConvolutionBackpropData", [x, at], WINDOW))
+    (tmp_path / "m.bin").write_bytes(bytes(ir.weights))
+    found = check_bytes(ir.xml().encode(), "m.xml", choose(), tmp_path / "m.bin").findings
+    assert [f.code for f in found].count("IR803") == count
+
+
 def test_factors_of_real_weights_are_no_scales(tmp_path: Path) -> None:
     """A Multiply of f32 weights, as of weight normalization, quantizes nothing."""
     for form, wrong in (("Multiply", False), ("FakeQuantize", True)):
