@@ -61,6 +61,10 @@ def command(**options: Any) -> int:
     request.require_consistent()
     from .run import lint
 
+    if request.watch:
+        from .watch import watch
+
+        return watch(request, lint)
     return lint(request)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..shared.common import Mistake
+from ..shared.common import STREAM, Mistake
 from ..shared.options import (
     FILE,
     OF_AN_IR,
@@ -60,12 +60,22 @@ class LintRequest(Options):
         multiple=True,
     )
     weights: str | None = weights_beside()
+    target: tuple[str, ...] = option(
+        "OPENVINO",
+        "Whether the files run on releases: openvino=2024.6, or openvino>=2023.0.",
+        multiple=True,
+    )
+    needs: bool = flag("Print the oldest release that each file needs, and why.")
+    verify: bool = flag("Compile the files with the OpenVINO that is installed.")
     deep: bool = flag("Read all weights: look for NaN, infinity, zeros.")
     fix: bool = flag("Fix findings in place; the .bin is never changed.")
     unsafe_fixes: bool = flag(
         "With --fix or --diff: also make fixes that the rest of the file does not confirm."
     )
     diff: bool = flag("Show the changes of --fix without making them.")
+    fixable: tuple[str, ...] = _rules("Fix findings of these rules only.")
+    unfixable: tuple[str, ...] = _rules("Fix no finding of these rules.")
+    show_fixes: bool = flag("With --fix or --diff: list the findings that are fixed.")
     baseline: str | None = option("FILE", "Ignore the findings recorded in this file.", type=FILE)
     update_baseline: bool = flag("Write the findings to the baseline.")
     config: str | None = option(
@@ -83,6 +93,7 @@ class LintRequest(Options):
         "RULE", "Explain a rule and exit.", shell_complete=completer("complete_rule")
     )
     stdin_filename: str | None = option("NAME", "File name to report for standard input ('-').")
+    watch: bool = flag("Check again whenever a file changes, until interrupted.")
     jobs: int | None = option(
         "N",
         "Number of processes. Default: all cores where that is faster.",
@@ -99,8 +110,16 @@ class LintRequest(Options):
         """Require that options do not contradict each other."""
         if self.fix and self.diff:
             raise Mistake("--fix and --diff cannot be combined")
+        if self.needs and (self.target or self.verify):
+            raise Mistake("--needs considers all releases: leave --target and --verify out")
+        if (self.needs or self.verify) and (self.fix or self.diff):
+            raise Mistake("--fix and --diff cannot be combined with --needs or --verify")
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise Mistake("--unsafe-fixes requires --fix or --diff")
+        if self.show_fixes and not (self.fix or self.diff):
+            raise Mistake("--show-fixes requires --fix or --diff")
+        if self.watch and (STREAM in self.paths or self.diff or self.update_baseline):
+            raise Mistake("--watch cannot be combined with '-', --diff or --update-baseline")
         if (self.fix or self.diff) and self.shapes:
             raise Mistake(
                 "--fix and --diff cannot be combined with --shape: the file declares its own shapes"

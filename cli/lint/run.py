@@ -19,6 +19,7 @@ from ..shared.common import (
     read_standard_input,
 )
 from ..shared.reporters import Report, write
+from ..shared.reporters.text import fixes
 from .paths import explain_none, find_files, is_other_xml
 from .report import report, require_one, write_html
 from .settings import LintSettings
@@ -68,6 +69,8 @@ def lint(request: LintRequest) -> int:
 
         results, fixed, changed = fix_files(files, settings, request)
         if request.diff:
+            if request.show_fixes:
+                click.echo(fixes(results), err=True)
             return EXIT_DIFFERS if changed and not request.exit_zero else EXIT_OK
     else:
         results = _check(files, settings, request, cache)
@@ -84,11 +87,27 @@ def lint(request: LintRequest) -> int:
         results, known = _without_known(
             request.baseline, results, settings, update=request.update_baseline
         )
-    run = Report(results=results, fixed=fixed, known=known, no_ir=no_ir, docs_url=stated.docs_url)
+    if request.verify:
+        from .targets import verify
+
+        results = verify(results, request)
+    if request.needs:
+        from .targets import needs
+
+        write(needs(results, request.format_), request.format_, request.output)
+        return EXIT_OK
+    run = Report(
+        results=results,
+        fixed=fixed,
+        known=known,
+        no_ir=no_ir,
+        docs_url=stated.docs_url,
+        show_fixes=request.show_fixes,
+    )
     report(run, request)
     if request.html is not None:
         write_html(files[0], run.findings, settings.options(files[0]), request)
-    failed = any(result.findings for result in results)
+    failed = any(result.findings or result.is_blocked for result in results)
     return EXIT_DIFFERS if failed and not request.exit_zero else EXIT_OK
 
 

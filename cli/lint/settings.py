@@ -13,6 +13,7 @@ from deconv_ir.linter.config import Config, find_config, matches, read_config
 from deconv_ir.linter.options import CheckOptions, choose
 
 from ..shared.common import Mistake
+from .targets import EVERY_RELEASE
 
 if TYPE_CHECKING:
     from .request import LintRequest
@@ -25,10 +26,13 @@ class LintSettings:
         self.select = _split(request.select)
         self.ignore = _split(request.ignore)
         self.extend_select = _split(request.extend_select)
+        self.fixable = _split(request.fixable)
+        self.unfixable = _split(request.unfixable)
         self.severity = request.severity
         self.semantics = request.semantics
         self.reshape = dict(map(_parse_shape, request.shapes))
         self.deep = request.deep
+        self.target = request.target or (EVERY_RELEASE if request.needs else ())
         self.isolated = request.isolated
         self.given = None if request.config is None else read_config(request.config)
         self._configs: dict[str, Config] = {}
@@ -73,9 +77,12 @@ class LintSettings:
             select=self.select or config.select or (),
             ignore=(*(config.ignore or ()), *self.ignore),
             extend_select=(*(config.extend_select or ()), *self.extend_select),
+            fixable=self.fixable or config.fixable or (),
+            unfixable=(*(config.unfixable or ()), *self.unfixable),
             severity=self.severity or config.severity or "warning",
             semantics=self.semantics or config.semantics or "spec",
             deep=self.deep or config.deep,
+            target=self.target or config.target or (),
         )
 
     def _choose(self, config: Config) -> CheckOptions:
@@ -89,6 +96,9 @@ class LintSettings:
             severities=dict(chosen.severities),
             reshape=self.reshape,
             deep=chosen.deep,
+            fixable=chosen.fixable or (),
+            unfixable=chosen.unfixable or (),
+            targets=chosen.target or (),
         )
 
 

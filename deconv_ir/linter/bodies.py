@@ -52,6 +52,7 @@ def read_bodies(context: LintContext) -> Iterator[BodyContext]:
         )
         found.around = context
         found.deep = context.deep
+        found.targets = context.targets
         found.resumes = context.resumes
         found.bodies = tuple(read_bodies(found))
         yield BodyContext(owner, tag, found)

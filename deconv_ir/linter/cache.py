@@ -14,7 +14,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deconv_ir.errors import WeightsError, utf_8
 from deconv_ir.findings import Finding, Fix, GraphLocation, Severity, plain
@@ -27,7 +27,10 @@ from deconv_ir.linter.options import CheckOptions
 from deconv_ir.linter.weights import RecordedWeights, fingerprint
 from deconv_ir.version import __version__
 
-FORMAT = 5
+if TYPE_CHECKING:
+    from deconv_ir.linter.targets.verdict import Because, TargetVerdict
+
+FORMAT = 6
 """Version of the format of entries."""
 MAX_AGE_SECONDS = 30 * 24 * 3600
 MAX_ENTRY_BYTES = 64 << 20
@@ -178,6 +181,7 @@ def _encode(result: FileResult) -> dict[str, Any]:
         "passed_over": result.passed_over,
         "suppressed": result.suppressed,
         "hidden": [(severity.value, count) for severity, count in result.hidden],
+        "verdicts": result.verdicts,
         "lines": {str(number): text for number, text in result.lines.items()},
     }
 
@@ -261,4 +265,25 @@ def _decode(entry: dict[str, Any], file: str) -> FileResult:
         suppressed=_count(entry["suppressed"]),
         hidden=tuple((Severity(severity), _count(n)) for severity, n in entry["hidden"]),
         lines=lines,
+        verdicts=tuple(map(_verdict, entry["verdicts"])),
     )
+
+
+def _verdict(entry: list[Any]) -> TargetVerdict:
+    from deconv_ir.linter.targets.verdict import Because, TargetVerdict
+
+    target, word, because, words = entry
+    return TargetVerdict(
+        _typed(target, str),
+        _typed(word, str),
+        tuple(_because(Because(*fields)) for fields in because),
+        tuple((_typed(release, str), _typed(said, str)) for release, said in words),
+    )
+
+
+def _because(found: Because) -> Because:
+    for text in (found.message, found.layer or "", *found.of):
+        _typed(text, str)
+    for number in (found.line or 0, found.more, int(_typed(found.blocks, bool))):
+        _count(number)
+    return found._replace(of=tuple(found.of))

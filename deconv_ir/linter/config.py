@@ -26,6 +26,8 @@ class Config(NamedTuple):
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] | None = None
     extend_select: tuple[str, ...] | None = None
+    fixable: tuple[str, ...] | None = None
+    unfixable: tuple[str, ...] | None = None
     exclude: tuple[str, ...] | None = None
     severity: str | None = None
     semantics: str | None = None
@@ -34,6 +36,7 @@ class Config(NamedTuple):
     """Pattern of paths -> rules."""
     severities: tuple[tuple[str, str], ...] = ()
     """Rule -> severity."""
+    target: tuple[str, ...] | None = None
     deep: bool = False
     docs_url: str | None = None
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.symbolic import SymbolicInference
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.probing import Contradiction
+    from deconv_ir.linter.releases import Target
     from deconv_ir.linter.weights import RecordedWeights
     from deconv_ir.ops.constants.constant import Const
 
@@ -62,6 +63,8 @@ class LintContext(InferredGraph):
         Bodies of the graph's If, Loop and TensorIterator layers.
     around : LintContext or None
         For a body: the graph with its layer.
+    targets : tuple of Target
+        Releases on which the file should run.
     resumes : bool
         Whether inference continues with the declared dims around a disputed layer.
     evidence : Evidence
@@ -75,6 +78,7 @@ class LintContext(InferredGraph):
     bodies: tuple[BodyContext, ...] = ()
     around: LintContext | None = None
     resumes: bool = True
+    targets: tuple[Target, ...] = ()
 
     def __init__(
         self,

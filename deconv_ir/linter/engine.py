@@ -22,12 +22,13 @@ from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import FALLBACK, RULES, is_claimed, rule_for
 from deconv_ir.linter.context import LintContext, infer_with_evidence
-from deconv_ir.linter.options import CheckOptions
+from deconv_ir.linter.options import CheckOptions, choose
 from deconv_ir.linter.rule import Rule
 
 if TYPE_CHECKING:
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.suppress import Suppressions
+    from deconv_ir.linter.targets.verdict import TargetVerdict
     from deconv_ir.linter.weights import RecordedWeights
 
 MAX_SHOWN = 1000
@@ -52,6 +53,15 @@ class FileResult(NamedTuple):
     """The bytes of the .bin on which the findings depend; None if it was not opened."""
     lines: Mapping[int, str] = MappingProxyType({})
     """Line number -> text, for lines with findings."""
+    fixes: tuple[tuple[str, int], ...] = ()
+    """Codes of the findings that `fix_bytes` fixed, and their numbers."""
+    verdicts: tuple[TargetVerdict, ...] = ()
+    """Whether the file runs on each target; see `CheckOptions.targets`."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a target cannot run the file."""
+        return any(verdict.word == "blocked" for verdict in self.verdicts)
 
 
 def check_file(
@@ -126,8 +136,15 @@ def check_parsed(
             if code in options.hidden:
                 hidden[severity] = hidden.get(severity, 0) + 1
                 continue
+            if code in options.unfixable:
+                finding = finding._replace(fix=None)
             found.append(_complete(finding, RULES[code], severity, context))
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0, finding.code))
+    verdicts: tuple[TargetVerdict, ...] = ()
+    if options.targets:
+        from deconv_ir.linter.targets.verdict import judge
+
+        verdicts = judge(contexts, _all_findings(contexts), options.targets)
     return FileResult(
         file=parsed.file or "",
         findings=found,
@@ -138,7 +155,21 @@ def check_parsed(
         parsed=parsed,
         reads=None if opened is None else tuple(opened.reads),
         lines=_lines(parsed, found),
+        verdicts=verdicts,
     )
+
+
+def _all_findings(contexts: Sequence[LintContext]) -> Iterator[Finding]:
+    """Iterate over the warnings and errors of all rules but those about targets.
+
+    A verdict depends neither on the rules that were asked for nor on comments.
+    """
+    options = choose(severity=Severity.WARNING)
+    for context in contexts:
+        for code in _to_run(options, context):
+            if code in options.rules and not RULES[code].target:
+                for finding in _found(RULES[code], context):
+                    yield _complete(finding, RULES[code], RULES[code].severity, context)
 
 
 def open_context(
@@ -167,6 +198,7 @@ def open_context(
         )
     context = LintContext(parsed, inference_context, inference, opened, errors, evidence)
     context.deep = options.deep
+    context.targets = options.targets
     context.resumes = resume
     if parsed.bodies:
         from deconv_ir.linter.bodies import read_bodies

@@ -72,7 +72,11 @@ def fix_bytes(
     promised = Counter(
         _identity(f) for f in first.findings if f.fix is not None and (f.fix.safe or unsafe)
     )
-    return data, (promised - Counter(map(_identity, result.findings))).total(), result
+    gone = promised - Counter(map(_identity, result.findings))
+    fixes: Counter[str] = Counter()
+    for (code, _, _), count in gone.items():
+        fixes[code] += count
+    return data, gone.total(), result._replace(fixes=tuple(sorted(fixes.items())))
 
 
 def _identity(finding: Finding) -> tuple[str, str | None, str]:

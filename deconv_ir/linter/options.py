@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Severity
@@ -12,6 +13,9 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import RULES, select_rules
 from deconv_ir.linter.rule import Rule
+
+if TYPE_CHECKING:
+    from deconv_ir.linter.releases import Target
 
 RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 """Severities by weight."""
@@ -32,6 +36,10 @@ class CheckOptions:
     """Input name -> shape to check at, instead of the file's."""
     deep: bool = False
     """Read all weights."""
+    targets: tuple[Target, ...] = ()
+    """Releases of OpenVINO that get a verdict."""
+    unfixable: frozenset[str] = frozenset()
+    """Codes of the rules whose findings have no fix."""
     hidden: frozenset[str] = frozenset()
     """Codes of the rules that are hidden only by severity: their findings are counted."""
     selected: bool = False
@@ -59,6 +67,9 @@ def choose(
     severities: Mapping[str, str] | None = None,
     reshape: Mapping[str, Shape] | None = None,
     deep: bool = False,
+    targets: Iterable[str] = (),
+    fixable: Iterable[str] = (),
+    unfixable: Iterable[str] = (),
 ) -> CheckOptions:
     """Combine options.
 
@@ -81,11 +92,16 @@ def choose(
         Input name -> shape.
     deep : bool
         Read all weights, and run the rules that need that.
+    targets : iterable of str
+        Releases of OpenVINO that get a verdict, as ``openvino=2024.6``.
+    fixable, unfixable : iterable of str
+        Rules whose findings may be fixed, and rules whose findings may not; default: all may.  The
+        more specific entry wins.
 
     Raises
     ------
     DeconvError
-        A rule, severity or semantics is unknown.
+        A rule, severity, semantics or target is unknown.
     """
     try:
         least = RANK[Severity(severity)]
@@ -93,6 +109,7 @@ def choose(
         known = ", ".join(s.value for s in Severity)
         raise DeconvError(f"severity must be one of {known}; found {severity!r}") from None
     chosen_semantics = Semantics.of(semantics)
+    fixable, unfixable = list(fixable), list(unfixable)
     changed: dict[str, Severity] = {}
     for word, name in (severities or {}).items():
         try:
@@ -113,6 +130,15 @@ def choose(
         for code in select_rules([word])
         if not any(len(w) > len(word) and code in select_rules([w]) for w in named)
     }
+    kept = [word for word in fixable if word.strip().upper() != "ALL"]
+    by_default = not kept or len(kept) < len(list(fixable))
+    fixed = RULES.keys() if by_default else select_rules(kept)
+    never = {
+        code
+        for word in unfixable
+        for code in select_rules([word])
+        if not any(len(w) > len(word) and code in select_rules([w]) for w in kept)
+    }
     if not deep:
         left_out |= {code for code, rule in RULES.items() if rule.deep}
     return CheckOptions(
@@ -121,6 +147,17 @@ def choose(
         semantics=chosen_semantics,
         reshape=tuple((reshape or {}).items()),
         deep=deep,
+        unfixable=frozenset((RULES.keys() - fixed) | never),
+        targets=_parse_targets(targets),
         hidden=frozenset(hidden - left_out),
         selected=not all_of_a_weight,
     )
+
+
+def _parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
+    texts = tuple(texts)
+    if not texts:
+        return ()
+    from deconv_ir.linter.releases import parse_target
+
+    return tuple(dict.fromkeys(map(parse_target, texts)))

@@ -81,6 +81,8 @@ class Rule(NamedTuple):
     """Description of the fix that `--fix` makes; empty: no fix."""
     deep: bool = False
     """Whether the rule reads all weights; if so, it runs only with `--deep`."""
+    target: str = ""
+    """A target for which the fragment fails; if not empty, the rule runs only for targets."""
     claims: Claims | None = None
     """Whether a finding with one of `library_rules` belongs to this rule.  Rules are tried in the
     order of their codes; the finding belongs to the first that claims it."""

@@ -85,6 +85,8 @@ SETTINGS = (
         "none",
         "Rules to leave out; if `select` matches too, the more specific entry wins",
     ),
+    Setting("fixable", SettingForm.LIST, "all", "Rules whose findings `--fix` fixes"),
+    Setting("unfixable", SettingForm.LIST, "none", "Rules whose findings `--fix` leaves"),
     Setting("severity", SettingForm.WORD, "`warning`", "Rules below it are not run", SEVERITIES),
     Setting(
         "severities",
@@ -112,6 +114,12 @@ SETTINGS = (
         SettingForm.WORD,
         "none",
         "File of known findings, relative to this settings file",
+    ),
+    Setting(
+        "target",
+        SettingForm.LIST,
+        "none",
+        "Releases of OpenVINO that get a verdict, such as `openvino=2024.6` or `openvino>=2023.0`",
     ),
     Setting("deep", SettingForm.FLAG, "`false`", "Read all weights"),
     Setting(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 import deconv_ir
 from deconv_ir.linter.catalogue import FALLBACK, RULES, rule_for, select_rules
 from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.releases import parse_target
 from deconv_ir.linter.rule import FAMILIES, Rule
 from deconv_ir.operations import integers
 
-from .conftest import check_text
+from .conftest import EVERYTHING, check_text
 from .network import complete, weights_bytes
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +108,8 @@ IR604 rank-above-5 info
 IR605 pad-before-strided info
 IR606 odd-total-padding info
 IR607 bare-layer-refused info
+IR611 target-refuses error
+IR612 target-not-known info
 IR701 json-not-well-formed error
 IR702 tensor-produced-twice error
 IR703 strides-do-not-cover-shape error
@@ -151,7 +155,9 @@ def test_codes_are_stable() -> None:
 def test_failing_fragment_fails(rule: Rule, tmp_path: Path) -> None:
     if rule.name == "file-unreadable":
         pytest.skip("a FIFO or a folder has no XML; test_cases.py has a folder")
-    result = check_text(complete(rule.fragment), tmp_path, weights_bytes(rule.weights))
+    targets = map(parse_target, [rule.target] if rule.target else [])
+    options = dataclasses.replace(EVERYTHING, targets=tuple(targets))
+    result = check_text(complete(rule.fragment), tmp_path, weights_bytes(rule.weights), options)
     assert rule.code in {f.code for f in result.findings}
 
 

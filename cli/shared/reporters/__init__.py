@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     AnyRule = Rule | DocumentRule
 
-FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit")
+FORMATS = (
+    *("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit"),
+    *("rdjson", "azure", "pylint", "markdown"),
+)
 
 FORMAT = click.option(
     "--format",
@@ -65,6 +68,7 @@ class Report(NamedTuple):
     tool: Tool = LINT
     docs_url: str | None = None  # address of rules.md; None: of the installation
     closing: str | None = None  # last line for people; None: a summary
+    show_fixes: bool = False  # list the findings that were fixed
     more: Mapping[str, Any] = MappingProxyType({})  # further keys for JSON
 
     @property

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.findings import plain
 from deconv_ir.version import __version__
 
 from ..common import to_json
-from ..reporters import Report
+from ..reporters import Report, Tool
+
+if TYPE_CHECKING:
+    from deconv_ir.findings import Finding
 
 
 def render(run: Report) -> str:
@@ -16,26 +19,7 @@ def render(run: Report) -> str:
     content: dict[str, Any] = {
         "tool": run.tool.name,
         "version": __version__,
-        "findings": [
-            {
-                "code": f.code,
-                "rule": f.rule,
-                "family": run.tool.rule(f.code).family,
-                "severity": f.severity.value,
-                "message": f.message,
-                "file": f.file,
-                "line": f.line,
-                "column": f.column,
-                "end_column": f.end_column,
-                "layer": f.layer,
-                "expected": plain(f.expected),
-                "actual": plain(f.actual),
-                "hint": f.hint,
-                "fixable": f.fix is not None and not f.fix.alternatives,
-            }
-            for result in run.results
-            for f in result.findings
-        ],
+        "findings": [as_object(f, run.tool) for f in run.findings],
         "files": [
             {
                 "file": result.file,
@@ -45,6 +29,8 @@ def render(run: Report) -> str:
                 "hidden": {severity.value: count for severity, count in result.hidden},
                 "passed_over": dict(result.passed_over),
             }
+            | ({"fixes": dict(result.fixes)} if result.fixes else {})
+            | ({"verdicts": [v.plain() for v in result.verdicts]} if result.verdicts else {})
             for result in run.results
         ],
         "fixed": run.fixed,
@@ -52,3 +38,23 @@ def render(run: Report) -> str:
     }
     content |= run.more
     return to_json(content)
+
+
+def as_object(finding: Finding, tool: Tool) -> dict[str, Any]:
+    """Return a finding as JSON has it."""
+    return {
+        "code": finding.code,
+        "rule": finding.rule,
+        "family": tool.rule(finding.code).family,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+        "end_column": finding.end_column,
+        "layer": finding.layer,
+        "expected": plain(finding.expected),
+        "actual": plain(finding.actual),
+        "hint": finding.hint,
+        "fixable": finding.fix is not None and not finding.fix.alternatives,
+    }

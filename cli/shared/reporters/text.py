@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import click
 
@@ -12,6 +13,7 @@ from deconv_ir.linter.engine import FileResult
 
 from ..common import counted
 from ..reporters import Report
+from .verdicts import describe
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _WIDTH = 100
@@ -20,6 +22,9 @@ _WIDTH = 100
 def render(run: Report) -> str:
     """Write all findings and a summary."""
     parts = [show(finding, result) for result in run.results for finding in result.findings]
+    if run.show_fixes:
+        parts.append(fixes(run.results))
+    parts += [line for result in run.results for line in describe(result)]
     parts.append(summary(run))
     return "\n".join(parts) + "\n"
 
@@ -115,6 +120,18 @@ def summary(run: Report) -> str:
     if run.no_ir:
         parts.append(f"Skipped {counted(run.no_ir, 'XML file')} that {_are(run.no_ir)} not an IR.")
     return " ".join(parts)
+
+
+def fixes(results: Iterable[FileResult]) -> str:
+    """List the findings that were fixed, by file and rule."""
+    from deconv_ir.linter.catalogue import RULES
+
+    lines = []
+    for result in results:
+        if result.fixes:
+            lines.append(f"{one_line(result.file)}: fixed")
+            lines += [f"  {code} {RULES[code].name}: {count}" for code, count in result.fixes]
+    return "\n".join(lines or ["Nothing was fixed."])
 
 
 def _by_severity(counts: Counter[Severity]) -> str:

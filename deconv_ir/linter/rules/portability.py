@@ -9,7 +9,7 @@ from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, rule
+from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, ERROR, INFO, rule
 from deconv_ir.linter.rules.fragments import output_shape
 
 if TYPE_CHECKING:
@@ -190,6 +190,59 @@ def refused_bare_layer(context: LintContext) -> Iterator[Finding]:
             if layer.type not in ("Parameter", "Result"):
                 yield from refused_form(index, layer)
                 yield from refused_attributes(index, layer)
+
+
+def _target_findings(context: LintContext, *, blocks: bool) -> Iterator[Finding]:
+    from deconv_ir.linter.targets.reasons import reasons
+    from deconv_ir.linter.targets.verdict import shown_releases
+
+    releases = sorted({release for target in context.targets for release in target.releases})
+    for reason in reasons(context, releases):
+        if reason.blocks is blocks:
+            where = GraphLocation(layer=reason.layer)
+            yield Finding(
+                f"OpenVINO {shown_releases(reason.releases)}: {reason.message}",
+                context.parsed.root if reason.layer is None else where,
+            )
+
+
+@rule(
+    "IR611", "target-refuses", ERROR, when="targets", target="openvino=2023.0", weights="ones 888"
+)
+def target_refuses(context: LintContext) -> Iterator[Finding]:
+    """A release of OpenVINO that is a target cannot read the file, or cannot compile it.
+
+    The release has no such IR version, opset, operation, element type or attribute value, or its
+    CPU plugin refused a small network with it.  docs/targets.md has the tables and their sources.
+
+        <layer id="5" name="act" type="Identity" version="opset16">
+            <input>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>11</dim>
+                </port>
+            </input>
+            <output>
+                <port id="1" precision="FP32">
+                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>11</dim>
+                </port>
+            </output>
+        </layer>
+    """
+    yield from _target_findings(context, blocks=True)
+
+
+@rule(
+    "IR612", "target-not-known", INFO, when="targets", target="openvino=2022.3", weights="ones 888"
+)
+def target_not_known(context: LintContext) -> Iterator[Finding]:
+    """The tables do not tell whether a target reads and compiles the file.
+
+    It has a layer of an extension or a form of a layer that was not tried with OpenVINO, or the
+    target is a release that was not measured.  ``--verify`` asks the installed OpenVINO.
+
+        <layer id="5" name="act" type="ReLU" version="opset1"/>
+    """
+    yield from _target_findings(context, blocks=False)
 
 
 @rule(
