@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deconv_ir.compare.culprit import Culprit
     from deconv_ir.compare.cut import Part, cut
     from deconv_ir.compare.diff import ModelDifference, diff
-    from deconv_ir.compare.judge import SideVerdict
+    from deconv_ir.compare.measure import SideVerdict
     from deconv_ir.compare.structure import Aspect, Difference
     from deconv_ir.compare.tensors import TensorDifference
     from deconv_ir.compare.thresholds import Failure, Metric, Threshold
@@ -111,7 +111,7 @@ _LATER = {
     "Culprit": "compare.culprit",
     "LayerVerdict": "compare.verdict",
     "SettingVerdict": "compare.verdict",
-    "SideVerdict": "compare.judge",
+    "SideVerdict": "compare.measure",
     "ModelVerdict": "compare.verdict",
     "Failure": "compare.thresholds",
     "Metric": "compare.thresholds",

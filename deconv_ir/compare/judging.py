@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from deconv_ir.compare.judge import Judge, Judged, SideVerdict
+from deconv_ir.compare.judge import Judge, Judged
+from deconv_ir.compare.measure import SideVerdict
 from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
 from deconv_ir.compare.tensors import TensorDifference, absolute_errors

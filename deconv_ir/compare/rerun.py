@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from deconv_ir.arrays.fitting import describe
 from deconv_ir.compare.cut import write_part
 from deconv_ir.compare.extract_part import extract_part
-from deconv_ir.compare.judge import Judge, SideVerdict
+from deconv_ir.compare.judge import Judge
 from deconv_ir.compare.judging import Judging
+from deconv_ir.compare.measure import SideVerdict
 from deconv_ir.compare.network import Network, open_network
 from deconv_ir.compare.openvino_side import OpenVINOSide
 from deconv_ir.compare.tensors import TensorDifference, compare_tensors

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.compare.judge import SideVerdict
+from deconv_ir.compare.measure import SideVerdict
 from deconv_ir.compare.structure import Difference
 
 _LISTED = 3
