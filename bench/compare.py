@@ -103,7 +103,7 @@ def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
 
     size = 1152
     a = np.random.default_rng(0).standard_normal((size, size), dtype=np.float32)
-    source = np.ones(1 << 24, np.float32)
+    data = np.ones(1 << 24, np.float32)
 
     def best(work: Callable[[Any], None], make: Callable[[], Any]) -> float:
         """Time `work` on all threads at once, each with its own memory."""
@@ -125,10 +125,10 @@ def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
 
     def copy(out: Any) -> None:
         for _ in range(4):
-            np.copyto(out, source)
+            np.copyto(out, data)
 
     operations = threads * 4 * 2 * size**3 / best(multiply, lambda: np.empty_like(a))
-    stream = threads * 4 * 2 * source.nbytes / best(copy, lambda: np.zeros_like(source))
+    stream = threads * 4 * 2 * data.nbytes / best(copy, lambda: np.zeros_like(data))
     return operations, stream
 
 

@@ -103,9 +103,9 @@ def rotary() -> Network:
     return Function(run, **layers), (tokens(),)
 
 
-def recurrent(kind: type[nn.RNNBase], **options: Any) -> Network:
+def recurrent(module: type[nn.RNNBase], **options: Any) -> Network:
     """Return two recurrent layers."""
-    return Function(lambda self, x: self.rnn(x)[0], rnn=kind(32, 24, 2, **options)), (tokens(),)
+    return Function(lambda self, x: self.rnn(x)[0], rnn=module(32, 24, 2, **options)), (tokens(),)
 
 
 def gan() -> Network:
@@ -372,9 +372,9 @@ def write_deep(folder: Path, layers: int = 500) -> None:
 
 def save(name: str, folder: Path, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
     """Write the arrays of a network."""
-    for kind, arrays in (("", inputs), (".torch", outputs)):
+    for ending, arrays in (("", inputs), (".torch", outputs)):
         for k, array in enumerate(arrays):
-            np.save(folder / f"{name}{kind}-{k}.npy", array)
+            np.save(folder / f"{name}{ending}-{k}.npy", array)
 
 
 def main() -> None:

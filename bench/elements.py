@@ -23,17 +23,17 @@ CHANNELS, EXTENT, KERNEL = 64, 48, 3
 DISTRIBUTIONS = ("normal", "ReLU", "lognormal", "sparse", "spotted")
 
 
-def draw(kind: str, rng: np.random.Generator) -> Any:
+def draw(contents: str, rng: np.random.Generator) -> Any:
     """Return data [1, C, H, W] of a distribution."""
     shape = (1, CHANNELS, EXTENT, EXTENT)
     x = rng.standard_normal(shape)
-    if kind == "ReLU":
+    if contents == "ReLU":
         x = np.maximum(x, 0)
-    elif kind == "lognormal":
+    elif contents == "lognormal":
         x = np.exp(3 * x)
-    elif kind == "sparse":  # one element in fifty
+    elif contents == "sparse":  # one element in fifty
         x = np.where(rng.random(shape) < 0.02, x, 0)
-    elif kind == "spotted":  # one position in a hundred is a thousand times larger
+    elif contents == "spotted":  # one position in a hundred is a thousand times larger
         x = x * np.where(rng.random((1, 1, EXTENT, EXTENT)) < 0.01, 1000, 1)
     return x.astype(np.float32)
 
@@ -47,21 +47,21 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = []
     print("layer                    data        winograd  direct   torch  of scale     NaN")
-    for kind, stride in (("Convolution", 1), ("ConvolutionBackpropData", 2)):
+    for type_name, stride in (("Convolution", 1), ("ConvolutionBackpropData", 2)):
         rng = np.random.default_rng(44)
         weights = rng.standard_normal((CHANNELS, CHANNELS, KERNEL, KERNEL)).astype(np.float32)
 
-        def peer(x: Any, w: Any, stride: int = stride, kind: str = kind) -> Any:
+        def peer(x: Any, w: Any, stride: int = stride, type_name: str = type_name) -> Any:
             with torch.no_grad():
                 a, b = torch.from_numpy(x), torch.from_numpy(w)
-                if kind == "Convolution":
+                if type_name == "Convolution":
                     return torch.nn.functional.conv2d(a, b, padding=1).numpy()
                 return torch.nn.functional.conv_transpose2d(
                     a, b, stride=stride, padding=1, output_padding=1
                 ).numpy()
 
         pads, extents = (1, 1), (EXTENT * stride,) * 2
-        make = pack_convolution if kind == "Convolution" else pack_deconvolution
+        make = pack_convolution if type_name == "Convolution" else pack_deconvolution
         kernels = {
             name: make(weights, strides=(stride, stride), dilations=(1, 1), algorithm=name)
             for name in ("winograd", "direct")
@@ -72,7 +72,7 @@ def main() -> None:
             sums = peer(np.abs(x).astype(float), np.abs(weights).astype(float))
             found = {key: kernel.run(x, pads, extents) for key, kernel in kernels.items()}
             found["torch"] = peer(x, weights)
-            row: dict[str, Any] = {"layer": kind, "data": name}
+            row: dict[str, Any] = {"layer": type_name, "data": name}
             for key, result in found.items():
                 error = np.abs(result - exact) / np.where(sums > 0, EPS * sums, 1)
                 row[key] = float(error.max())
@@ -84,7 +84,7 @@ def main() -> None:
             row["changed"] = int(changed.size - same.sum())
             rows.append(row)
             print(
-                f"{kind:24} {name:10} {row['winograd']:9.1f} {row['direct']:7.1f} "
+                f"{type_name:24} {name:10} {row['winograd']:9.1f} {row['direct']:7.1f} "
                 f"{row['torch']:7.1f} {row['winograd of scale'] / row['torch of scale']:9.1f} "
                 f"{row['changed']:9}"
             )

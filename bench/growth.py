@@ -58,8 +58,8 @@ class Layer(NamedTuple):
 
     def prepare(self, algorithm: str) -> Any:
         """Return the kernel."""
-        kind: Any = kernels.pack_convolution if self.forward else kernels.pack_deconvolution
-        return kind(
+        pack: Any = kernels.pack_convolution if self.forward else kernels.pack_deconvolution
+        return pack(
             np.ones(self.weights, self.element),
             strides=(1 if self.forward else 2,) * self.axes,
             dilations=(1,) * self.axes,

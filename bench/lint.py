@@ -43,14 +43,14 @@ class Chain:
     def layer(
         self,
         name: str,
-        kind: str,
+        type_name: str,
         data: str,
         inputs: list[tuple[int, ...]],
         outputs: list[tuple[int, ...]],
     ) -> int:
         """Add a layer, and return its id."""
         number = len(self.layers)
-        text = f'\t\t<layer id="{number}" name="{name}" type="{kind}" version="opset1">\n'
+        text = f'\t\t<layer id="{number}" name="{name}" type="{type_name}" version="opset1">\n'
         text += f"\t\t\t<data {data} />\n" if data else ""
         for tag, first, ports in (("input", 0, inputs), ("output", len(inputs), outputs)):
             if ports:
@@ -84,8 +84,8 @@ class Chain:
             'strides="1, 1" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"'
             ' auto_pad="explicit" output_padding="0, 0"'
         )
-        kind = "ConvolutionBackpropData"
-        deconv = self.layer(f"deconv_{number}", kind, attributes, [DIMS, filter_], [DIMS])
+        type_name = "ConvolutionBackpropData"
+        deconv = self.layer(f"deconv_{number}", type_name, attributes, [DIMS, filter_], [DIMS])
         self.edge(source, deconv, 0)
         self.edge((weights, 0), deconv, 1)
         added = self.constant(f"bias_{number}", bias)

@@ -84,9 +84,9 @@ class Taken(NamedTuple):
     rss: int
 
 
-def run(model: Path, source: Path, target: Path, *options: str) -> Taken:
+def run(model: Path, data: Path, target: Path, *options: str) -> Taken:
     """Run the command."""
-    arguments = [str(RUN), str(model), "--input", str(source), "--output", str(target)]
+    arguments = [str(RUN), str(model), "--input", str(data), "--output", str(target)]
     began = time.perf_counter()
     process = subprocess.Popen([*arguments, "--force", "--quiet", *options])
     _, status, usage = os.wait4(process.pid, 0)
@@ -121,11 +121,11 @@ def measure(folder: Path, extents: Sequence[int], fitting: int, turns: int) -> d
     taken: dict[str, list[Taken]] = {"untiled": [], "tiled": []}
     limit = ("--tile", "auto", "--memory-limit", "900MiB")
     for _ in range(turns):
-        for kind, options in (("untiled", ()), ("tiled", limit)):
-            model, source = folder / "small.xml", folder / "small.npy"
-            taken[kind].append(run(model, source, folder / "out.npy", *options))
-    for kind, several in taken.items():
-        found["small"][kind] = _rates(several, small)
+        for way, options in (("untiled", ()), ("tiled", limit)):
+            model, data = folder / "small.xml", folder / "small.npy"
+            taken[way].append(run(model, data, folder / "out.npy", *options))
+    for way, several in taken.items():
+        found["small"][way] = _rates(several, small)
     whole = run(folder / "large.xml", folder / "large.npy", folder / "out.npy", *limit)
     found["large"] |= _rates([whole], large)
     for figure in ("rate", "cpu_rate"):

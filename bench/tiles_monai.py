@@ -92,9 +92,9 @@ def child(method: str, folder: Path, tile: int, overlap: float, threads: int) ->
                 from monai.inferers import sliding_window_inference
 
                 size = (tile,) * 3
-                kind = {"mode": "gaussian"} if method == "gaussian" else {}
+                importance = {"mode": "gaussian"} if method == "gaussian" else {}
                 found = sliding_window_inference(
-                    torch.from_numpy(x), size, 1, forward, overlap=overlap, **kind
+                    torch.from_numpy(x), size, 1, forward, overlap=overlap, **importance
                 )
                 y = found.numpy()
     seconds = time.perf_counter() - began
@@ -124,7 +124,7 @@ def main() -> None:
         x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
         np.save(folder / "x.npy", x)
         rows = [("whole", 0.0), ("ours", 0.0)]
-        rows += [(kind, overlap) for kind in ("constant", "gaussian") for overlap in OVERLAPS]
+        rows += [(mode, overlap) for mode in ("constant", "gaussian") for overlap in OVERLAPS]
         expected = None
         for method, overlap in rows:
             arguments = [sys.executable, __file__, "--tile", str(given.tile)]

@@ -258,14 +258,15 @@ def table(samples: Sequence[Sample], before: Sequence[float], after: Sequence[fl
     return "\n".join(lines) + "\n"
 
 
-def summary(samples: Sequence[Sample], kind: Predictions) -> str:
+def summary(samples: Sequence[Sample], predictions: Predictions) -> str:
     """Describe the errors of predictions in one line."""
     measured = [sample.measured for sample in samples]
-    far = len(beyond(kind.cycles, measured))
+    far = len(beyond(predictions.cycles, measured))
     return (
-        f"{kind.label}: median error {100 * (typical_error(kind.cycles, measured) - 1):.0f} %, "
+        f"{predictions.label}: median error "
+        f"{100 * (typical_error(predictions.cycles, measured) - 1):.0f} %, "
         f"{far} of {len(samples)} plans beyond {100 * TOLERANCE:.0f} %, "
-        f"the plans predicted fastest take {regret(samples, kind.cycles):.3f} of the fastest"
+        f"the plans predicted fastest take {regret(samples, predictions.cycles):.3f} of the fastest"
     )
 
 
@@ -285,7 +286,7 @@ def report(
         lines.append(f"{names[i]:28s} {rounded(old[i]):>9s} {rounded(new.constants[i]):>9s}")
     kept = [name for i, name in enumerate(names) if i not in new.fitted]
     lines += [f"not determined by these layers: {', '.join(kept)}", ""]
-    lines += [summary(samples, kind) for kind in kinds]
+    lines += [summary(samples, each) for each in kinds]
     lines += ["", f"predicted / clock beyond {percent} (old, new constants):"]
     for i in sorted({*beyond(before, measured), *beyond(after, measured)}):
         ratios = f"{before[i] / measured[i]:.2f} {after[i] / measured[i]:.2f}"

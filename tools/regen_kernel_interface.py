@@ -32,8 +32,8 @@ Fields = list[tuple[str, str]]
 def fields_of(body: str, macros: dict[str, str]) -> Fields:
     """Return the fields in the body of a macro, including those of macros that it uses."""
     found: Fields = []
-    for macro, kind, name in re.findall(r"(\w+)\(I, D, V\)|\b([IDV])\((\w+)\)", body):
-        found += fields_of(macros[macro], macros) if macro else [(kind, name)]
+    for macro, letter, name in re.findall(r"(\w+)\(I, D, V\)|\b([IDV])\((\w+)\)", body):
+        found += fields_of(macros[macro], macros) if macro else [(letter, name)]
     return found
 
 
@@ -41,14 +41,16 @@ def function_of(table: str, fields: Fields, axes: int) -> str:
     """Return the function that packs a table."""
     letters = {"I": "q", "D": "d", "V": "q" * axes}
     types = {"I": "int", "D": "float", "V": "tuple[int, ...]"}
-    parameters = ", ".join(f"{name}: {types[kind]}" for kind, name in fields)
+    parameters = ", ".join(f"{name}: {types[letter]}" for letter, name in fields)
     numbers = {
-        name: ", ".join(f"{name}_{axis}" for axis in range(axes)) if kind == "V" else name
-        for kind, name in fields
+        name: ", ".join(f"{name}_{axis}" for axis in range(axes)) if letter == "V" else name
+        for letter, name in fields
     }
     # A vector of another length must not shift the fields after it.
-    unpacked = "".join(f"    {numbers[name]} = {name}\n" for kind, name in fields if kind == "V")
-    layout = "".join(letters[kind] for kind, _ in fields)
+    unpacked = "".join(
+        f"    {numbers[name]} = {name}\n" for letter, name in fields if letter == "V"
+    )
+    layout = "".join(letters[letter] for letter, _ in fields)
     return (
         f'_{table} = Struct("={layout}").pack\n\n\n'
         f"def {table}_fields(*, {parameters}) -> bytes:\n{unpacked}"

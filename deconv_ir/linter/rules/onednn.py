@@ -82,10 +82,10 @@ def wrong_dtypes(context: LintContext) -> Iterator[Finding]:
 
     for index, side, position, tensor in _tensors(context):
         layer = context.graph.layers[index]
-        kind = KINDS.get(layer.type)
-        if kind is None or tensor.element_type is None:
+        op_kind = KINDS.get(layer.type)
+        if op_kind is None or tensor.element_type is None:
             continue
-        lists = kind.inputs if side == "input" else kind.outputs
+        lists = op_kind.inputs if side == "input" else op_kind.outputs
         allowed = lists[min(position, len(lists) - 1)]
         if tensor.dtype not in allowed:
             yield Finding(
@@ -156,15 +156,15 @@ def unknown_kinds(context: LintContext) -> Iterator[Finding]:
     """  # noqa: D403
     from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
 
-    for kind, indices in context.by_type.items():
-        if kind in KINDS or kind in UNSUPPORTED or kind in _MADE:
+    for type_name, indices in context.by_type.items():
+        if type_name in KINDS or type_name in UNSUPPORTED or type_name in _MADE:
             continue
         for index in indices:
             yield Finding(
-                f"oneDNN Graph has no operation {kind[:60]!r}",
+                f"oneDNN Graph has no operation {type_name[:60]!r}",
                 GraphLocation(layer=index, attribute="kind"),
-                actual=kind[:60],
-                hint=nearest(kind, [*KINDS, *UNSUPPORTED]),
+                actual=type_name[:60],
+                hint=nearest(type_name, [*KINDS, *UNSUPPORTED]),
             )
 
 

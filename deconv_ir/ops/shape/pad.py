@@ -122,8 +122,8 @@ class Pad1(Operation):
         data = static(inputs[0].shape)
         if self.pad_mode is PadValues.CONSTANT:
             return _bound_constant(inputs[0], shape, pads)
-        sources = (_source(self.pad_mode, x, b, e) for x, (b, e) in zip(data, pads, strict=True))
-        index = np.ravel_multi_index(np.ix_(*sources), data)
+        taken = (_origins(self.pad_mode, x, b, e) for x, (b, e) in zip(data, pads, strict=True))
+        index = np.ravel_multi_index(np.ix_(*taken), data)
         # With `clip`, NumPy does not copy `out`; all indices are valid.
         return lambda arrays, out: (arrays[0].reshape(-1).take(index, None, out, "clip"),)
 
@@ -138,16 +138,16 @@ class Pad1(Operation):
         spans, index = [], []
         for extent, begin, end, (start, stop) in zip(data, *known, box, strict=True):
             if self.pad_mode is PadValues.CONSTANT:
-                source = np.arange(start - begin, stop - begin)
+                origins = np.arange(start - begin, stop - begin)
             else:
-                source = _source(self.pad_mode, extent, begin, end)[start:stop]
-            there = source[(source >= 0) & (source < extent)]
+                origins = _origins(self.pad_mode, extent, begin, end)[start:stop]
+            there = origins[(origins >= 0) & (origins < extent)]
             span = nearest_element((start - begin, stop - begin), extent)
             if there.size:
                 span = int(there.min()), int(there.max()) + 1
-            source = np.where((source >= 0) & (source < extent), source - span[0], -1)
+            origins = np.where((origins >= 0) & (origins < extent), origins - span[0], -1)
             spans.append(span)
-            index.append(tuple(map(int, source)))
+            index.append(tuple(map(int, origins)))
         others = tuple(whole_box(static(info.shape)) for info in inputs[3:])
         operation = PadTile(index=tuple(index))
         return LayerTile((tuple(spans), None, None, *others), operation)
@@ -166,13 +166,13 @@ class Pad1(Operation):
         _check_pads(self, data.shape, pads)
         if self.pad_mode is PadValues.CONSTANT:
             value = only(inputs[3], "pad_value") if len(inputs) > 3 else data.dtype.type(0)
-            source, target = _kept(data.shape, out.shape, pads)
-            _surround(data[source], target, out, lambda axis, begins, side: value)
+            kept, target = _kept(data.shape, out.shape, pads)
+            _surround(data[kept], target, out, lambda axis, begins, side: value)
         elif any(pad < 0 for pair in pads for pad in pair):
             for axis, (begin, end) in enumerate(pads):
-                source = _source(self.pad_mode, data.shape[axis], begin, end)
+                origins = _origins(self.pad_mode, data.shape[axis], begin, end)
                 last = axis == data.ndim - 1
-                data = np.take(data, source, axis, out if last else None, "clip")
+                data = np.take(data, origins, axis, out if last else None, "clip")
         else:
             _, target = _kept(data.shape, out.shape, pads)
             _surround(data, target, out, lambda *at: _mirrored(self.pad_mode, target, *at))
@@ -188,10 +188,10 @@ class PadTile(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         value = only(inputs[1], "pad_value") if len(inputs) > 1 else data.dtype.type(0)
-        result = np.full([len(sources) for sources in self.index], value, data.dtype)
-        there = [[i for i, source in enumerate(sources) if source >= 0] for sources in self.index]
+        result = np.full([len(row) for row in self.index], value, data.dtype)
+        there = [[i for i, origin in enumerate(row) if origin >= 0] for row in self.index]
         if all(there):
-            taken = [[s for s in sources if s >= 0] for sources in self.index]
+            taken = [[origin for origin in row if origin >= 0] for row in self.index]
             result[np.ix_(*there)] = data[np.ix_(*taken)]
         return (result,)
 
@@ -203,8 +203,8 @@ def _check_pads(pad: Pad1, shape: tuple[int, ...], pads: tuple[tuple[int, int], 
         pad._dim(axis, dim, *pair)
 
 
-def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
-    """Return, for each element of the output along an axis, the index of its source."""
+def _origins(mode: PadValues, extent: int, begin: int, end: int) -> Any:
+    """Return the index of the element of the data for each element of the output on an axis."""
     index = np.arange(-begin, extent + end)
     if mode is PadValues.EDGE:
         return np.clip(index, 0, extent - 1)
@@ -213,19 +213,19 @@ def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
     return np.where(index >= extent, 2 * (extent - 1) + turn - index, index)
 
 
-Source = Callable[[int, bool, slice], Any]
+Filling = Callable[[int, bool, slice], Any]
 """A function of an axis, whether the side is before the data, and the side's slice; returns the
 contents of the side: a number, or a slice of the axis."""
 
 
-def _surround(data: Array, target: tuple[slice, ...], out: Array, source: Source) -> None:
+def _surround(data: Array, target: tuple[slice, ...], out: Array, filling: Filling) -> None:
     """Copy an array, then fill the elements around it, axis by axis."""
     out[target] = data
     filled = list(target)
     for axis, (middle, extent) in enumerate(zip(target, out.shape, strict=True)):
         for begins, side in (True, slice(0, middle.start)), (False, slice(middle.stop, extent)):
             if side.start < side.stop:
-                at, found = (*filled[:axis], side, *filled[axis + 1 :]), source(axis, begins, side)
+                at, found = (*filled[:axis], side, *filled[axis + 1 :]), filling(axis, begins, side)
                 if isinstance(found, slice):
                     found = out[(*filled[:axis], found, *filled[axis + 1 :])]
                 out[at] = found
@@ -254,12 +254,12 @@ def _kept(
     data: Sequence[int], shape: Sequence[int], pads: Sequence[tuple[int, int]]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
     """Return the index of the elements that are kept, and that of their place in the output."""
-    source, target = [], []
+    kept, target = [], []
     for dim, extent, (begin, _) in zip(data, shape, pads, strict=True):
         low, high = max(0, -begin), min(dim, extent - begin)
-        source.append(slice(low, max(low, high)))
+        kept.append(slice(low, max(low, high)))
         target.append(slice(low + begin, max(low, high) + begin))
-    return tuple(source), tuple(target)
+    return tuple(kept), tuple(target)
 
 
 def _bound_constant(
@@ -268,12 +268,12 @@ def _bound_constant(
     """Return a call that pads arrays of one shape with one value."""
     assert data.element_type is not None, "a layer is bound where it is known"
     dtype = data.element_type.numpy()
-    source, target = _kept(static(data.shape), shape, pads)
+    kept, target = _kept(static(data.shape), shape, pads)
 
     def call(arrays: Arrays, out: Array | None) -> Arrays:
         result = np.empty(shape, dtype) if out is None else out
         result.fill(only(arrays[3], "pad_value") if len(arrays) > 3 else 0)
-        result[target] = arrays[0][source]
+        result[target] = arrays[0][kept]
         return (result,)
 
     return call
