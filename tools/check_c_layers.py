@@ -33,6 +33,7 @@ LAYERS = (
         "direct",
         "winograd",
         "products",
+        "quantized",
         "pointwise",
         "pooling",
         "normalization",

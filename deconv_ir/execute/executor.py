@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
+from deconv_ir.execute.coded import join_quantized
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import fits, out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
@@ -178,7 +179,8 @@ class Executor:
         )
         self._least_bytes = preparation.least_bytes
         require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
-        return join_layers(preparation.run(), self.wanted, infos)
+        prepared = join_quantized(preparation.run(), self.wanted, infos, codes=self._add_tensors)
+        return join_layers(prepared, self.wanted, infos)
 
     def run(
         self,

@@ -8,10 +8,13 @@ from typing import NamedTuple
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.execute.places import tensor_bytes
+from deconv_ir.execute.quantized import QuantizedLayer, QuantizedLayers
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
+from deconv_ir.ir.options import Accuracy
+from deconv_ir.ir.quantization import Levels
 from deconv_ir.ops.values import actual
 
 
@@ -41,6 +44,12 @@ class PreparedModel(NamedTuple):
     folded: int
     dropped: int
     """Number of layers that are computed once, and never."""
+    quantizes: Mapping[int, Source] = {}
+    """Layer that quantises its data -> the FakeQuantize's input, or the data."""
+    quantizers: Mapping[int, Levels] = {}
+    """FakeQuantize -> its levels."""
+    codes: frozenset[Source] = frozenset()
+    """The tensors that are codes of 8 bits: see `execute/coded.py`."""
 
     @property
     def weight_bytes(self) -> int:
@@ -84,6 +93,11 @@ class Preparation:
         self._count(wanted)
         self._followers = find_followers(graph, order, constant, wanted, infos, tensors=add_tensors)
         self._added: dict[int, Source] = {}
+        self._quantized: QuantizedLayers | None = None
+        if context.accuracy is Accuracy.FAST:
+            self._quantized = QuantizedLayers(graph, order, constant, infos, self._peek)
+        # Layer -> the tensor that its kernel quantises.
+        self._quantizes: dict[int, Source] = {}
         self._fused: dict[int, tuple[int, ...]] = {}
         self._sizes: dict[Source, int] = {}
         self._first_only: set[int] = set()
@@ -106,15 +120,16 @@ class Preparation:
             if index in absorbed:
                 continue
             rows = self.graph.topology.sources[index]
-            first = first_like.setdefault(self._likeness(index, same), index)
+            quantized = None if self._quantized is None else self._quantized.find(index)
+            first = first_like.setdefault(self._likeness(index, quantized, same), index)
             if first in kernels and first not in self._first_only:
                 kernels[index] = kernels[first]
-                self._share(index, first)
+                self._share(index, first, quantized)
                 absorbed.update(self._fused.get(index, ()))
                 continue
             takes_lazy = self.graph.layers[index].operation.takes_lazy
             inputs = [self._keep(s, i in takes_lazy) for i, s in enumerate(rows)]
-            kernel, size = self._kernel(index, inputs)
+            kernel, size = self._kernel(index, inputs, quantized)
             if kernel is not None:
                 kernels[index] = kernel
                 packed += size if kernel.packed_bytes is None else 0
@@ -145,6 +160,8 @@ class Preparation:
             0,
             folded,
             dropped,
+            self._quantizes,
+            {} if self._quantized is None else self._quantized.quantizers,
         )
         return prepared._replace(first_bytes=prepared.weight_bytes)
 
@@ -157,17 +174,22 @@ class Preparation:
             sources[index] = (*sources[index], source)
         return rewire(self.graph, self.graph.layers, sources)
 
-    def _likeness(self, index: int, same: Mapping[int, int]) -> tuple[object, ...]:
+    def _likeness(
+        self, index: int, quantized: QuantizedLayer | None, same: Mapping[int, int]
+    ) -> tuple[object, ...]:
         """Return the key of a kernel; `same` maps each constant to the first equal one."""
         followers = self._followers.get(index)
-        found: list[object] = []
+        found: list[object] = [None if quantized is None else quantized.quantization.levels]
         for layer in (index, *(followers.layers if followers else ())):
             sources = self.graph.topology.sources[layer]
             found += [self.graph.layers[layer].operation, _mapped(sources, same)]
         return tuple(found)
 
-    def _share(self, index: int, first: int) -> None:
+    def _share(self, index: int, first: int, quantized: QuantizedLayer | None) -> None:
         """Let a layer use the kernel of an equal one, and count its constants as used."""
+        if first in self._quantizes:
+            assert quantized is not None, "the first one is"
+            self._quantizes[index] = quantized.source
         if first in self._fused:
             followers = self._followers[index]
             self._fused[index] = followers.layers[: len(self._fused[first])]
@@ -205,7 +227,12 @@ class Preparation:
         constants = [s for s in sources if s is not None and s[0] in self.constant]
         return sum(tensor_bytes(self.infos[s[0]][s[1]]) or 0 for s in constants)
 
-    def _kernel(self, index: int, inputs: Sequence[Constant | None]) -> tuple[Kernel | None, int]:
+    def _kernel(
+        self,
+        index: int,
+        inputs: Sequence[Constant | None],
+        quantized: QuantizedLayer | None,
+    ) -> tuple[Kernel | None, int]:
         """Prepare a layer, fused with its followers if possible; also return the bytes packed."""
         size = sum(array.nbytes for array in inputs if array is not None)
         layer = self.graph.layers[index]
@@ -218,10 +245,10 @@ class Preparation:
             return first, 0
         with locating(self.graph, layer):
             followers = self._followers.get(index)
-            while followers is not None:
-                kernel = layer.operation.prepare_fused(
-                    inputs, self._epilogue(followers), self.context
-                )
+            while True:
+                kernel = self._fused_kernel(index, inputs, followers, quantized)
+                if followers is None:
+                    return kernel, size
                 if kernel is not None:
                     self._fused[index] = followers.layers
                     if followers.tensor is not None:
@@ -229,7 +256,27 @@ class Preparation:
                     taken = [self._keep(source) for source in followers.constants]
                     return kernel, size + sum(a.nbytes for a in taken if a is not None)
                 followers = followers.shortened()
-            return layer.operation.prepare(inputs, self.context), size
+
+    def _fused_kernel(
+        self,
+        index: int,
+        inputs: Sequence[Constant | None],
+        followers: Followers | None,
+        quantized: QuantizedLayer | None,
+    ) -> Kernel | None:
+        """Prepare a layer with some followers, in integers if possible."""
+        operation = self.graph.layers[index].operation
+        epilogue = Epilogue(None) if followers is None else self._epilogue(followers)
+        if quantized is not None:
+            kernel = operation.prepare_quantized(
+                inputs, quantized.quantization, epilogue, self.context
+            )
+            if kernel is not None:
+                self._quantizes[index] = quantized.source
+                return kernel
+        if followers is None:
+            return operation.prepare(inputs, self.context)
+        return operation.prepare_fused(inputs, epilogue, self.context)
 
     def _epilogue(self, followers: Followers) -> Epilogue:
         """Return the epilogue that a kernel would compute."""

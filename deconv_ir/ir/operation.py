@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
     from deconv_ir.ir.expression import Expression, SemanticsDifference
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
+    from deconv_ir.ir.quantization import LayerQuantization
     from deconv_ir.ir.scratchpad import AlgorithmChoice, ScratchpadBudget
 
 
@@ -453,6 +454,24 @@ class Operation(Record):
         """Prepare the layer with the ones that follow; the result is rounded once, at the end.
 
         Returns None if the layers cannot be fused.
+        """
+        return None
+
+    @property
+    def can_be_quantized(self) -> bool:
+        """Whether `prepare_quantized` may return a kernel."""
+        return type(self).prepare_quantized is not Operation.prepare_quantized
+
+    def prepare_quantized(
+        self,
+        constants: Sequence[Constant | None],
+        quantization: LayerQuantization,
+        epilogue: Epilogue,
+        context: Context,
+    ) -> Kernel | None:
+        """Prepare the layer as in `prepare_fused`, to compute it in integers.
+
+        The kernel quantises its data.  Returns None if that is not possible.
         """
         return None
 

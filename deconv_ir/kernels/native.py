@@ -63,6 +63,11 @@ _WINOGRAD = {
 }
 
 
+def _dots(machine: Machine) -> int:
+    """Return the storage type of four codes."""
+    return interface.U8X4 if machine.has_dots else interface.U8X4_PLAIN
+
+
 def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
     """Whether the compiled kernel can compute a problem, which does not depend on extents."""
     return (
@@ -141,6 +146,9 @@ class CompiledKernel(PlannedKernel):
         Result of `background_packer`, which packs a large filter from a file.
     channel_block : int, optional
         Input channels whose sums are rounded together; default: chosen for the layer.
+    dots : bool
+        Whether each element is four bytes, for four channels: unsigned in data, signed in weights,
+        and their products are summed in 32 bits.
     """
 
     def __init__(
@@ -157,6 +165,7 @@ class CompiledKernel(PlannedKernel):
         machine: Machine | None = None,
         packer: Any = None,
         channel_block: int = 0,
+        dots: bool = False,
     ) -> None:
         super().__init__(problem, weights.dtype, scratch_bytes, adds=adds)
         module = compiled_module()
@@ -192,7 +201,7 @@ class CompiledKernel(PlannedKernel):
         self._machine = machine or current_machine()
         fields = interface.layer_fields(
             forward=int(problem.forward),
-            element=_ELEMENTS[weights.dtype.name],
+            element=_dots(self._machine) if dots else _ELEMENTS[weights.dtype.name],
             isa=INSTRUCTION_SETS.index(isa),
             groups=problem.groups,
             channels_in=problem.channels_in,

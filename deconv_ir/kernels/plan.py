@@ -55,7 +55,11 @@ class ConvolutionKernel(abc.ABC):
         Bound on the scratchpad of a run.
     adds : bool
         Whether every run adds another tensor, before the activation.
+    reads_codes : bool
+        Whether the data of runs are codes of 8 bits, those of four channels in an element of u32.
     """
+
+    reads_codes = False
 
     def __init__(
         self, problem: Problem, element: np.dtype[Any], scratch_bytes: int, *, adds: bool

@@ -16,8 +16,10 @@
 
 /* ------------------------------------------------------- enumerations -- */
 
-/* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits. */
-enum element { F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS };
+/* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits.  U8X4: four
+ * unsigned bytes of data, or signed ones of weights; the sum of their products has 32 bits.  U8X4_PLAIN: the
+ * same without the instruction that some processors have for it. */
+enum element { F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, ELEMENTS };
 
 /* Those of elementwise programs: computed in f32, and booleans. */
 enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
@@ -92,6 +94,23 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* select(data, values, indices, fields): TopK along the second of three axes */
 #define SELECT_FIELDS(I, D, V) I(isa) I(smallest) I(by_index) I(threads)
 
+/* quantize(data, out, ranges, fields): [N * groups, channels, positions] of f32 to codes from 0 to
+ * `highest`, those of four channels in one element of [N * groups, ceil(channels / 4), positions].  `ranges` are
+ * pairs of f64, one or one for each channel: the numbers of the codes 0 and `highest`. */
+#define QUANTIZE_FIELDS(I, D, V) I(isa) I(highest) I(threads)
+
+/* max_codes(data, out, fields): MaxPool of codes, each byte on its own; four axes */
+#define MAX_CODES_FIELDS(I, D, V) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
+
+/* dequantize(sums, scales, offsets, classes or None, addend or None, ranges or None, out, fields): sums
+ * in 32 bits, [N, channels, rows, columns], to sums * scales[channel] + offsets[channel], or, with
+ * classes, offsets[channel][classes[row]], which are those of the columns up to `begin`, of the next `chunk`
+ * ones, which are repeated, and from `end` on.  `out` is [N, channels, elements] in f32, of which the element
+ * `first` of a channel is the first of the sums; with ranges, its codes, as in quantize().  The addend has the
+ * shape of `out` in f32. */
+#define DEQUANTIZE_FIELDS(I, D, V)                                                       \
+    I(isa) I(begin) I(chunk) I(end) I(first) EPILOGUE_FIELDS(I, D, V) I(highest) I(threads)
+
 /* standardize(data, out, scale or None, bias or None, fields): rows of `row` elements; scale and
  * bias change after every `inner` elements */
 #define STANDARDIZE_FIELDS(I, D, V) \
@@ -139,6 +158,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(standardize, STANDARDIZE_FIELDS) T(sum_rows, SUM_ROWS_FIELDS)                     \
     T(softmax, SOFTMAX_FIELDS) T(pack_columns, PACK_COLUMNS_FIELDS)                     \
     T(multiply, MULTIPLY_FIELDS) T(multiply_codes, MULTIPLY_CODES_FIELDS)               \
+    T(quantize, QUANTIZE_FIELDS) T(dequantize, DEQUANTIZE_FIELDS)                       \
+    T(max_codes, MAX_CODES_FIELDS)                                                      \
     T(attend, ATTEND_FIELDS)                                                            \
     T(copy_matrices, COPY_MATRICES_FIELDS) T(recur, RECUR_FIELDS)
 

@@ -5,6 +5,7 @@
 #include "pooling/pooling.h"
 #include "products/products.h"
 #include "python/call.h"
+#include "quantized/quantized.h"
 #include "recurrent/recurrent.h"
 #include "resample/resample.h"
 #include "runtime/cpu.h"
@@ -60,6 +61,9 @@ static PyObject *module_keep(PyObject *module, PyObject *arguments) {
 
 /* interface.h lists the arguments. */
 static PyMethodDef module_methods[] = {
+    {"quantize", module_quantize, METH_VARARGS, "Replace f32 by codes of four channels."},
+    {"max_codes", module_max_codes, METH_VARARGS, "Pool codes."},
+    {"dequantize", module_dequantize, METH_VARARGS, "Replace sums of products of codes by f32."},
     {"resample", module_resample, METH_VARARGS, "Interpolate the last two of three axes."},
     {"recur", module_recur, METH_VARARGS, "Compute an LSTM or a GRU over time."},
     {"pack_columns", module_pack_columns, METH_VARARGS, "Pack a matrix for multiply()."},

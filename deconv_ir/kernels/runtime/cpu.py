@@ -31,6 +31,8 @@ class Machine(NamedTuple):
     """The third-level cache that a core shares, up to the amount that helps a single program."""
     hides_threads: bool = False
     """Whether a core may run two threads that the system shows as two cores."""
+    has_dots: bool = True
+    """Whether products of four bytes are summed by one instruction, if this processor has it."""
 
     @property
     def sure_level2_bytes(self) -> int:
@@ -64,13 +66,13 @@ class Machine(NamedTuple):
 
 
 MACHINES = {
-    "zen1": Machine("avx2", 512 << 10, halved=True, level3_bytes=8 << 20),
-    "zen3": Machine("avx2", 512 << 10),
+    "zen1": Machine("avx2", 512 << 10, halved=True, level3_bytes=8 << 20, has_dots=False),
+    "zen3": Machine("avx2", 512 << 10, has_dots=False),
     "zen4": Machine("avx512", 1 << 20, halved=True),
     "zen5": Machine("avx512", 1 << 20),
-    "skylake-x": Machine("avx512", 1 << 20),
+    "skylake-x": Machine("avx512", 1 << 20, has_dots=False),
     "sapphire-rapids": Machine("avx512", 2 << 20),
-    "small": Machine("avx2", 256 << 10),
+    "small": Machine("avx2", 256 << 10, has_dots=False),
 }
 # Two threads of each core, which the system shows or hides.
 MACHINES["zen5-shared"] = MACHINES["zen5"].shared(2)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x7292A41
+INTERFACE = 0xD013197
 """The hash of the header."""
 
 AXES = 3
 
-F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS = range(9)
+F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, ELEMENTS = range(11)
 
 PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS = range(5)
 
@@ -306,6 +306,83 @@ _multiply_codes = Struct("=qqq").pack
 
 def multiply_codes_fields(*, isa: int, halves: int, threads: int) -> bytes:
     return _multiply_codes(isa, halves, threads)
+
+
+_quantize = Struct("=qqq").pack
+
+
+def quantize_fields(*, isa: int, highest: int, threads: int) -> bytes:
+    return _quantize(isa, highest, threads)
+
+
+_dequantize = Struct("=qqqqqqdddqddqq").pack
+
+
+def dequantize_fields(
+    *,
+    isa: int,
+    begin: int,
+    chunk: int,
+    end: int,
+    first: int,
+    activation: int,
+    low: float,
+    high: float,
+    slope: float,
+    function: int,
+    scale: float,
+    offset: float,
+    highest: int,
+    threads: int,
+) -> bytes:
+    return _dequantize(
+        isa,
+        begin,
+        chunk,
+        end,
+        first,
+        activation,
+        low,
+        high,
+        slope,
+        function,
+        scale,
+        offset,
+        highest,
+        threads,
+    )
+
+
+_max_codes = Struct("=qqqqqqqqqqqqq").pack
+
+
+def max_codes_fields(
+    *,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...],
+    threads: int,
+) -> bytes:
+    kernel_0, kernel_1, kernel_2 = kernel
+    strides_0, strides_1, strides_2 = strides
+    dilations_0, dilations_1, dilations_2 = dilations
+    pads_begin_0, pads_begin_1, pads_begin_2 = pads_begin
+    return _max_codes(
+        kernel_0,
+        kernel_1,
+        kernel_2,
+        strides_0,
+        strides_1,
+        strides_2,
+        dilations_0,
+        dilations_1,
+        dilations_2,
+        pads_begin_0,
+        pads_begin_1,
+        pads_begin_2,
+        threads,
+    )
 
 
 _attend = Struct("=qdq").pack

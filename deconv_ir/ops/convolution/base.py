@@ -17,6 +17,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, bounds
 from deconv_ir.ir.lazy_tensor import Constant, joined, whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, TensorInfo
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.quantization import LayerQuantization
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.checks import check_least_rank, product
 from deconv_ir.ops.convolution.dims import (
@@ -244,11 +245,57 @@ class AnyConvolution(Windowed, abc.ABC):
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Pack the filter, with a bias for each channel and an activation."""
+        found = self._fused(constants, epilogue)
+        if found is None:
+            return None
+        bias, activation = found
+        return self._packed(constants, bias, activation, context, adds=epilogue.adds)
+
+    def prepare_quantized(
+        self,
+        constants: Sequence[Constant | None],
+        quantization: LayerQuantization,
+        epilogue: Epilogue,
+        context: Context,
+    ) -> Kernel | None:
+        """Pack the codes of a filter in f32."""
+        from deconv_ir.kernels.quantized.kernel import quantize_filter
+
+        found = self._fused(constants, epilogue)
+        data, filter_ = constants[:2]
+        if found is None or filter_ is None or data is not None or filter_.dtype != np.float32:
+            return None
+        shape, weights = filter_.shape, self.canonical_filter(whole(filter_))
+        axes = self.axes(weights.ndim - 2)
+        bias, activation = found
+        packed = quantize_filter(
+            whole(weights),
+            whole(self.canonical_filter(np.broadcast_to(quantization.scales, shape))),
+            quantization.levels,
+            forward=not self.transposed,
+            strides=tuple(a.stride for a in axes),
+            dilations=tuple(a.dilation for a in axes),
+            groups=self.groups_of(shape),
+            bias=bias,
+            activation=activation,
+            adds=epilogue.adds,
+            scratch_bytes=context.scratch_bytes,
+        )
+        return None if packed is None else self._with_filter(packed, shape, constants, context)
+
+    def _fused(
+        self, constants: Sequence[Constant | None], epilogue: Epilogue
+    ) -> tuple[Array | None, Activation | None] | None:
+        """Return bias and activation of a kernel; None if it cannot have this epilogue."""
         from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
 
         filter_ = constants[1]
         own = self.bias_of(constants)
         if filter_ is None or (own is None and self.has_bias(len(constants))):
+            return None
+        # Other convolutions have further inputs, from which an addend cannot be distinguished.
+        distinct = not (self.transposed or self.bias_at or self.channels_last)
+        if epilogue.adds and (not distinct or filter_.dtype != np.float32):
             return None
         dims = self.filter_dims(filter_.shape)
         channels = self.groups_of(filter_.shape) * bounds(dims.outputs)[0]
@@ -259,13 +306,7 @@ class AnyConvolution(Windowed, abc.ABC):
         bias, activation = found
         if bias is not None and own is not None:
             return None
-        bias = bias if own is None else own
-        if not epilogue.adds:
-            return self._packed(constants, bias, activation, context)
-        # Other convolutions have further inputs, from which an addend cannot be distinguished.
-        if self.transposed or self.bias_at or self.channels_last or filter_.dtype != np.float32:
-            return None
-        return self._packed(constants, bias, activation, context, adds=True)
+        return bias if own is None else own, activation
 
     def _packed(
         self,
@@ -276,8 +317,6 @@ class AnyConvolution(Windowed, abc.ABC):
         *,
         adds: bool = False,
     ) -> Kernel | None:
-        from deconv_ir.ops.convolution.packed import PackedConvolution
-
         data, filter_ = constants[:2]
         # A call passes None for constants; the data may be constant if the output shape is not.
         if filter_ is None or data is not None:
@@ -286,6 +325,17 @@ class AnyConvolution(Windowed, abc.ABC):
         packed = self.kernel(filter_, bias, context, activation, adds)
         if adds and not packed.adds_in_cache:
             return None
+        return self._with_filter(packed, shape, constants, context)
+
+    def _with_filter(
+        self,
+        packed: ConvolutionKernel,
+        shape: tuple[int, ...],
+        constants: Sequence[Constant | None],
+        context: Context,
+    ) -> Kernel:
+        from deconv_ir.ops.convolution.packed import PackedConvolution
+
         # Only the other, small constants are kept: the filter is packed.
         kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
         return PackedConvolution(self, packed, shape, kept, context)

@@ -74,7 +74,7 @@ class PackedConvolution(Kernel):
         return self._packed.packed_bytes
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
-        data = static(inputs[0].shape)
+        data = self._data_shape(static(inputs[0].shape))
         others = inputs[2 : len(self._kept)]
         placed = self._operation.placement(data, self._filter_shape, others, self._context)
         if placed is None:
@@ -105,7 +105,7 @@ class PackedConvolution(Kernel):
             describe_requested(array if kept is None else kept)
             for array, kept in zip(given[2:], self._kept[2:], strict=True)
         ]
-        data, last = inputs[0].shape, self._operation.channels_last
+        data, last = self._data_shape(inputs[0].shape), self._operation.channels_last
         placed = self._operation.placement(data, self._filter_shape, others, self._context)
         assert placed is not None, "actual arrays have static shapes"
         shape = self._by_axis(data)
@@ -114,6 +114,29 @@ class PackedConvolution(Kernel):
         else:
             plan = self._packed.plan(shape, *placed, budget or UNLIMITED, channels_last=last)
         return plan.run(inputs, out)
+
+    @property
+    def kernel(self) -> ConvolutionKernel:
+        """The kernel with the filter."""
+        return self._packed
+
+    def with_kernel(self, packed: ConvolutionKernel) -> PackedConvolution:
+        """Return the convolution with another kernel of the same filter."""
+        return PackedConvolution(
+            self._operation, packed, self._filter_shape, self._kept, self._context
+        )
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether data and output are laid out ``[N, *X, C]``."""
+        return self._operation.channels_last
+
+    def _data_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the data, which may be codes."""
+        if not self._packed.reads_codes:
+            return shape
+        problem = self._packed.problem
+        return (shape[0], problem.groups * problem.channels_in, *shape[2:])
 
     def _by_axis(self, data: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the data with channels first."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
@@ -15,6 +17,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import elementwise_tile
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
     from deconv_ir.ops.allowance import Bounds, Case
 
 
@@ -44,6 +47,10 @@ class FakeQuantize(WithBroadcast):
             return None
         apply, (data, low, high, output_low, output_high) = expression.apply, operands
         steps = expression.constant(float(self.levels - 1))
+        ends = _numbers(info.reals for info in inputs[1:])
+        if ends is not None:
+            nearest = apply("nearest_level", data, steps, immediates=ends[:2])
+            return apply("level_value", nearest, steps, immediates=ends[2:])
         share = apply("true_divide", apply("subtract", data, low), apply("subtract", high, low))
         level = apply("true_divide", apply("rint", apply("multiply", share, steps)), steps)
         spread = apply("multiply", level, apply("subtract", output_high, output_low))
@@ -65,6 +72,9 @@ class FakeQuantize(WithBroadcast):
         return elementwise_tile(self, boxes, inputs, shapes)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        ends = _numbers([float(x.reshape(()))] if x.size == 1 else None for x in inputs[1:])
+        if ends is not None:
+            return (narrow(self._by_range(widen(inputs[0]), ends), inputs[0].dtype),)
         data, low, high, output_low, output_high = self.aligned([widen(x) for x in inputs])
         steps = data.dtype.type(self.levels - 1)
         with np.errstate(all="ignore"):
@@ -73,3 +83,20 @@ class FakeQuantize(WithBroadcast):
             result = np.where(data <= np.minimum(low, high), output_low, result)
             result = np.where(data > np.maximum(low, high), output_high, result)
             return (narrow(result, inputs[0].dtype),)
+
+    def _by_range(self, data: Array, ends: Sequence[float]) -> Array:
+        """Return values of the levels of one range, computed in f64 and rounded once."""
+        low, high, output_low, output_high = ends
+        wide = np.clip(data, low, high).astype(np.float64)
+        steps = self.levels - 1
+        level = np.rint((wide - low) * (steps / (high - low)))
+        found: Array = level * ((output_high - output_low) / steps) + output_low
+        return found.astype(data.dtype)
+
+
+def _numbers(ends: Iterable[Sequence[float] | None]) -> tuple[float, ...] | None:
+    """Return the ends of the input range, in order, and the output range; None for others."""
+    found = tuple(float(row[0]) for row in ends if row is not None and len(row) == 1)
+    if len(found) < 4 or not all(map(math.isfinite, found)) or found[0] >= found[1]:
+        return None
+    return found

@@ -160,9 +160,11 @@ static void run_tile(void *context, int64_t job, void *scratch) {
 /* Channels at a multiple of this distance share few sets of the first-level cache. */
 #define CHANNELS_MEET 512
 
-/* Whether a plane is one row, and each of its positions gives one result. */
+/* Whether the first row of a plane is all that is read, and each of its positions gives one
+ * result. */
 static int data_are_plain(const struct run *run, const struct plan *plan) {
     const int64_t row = run->output[2];
+    if (run->pads_begin[0] || run->pads_begin[1]) return 0;
     const int one = run->data[2] == row && run->output[0] * run->output[1] == 1 && plan->depth == 1;
     return plan->tiling.straight && one && !run->pads_begin[2] && run->step[2] == 1 &&
            plan->axes[2].in_stride == 1 && run->channel_step >= row;

@@ -37,6 +37,7 @@ static int ask_isa(enum isa isa) {
 #endif
     if (isa == ISA_AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512bw") &&
                ask_isa(ISA_AVX2);
     if (isa == ISA_AVX2)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
@@ -58,6 +59,23 @@ int isa_available(int64_t isa) {
 }
 
 #ifdef DECONV_X86
+/* AVX-512 VNNI, or AVX-VNNI.  Cached like isa_available(). */
+static int ask_dots(enum isa isa) {
+    unsigned a, b, c, d;
+    if (isa == ISA_AVX512) return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c >> 11 & 1;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1;
+}
+
+int has_dots(enum isa isa) {
+    static atomic_int known[ISAS]; /* 0: unknown; 1: no; 2: yes */
+    int found = atomic_load(&known[isa]);
+    if (!found) {
+        found = 1 + ask_dots(isa);
+        atomic_store(&known[isa], found);
+    }
+    return found == 2;
+}
+
 /* The third-level cache that a core shares with its neighbours; the C library returns the sum over
  * all cores.  Intel and AMD use the same format under two leaf numbers. */
 static int64_t ask_level3(void) {

@@ -20,6 +20,8 @@
 
 const char *isa_name(enum isa isa);
 int isa_available(int64_t isa);
+/* Whether the processor sums products of four bytes in one instruction, for vectors of this set. */
+int has_dots(enum isa isa);
 
 /* The results of CPUID; an empty vendor and zeros if it is not available. */
 struct processor {

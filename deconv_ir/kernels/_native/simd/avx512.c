@@ -8,18 +8,19 @@
 #include "simd/planes.h"
 #include "simd/codes.h"
 #include "simd/ranks.h"
+#include "simd/quantized.h"
 #include "simd/transforms.h"
 #ifdef DECONV_X86
 #ifdef __clang__
 #pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512dq,avx2,fma,f16c"))), apply_to = function)
+    __attribute__((target("avx512f,avx512dq,avx512bw,avx2,fma,f16c"))), apply_to = function)
 #else
 #pragma GCC push_options
 #ifdef DECONV_LOWER_AVX512
 /* For tests on machines without AVX-512: the same code, with vectors made of halves. */
 #pragma GCC target("avx2,fma,f16c")
 #else
-#pragma GCC target("avx512f,avx512dq,avx2,fma,f16c")
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx2,fma,f16c")
 #endif
 #endif
 #include <immintrin.h>
@@ -38,10 +39,37 @@
                         _mm512_cvtps_ph(_mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT))
 #define STREAM_STEP 64
 #define STREAM(from, to) _mm512_stream_si512((void *)(to), _mm512_loadu_si512(from))
+#define MULTIPLY_PAIRS(data, weights) \
+    (DOTS(lanes))_mm512_madd_epi16((__m512i)(data), (__m512i)(weights))
+#define EXTEND_EVEN(weights) \
+    _mm512_srai_epi16(_mm512_slli_epi16((__m512i)(weights), 8), 8)
+#define EXTEND_ODD(weights) _mm512_srai_epi16((__m512i)(weights), 8)
 #define HOLD(vector) __asm__("" : "+v"(vector))
 #define LARGER_BITS(a, b) ((NAME(bits))_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
 #endif
 #include "simd/instruction_set.inc.h"
+#ifdef DECONV_LOWER_AVX512
+const struct microkernels *const dots_avx512 = NULL;
+#else
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512vnni,avx512vl"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512vnni,avx512vl")
+#endif
+#define DOTS(x) JOIN(x, dots, vnni)
+#define SUM_DOTS(sum, data, weights) \
+    _mm512_dpbusd_epi32((__m512i)(sum), (__m512i)(data), (__m512i)(weights))
+#define SUM_ROW_DOTS(sum, data, weights) \
+    _mm256_dpbusd_epi32((__m256i)(sum), (__m256i)(data), (__m256i)(weights))
+#include "simd/dots.inc.h"
+const struct microkernels *const dots_avx512 = &kernels_dots_vnni;
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
 #ifdef __clang__
 #pragma clang attribute pop
 #else

@@ -8,6 +8,7 @@
 #include "simd/planes.h"
 #include "simd/codes.h"
 #include "simd/ranks.h"
+#include "simd/quantized.h"
 #include "simd/transforms.h"
 
 #define VECTOR_LANES_32 4
@@ -16,6 +17,10 @@
 
 #ifdef __SSE2__
 #include <emmintrin.h>
+#define MULTIPLY_PAIRS(data, weights) \
+    (DOTS(lanes))_mm_madd_epi16((__m128i)(data), (__m128i)(weights))
+#define EXTEND_EVEN(weights) _mm_srai_epi16(_mm_slli_epi16((__m128i)(weights), 8), 8)
+#define EXTEND_ODD(weights) _mm_srai_epi16((__m128i)(weights), 8)
 #define STREAM_STEP 16
 #define STREAM(from, to) _mm_stream_si128((void *)(to), _mm_loadu_si128((const void *)(from)))
 #endif

@@ -36,8 +36,8 @@ INLINE void NAME(sum_rows)(const int height, const int width, const struct chann
         for (int r = 0; r < height; r++)
 #pragma GCC unroll 8
             for (int c = 0; c < width; c++)
-                sum[r * width + c] +=
-                    weight * LOAD(at + r * pitch + (c < width - 1 ? c * LANES : last));
+                ADD_PRODUCT(sum[r * width + c],
+                            LOAD(at + r * pitch + (c < width - 1 ? c * LANES : last)), weight);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < height; r++)
@@ -86,7 +86,8 @@ INLINE void NAME(sum_shared)(const int kernel, const int stride, const int heigh
                 if (k < 0 || k >= kernel) continue;
                 const VEC weight = weights[k * kernel + x] - (VEC){0};
 #pragma GCC unroll 2
-                for (int c = 0; c < width; c++) sum[r * width + c] += weight * in[c];
+                for (int c = 0; c < width; c++) 
+                    ADD_PRODUCT(sum[r * width + c], in[c], weight);
             }
         }
     }

@@ -314,6 +314,32 @@ FUNCTION(isfinite, TRUTH(ABS(A) < __builtin_inff()))
 FUNCTION(to_f16, NAME(through_half)(A))
 FUNCTION(to_bf16, NAME(through_bfloat)(A))
 
+/* The nearest of the levels of a range, from 0 to the number in the second operand, in f64: its
+ * boundaries are exact.  NaN stays NaN. */
+static void NAME(do_nearest_level)(const float *const *operands, const float *immediates,
+                                   int64_t count, float *out) {
+    const float *const first = operands[0];
+    const float begin = immediates[0], end = immediates[1];
+    const VF low = ALL(begin), high = ALL(end);
+    const double factor = (double)operands[1][0] / ((double)end - begin);
+    for (int64_t i = 0; i < count; i += LANES) {
+        VD level = __builtin_convertvector(NAME(clamped)(A, low, high), VD);
+        level = (level - (double)begin) * factor + 0x1.8p52 - 0x1.8p52;
+        STORE(out + i, __builtin_convertvector(level, VF));
+    }
+}
+
+/* The value of a level, rounded once. */
+static void NAME(do_level_value)(const float *const *operands, const float *immediates,
+                                 int64_t count, float *out) {
+    const float *const first = operands[0];
+    const double begin = immediates[0], step = (immediates[1] - begin) / operands[1][0];
+    for (int64_t i = 0; i < count; i += LANES) {
+        const VD value = __builtin_convertvector(A, VD) * step + begin;
+        STORE(out + i, __builtin_convertvector(value, VF));
+    }
+}
+
 /* Write a value many times; the last vector may overlap the one before. */
 static void NAME(broadcast)(float value, int64_t count, float *out) {
     for (int64_t i = 0; i < count && count < LANES; i++) out[i] = value;

@@ -122,6 +122,8 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #define NATIVE(e) ((e) == I64)
 #include "simd/microkernel.inc.h"
 
+#define DOTS(x) JOIN(x, dots, SUFFIX)
+#include "simd/dots.inc.h"
 #include "simd/functions.inc.h"
 #include "simd/rows.inc.h"
 #include "simd/windows.inc.h"
@@ -130,6 +132,7 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #include "simd/planes.inc.h"
 #include "simd/codes.inc.h"
 #include "simd/ranks.inc.h"
+#include "simd/quantized.inc.h"
 #include "simd/no_vectors.inc.h"
 #include "simd/transforms.inc.h"
 
@@ -139,6 +142,8 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
         [ACC_F64] = &kernels_f64_##suffix,                         \
         [ACC_U32] = &kernels_u32_##suffix,                         \
         [ACC_U64] = &kernels_u64_##suffix,                         \
+        [ACC_DOTS] = &kernels_dots_##suffix,                       \
+        [ACC_PLAIN_DOTS] = &kernels_dots_##suffix,                 \
     };                                                              \
     const struct transforms *const transforms_##suffix = &transforms_wino_##suffix;
 #define TABLE(suffix) TABLE_(suffix)

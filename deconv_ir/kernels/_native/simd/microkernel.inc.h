@@ -11,6 +11,8 @@
  *   NAME(x)         x with a suffix of its own
  *   IS_FLOAT        whether it is a floating-point type
  *   NATIVE(element) whether elements are stored in the type of the sums
+ *   ADD_PRODUCT     adds the product of data and weights to a vector, and ADD_ROW_PRODUCT to one of
+ *                   MAX_ROWS elements; default: of one element each
  *   SHAPES          the micro-kernels: SHAPE(rows, columns) ...
  *   ROWS, COLUMNS   most rows, and the best number of vectors for each
  *
@@ -27,6 +29,11 @@ typedef ELEMENT NAME(loose)
 #define LOAD(p) ((VEC)*(const NAME(loose) *)(p))
 #define STORE(p, v) (*(NAME(loose) *)(p) = (v))
 #define INLINE static inline __attribute__((always_inline))
+
+#ifndef ADD_PRODUCT
+#define ADD_PRODUCT(sum, data, weight) ((sum) += (weight) * (data))
+#define ADD_ROW_PRODUCT ADD_PRODUCT
+#endif
 
 #if LANES == 2
 #define EVEN_LANES(x, y) __builtin_shufflevector(x, y, 0, 2)
@@ -177,7 +184,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
             for (int r = 0; r < rows; r++) {
                 const VEC weight = weights[r] - (VEC){0};
 #pragma GCC unroll 12
-                for (int c = 0; c < columns; c++) sum[r * columns + c] += weight * column[c];
+                for (int c = 0; c < columns; c++) ADD_PRODUCT(sum[r * columns + c], column[c], weight);
             }
         } else {
             VEC weight[MAX_ROWS];
@@ -187,7 +194,8 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
             for (int c = 0; c < columns; c++) {
                 const VEC column = LOAD(at + c * LANES);
 #pragma GCC unroll 8
-                for (int r = 0; r < rows; r++) sum[r * columns + c] += weight[r] * column;
+                for (int r = 0; r < rows; r++) 
+                    ADD_PRODUCT(sum[r * columns + c], column, weight[r]);
             }
         }
         __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
@@ -237,8 +245,8 @@ static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, 
     for (int64_t k = 0; k < depth; k++, weights += rows) {
         __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
         /* Weights of the next tap follow the last row. */
-        sum += (NAME(row_vec))*(const NAME(loose_rows) *)weights *
-               (data[offsets[k]] - (NAME(row_vec)){0});
+        ADD_ROW_PRODUCT(sum, data[offsets[k]] - (NAME(row_vec)){0},
+                        (NAME(row_vec))*(const NAME(loose_rows) *)weights);
     }
     *(NAME(loose_rows) *)row = sum;
     for (int r = 0; r < rows; r++) row[r] += bias ? bias[r] : 0;
@@ -258,7 +266,7 @@ INLINE void NAME(taps_block)(const int vectors, int64_t depth, const ELEMENT *re
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) {
             __builtin_prefetch((const char *)(weights + v * LANES) + WEIGHTS_AHEAD);
-            sum[v] += LOAD(weights + v * LANES) * one;
+            ADD_PRODUCT(sum[v], one, LOAD(weights + v * LANES));
         }
     }
 #pragma GCC unroll 8
@@ -297,7 +305,8 @@ INLINE void NAME(row_blocks)(const int blocks, int rows, int64_t depth,
 #pragma GCC unroll 8
         for (int b = 0; b < blocks; b++) {
             __builtin_prefetch((const char *)(weights + b * step) + BLOCKS_AHEAD);
-            sum[b] += (NAME(row_vec))*(const NAME(loose_rows) *)(weights + b * step) * one;
+            ADD_ROW_PRODUCT(sum[b], one,
+                            (NAME(row_vec))*(const NAME(loose_rows) *)(weights + b * step));
         }
     }
     /* Elements after the last row of a block are overwritten by the next. */
@@ -512,7 +521,7 @@ static void NAME(load)(enum element from, const void *in, int64_t stride, int64_
 #else
     case I8: COPY_IN(uint8_t, e)
     case I16: COPY_IN(uint16_t, e)
-    case I32: COPY_IN(uint32_t, e)
+    case I32: case U8X4: case U8X4_PLAIN: COPY_IN(uint32_t, e)
     case I64: COPY_IN(uint64_t, e)
 #endif
     default: return;
@@ -545,7 +554,7 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #else
     case I8: COPY_OUT(uint8_t, e)
     case I16: COPY_OUT(uint16_t, e)
-    case I32: COPY_OUT(uint32_t, e)
+    case I32: case U8X4: case U8X4_PLAIN: COPY_OUT(uint32_t, e)
     case I64: COPY_OUT(uint64_t, e)
 #endif
     default: return;
@@ -607,3 +616,5 @@ static const struct microkernels NAME(kernels) = {
 #undef NAME
 #undef IS_FLOAT
 #undef NATIVE
+#undef ADD_PRODUCT
+#undef ADD_ROW_PRODUCT

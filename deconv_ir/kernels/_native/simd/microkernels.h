@@ -20,7 +20,7 @@
 _Static_assert(CACHE_LINE * MAX_ROWS <= BEYOND_WEIGHTS, "micro-kernels read beyond the weights");
 
 /* Types in which elements are multiplied and summed. */
-enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACCUMULATORS };
+enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACC_DOTS, ACC_PLAIN_DOTS, ACCUMULATORS };
 
 /* An operation of elementwise programs: compute `count` elements, in whole vectors, from up to
  * three operands, which may include `out`. */
@@ -171,6 +171,8 @@ extern const struct microkernels *const kernels_baseline[ACCUMULATORS];
 #ifdef DECONV_X86
 extern const struct microkernels *const kernels_avx2[ACCUMULATORS];
 extern const struct microkernels *const kernels_avx512[ACCUMULATORS];
+/* Of ACC_DOTS, with the processor's instruction for it; NULL if the compiler lacks it. */
+extern const struct microkernels *const dots_avx2, *const dots_avx512;
 #endif
 
 const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator);
@@ -189,7 +191,7 @@ static inline int next_blocks(const struct microkernels *kernels, int rows, int 
 }
 enum accumulator accumulator_of(enum element element);
 static inline int element_size(enum element element) {
-    static const signed char sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8};
+    static const signed char sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8, 4, 4};
     return sizes[element];
 }
 

@@ -1,0 +1,275 @@
+"""Tensors between quantised layers: codes of 8 bits instead of f32.
+
+A FakeQuantize whose users all read codes is computed by the convolution before it, while its sums
+are in cache, or by a step that writes codes.  Of others, the users that quantise their data
+themselves read the data before it.  The results have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deconv_ir.execute.joined import users_of
+from deconv_ir.execute.prepare import PreparedModel
+from deconv_ir.ir.dtypes import U32, Array
+from deconv_ir.ir.graph import Source, rewire
+from deconv_ir.ir.operation import Context, Infos, Kernel, Operation, TensorInfo
+from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.record import field
+from deconv_ir.ir.shapes import is_static, static
+
+
+class ToCodes(Operation):
+    """FakeQuantize, as codes."""
+
+    levels: Levels = field()
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array."""
+        return True
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Quantise."""
+        import numpy as np
+
+        from deconv_ir.kernels.quantized.codes import coded_shape
+        from deconv_ir.kernels.runtime.memory import empty
+
+        out = empty(coded_shape(inputs[0].shape), np.dtype(np.uint32))
+        self.execute_into(inputs, context, out)
+        return (out,)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Quantise."""
+        from deconv_ir.kernels.copies import contiguous
+        from deconv_ir.kernels.quantized.codes import quantize
+
+        if out.size:
+            quantize(contiguous(inputs[0]), out, self.levels)
+
+
+class MaxOfCodes(Operation):
+    """MaxPool, of codes."""
+
+    pool: Any = field()
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array."""
+        return True
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pool."""
+        from deconv_ir.kernels.runtime.memory import empty
+
+        extents = inputs[0].shape[2:]
+        output = tuple(geometry.output for geometry in self.pool.geometry(extents))
+        out = empty((*inputs[0].shape[:2], *output), inputs[0].dtype)
+        self.execute_into(inputs, context, out)
+        return (out,)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Pool."""
+        from deconv_ir.kernels.copies import contiguous
+        from deconv_ir.kernels.quantized.codes import pool_codes
+
+        pool = self.pool
+        rows = zip(pool.kernel, pool.axes(), pool.geometry(inputs[0].shape[2:]), strict=True)
+        windows = [(k, axis.stride, axis.dilation, one.pad_begin) for k, axis, one in rows]
+        if out.size:
+            pool_codes(contiguous(inputs[0]), out, windows)
+
+
+_MOST_RANK = 5
+
+
+def as_stored(prepared: PreparedModel, infos: Sequence[Infos]) -> Sequence[Infos]:
+    """Return the infos of tensors as steps read and write them."""
+    if not prepared.codes:
+        return infos
+    from deconv_ir.kernels.quantized.codes import coded_shape
+
+    found = list(infos)
+    for index, output in prepared.codes:
+        row = list(found[index])
+        shape = row[output].shape
+        coded = coded_shape(static(shape)) if is_static(shape) else None
+        row[output] = TensorInfo(coded, U32)
+        found[index] = tuple(row)
+    return found
+
+
+def join_quantized(
+    prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos], *, codes: bool
+) -> PreparedModel:
+    """Let kernels quantise their data, or read and write `codes`, and drop FakeQuantize layers."""
+    if not prepared.quantizes:
+        return prepared
+    return _Joining(prepared, wanted, infos).join(codes=codes)
+
+
+class _Joining:
+    def __init__(
+        self, prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos]
+    ) -> None:
+        self.prepared, self.infos = prepared, infos
+        self.layers = list(prepared.graph.layers)
+        self.rows = [tuple(row) for row in prepared.graph.topology.sources]
+        self.users = users_of(prepared)
+        self.wanted = set(wanted)
+        self.kernels = dict(prepared.kernels)
+        steps = set(prepared.steps)
+        self.levels = {i: one for i, one in prepared.quantizers.items() if i in steps}
+        self.makers = {self._made(index): index for index in prepared.steps}
+        self.reads: set[int] = set()
+        self.writes: dict[int, Levels] = {}
+        self.codes: set[Source] = set()
+        self.first_only = set(prepared.first_only)
+
+    def join(self, *, codes: bool) -> PreparedModel:
+        """Return the network with joined layers."""
+        dropped: set[int] = set()
+        as_codes = self._as_codes() if codes else set()
+        for index, levels in self.levels.items():
+            output, source = (index, 0), self.rows[index][0]
+            assert source is not None, "it has data"
+            if index not in as_codes:
+                self._bypass(index, source)
+                if not self.users.get(output) and output not in self.wanted:
+                    dropped.add(index)
+                continue
+            maker = self.makers.get(source)
+            if maker is not None and self._can_write(maker, source):
+                self.writes[maker] = levels
+                self.codes.discard(output)
+                self.codes.add(source)
+                dropped.add(index)
+                for user in self.users[output]:
+                    self._reconnect(user, output, source)
+            else:
+                self.layers[index] = self.layers[index]._replace(operation=ToCodes(levels=levels))
+        self._replace_kernels()
+        prepared = self.prepared
+        return prepared._replace(
+            graph=rewire(prepared.graph, self.layers, self.rows),
+            steps=tuple(step for step in prepared.steps if step not in dropped),
+            kernels=self.kernels,
+            codes=frozenset(self.codes),
+            first_only=frozenset(self.first_only),
+        )
+
+    def _as_codes(self) -> set[int]:
+        """Return the quantisers all of whose users can read codes."""
+        on = {index: levels.of_results for index, levels in self.levels.items()}
+        for step in self.prepared.steps:
+            levels = self._passed_levels(step, on)
+            if levels is not None:
+                on[step] = levels
+        coded = set(on)
+        while True:
+            kept = {step for step in coded if self._can_be_coded(step, coded, on)}
+            if kept == coded:
+                break
+            coded = kept
+        for step in coded:
+            self.codes.add((step, 0))
+            self.reads.update(u for u in self.users.get((step, 0), ()) if u not in coded)
+            if step not in self.levels and self.layers[step].type == "MaxPool":
+                self._pool_codes(step)
+        return coded & set(self.levels)
+
+    def _passed_levels(self, step: int, on: dict[int, Levels]) -> Levels | None:
+        """Return the levels on which a Concat or MaxPool of codes lies; None for other layers."""
+        layer, shape = self.layers[step], self.infos[step][0].shape if self.infos[step] else None
+        operation: Any = layer.operation
+        if shape is None:
+            return None
+        found = {None if s is None else on.get(s[0]) for s in self.rows[step]}
+        levels = found.pop() if len(found) == 1 else None
+        if layer.type == "Concat" and operation.axis % len(shape) == 1:
+            fits = levels is not None and levels.is_single
+            return levels if fits and all(map(self._makes_fours, self.rows[step])) else None
+        if layer.type == "MaxPool" and levels is not None and min(levels.steps) > 0:
+            alone = (step, 1) not in self.users and (step, 1) not in self.wanted
+            return levels if alone and len(shape) <= _MOST_RANK else None
+        return None
+
+    def _can_be_coded(self, step: int, coded: set[int], on: dict[int, Levels]) -> bool:
+        """Whether all users of a tensor can read it as codes, and its own data are codes."""
+        if (step, 0) in self.wanted:
+            return False
+        if step not in self.levels:
+            rows = self.rows[step]
+            if not all(source is not None and source[0] in coded for source in rows):
+                return False
+        users = self.users.get((step, 0), set())
+        return all(user in coded or self._reads(user, (step, 0), on[step]) for user in users)
+
+    def _makes_fours(self, source: Source | None) -> bool:
+        """Whether a tensor always has a multiple of four channels."""
+        while source is not None and self.layers[source[0]].type in ("FakeQuantize", "MaxPool"):
+            source = self.rows[source[0]][0]
+        if source is not None and self.layers[source[0]].type == "Concat":
+            return all(map(self._makes_fours, self.rows[source[0]]))
+        maker = None if source is None else self.makers.get(source)
+        packed: Any = None if maker is None else self.kernels.get(maker)
+        kernel = getattr(packed, "kernel", None)
+        if kernel is None or packed.channels_last:
+            return False
+        return bool(kernel.problem.groups * kernel.problem.channels_out % 4 == 0)
+
+    def _reads(self, user: int, source: Source, levels: Levels) -> bool:
+        """Whether a kernel can read codes of some levels as its data."""
+        rows = self.rows[user]
+        if user not in self.prepared.quantizes or rows.count(source) != 1 or rows[0] != source:
+            return False
+        packed: Any = self.kernels[user]
+        kernel = packed.kernel
+        fits = kernel.can_read_codes and not packed.channels_last
+        return bool(fits and kernel.levels.of_results == levels)
+
+    def _pool_codes(self, step: int) -> None:
+        """Let a MaxPool pool codes."""
+        layer = self.layers[step]
+        self.layers[step] = layer._replace(operation=MaxOfCodes(pool=layer.operation))
+        self.kernels.pop(step, None)  # that of its first output alone
+        self.first_only.add(step)
+
+    def _can_write(self, maker: int, source: Source) -> bool:
+        """Whether a kernel can write its result as codes, which only a quantiser reads."""
+        if maker not in self.prepared.quantizes or source in self.wanted:
+            return False
+        packed: Any = self.kernels[maker]
+        return len(self.users[source]) == 1 and packed.kernel.uses_dots and not packed.channels_last
+
+    def _bypass(self, index: int, source: Source) -> None:
+        """Let the users that quantise the data of a quantiser read them themselves."""
+        output = (index, 0)
+        for user in list(self.users.get(output, ())):
+            if user in self.prepared.quantizes and self.rows[user][0] == output:
+                self.rows[user] = (source, *self.rows[user][1:])
+                if output not in self.rows[user]:
+                    self.users[output].discard(user)
+                self.users.setdefault(source, set()).add(user)
+
+    def _reconnect(self, user: int, old: Source, new: Source) -> None:
+        self.rows[user] = tuple(new if source == old else source for source in self.rows[user])
+
+    def _replace_kernels(self) -> None:
+        """Let equal layers share kernels that read and write codes."""
+        made: dict[tuple[int, bool, Levels | None], Kernel] = {}
+        for index in self.reads | set(self.writes):
+            packed: Any = self.kernels[index]
+            reads, writes = index in self.reads, self.writes.get(index)
+            key = id(packed), reads, writes
+            if key not in made:
+                made[key] = packed.with_kernel(packed.kernel.coded(reads=reads, writes=writes))
+            self.kernels[index] = made[key]
+
+    def _kernel(self, index: int) -> Any:
+        packed: Any = self.prepared.kernels[index]
+        return packed.kernel
+
+    def _made(self, index: int) -> Source:
+        fused = self.prepared.fused.get(index)
+        return (fused[-1] if fused else index, 0)

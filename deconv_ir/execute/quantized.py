@@ -1,0 +1,189 @@
+"""Search for layers whose data and filter are quantised, which kernels compute in integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.geometry import Rounding
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Infos
+from deconv_ir.ir.quantization import LayerQuantization, Levels
+from deconv_ir.ir.shapes import static
+
+# Types whose outputs consist of elements of some inputs: the first, or all.
+_KEEP_LEVELS = {
+    **dict.fromkeys(
+        (
+            "MaxPool", "Reshape", "Squeeze", "Unsqueeze", "Split", "VariadicSplit", "StridedSlice",
+            "Slice", "Transpose", "DepthToSpace", "SpaceToDepth", "ShuffleChannels", "Gather",
+        ),
+        1,
+    ),
+    "Concat": None,
+}  # fmt: skip
+_MOST_LEVELS = 256
+
+
+class QuantizedLayer(NamedTuple):
+    """What is known about a layer before it is prepared."""
+
+    quantization: LayerQuantization
+    source: Source
+    """The tensor that its kernel quantises."""
+
+
+class QuantizedLayers:
+    """Finds the quantised layers of a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    order : sequence of int
+        Its layers, in topological order.
+    constant : frozenset of int
+        The layers that do not depend on a Parameter.
+    infos : sequence
+        The outputs of all layers.
+    peek : callable
+        Returns the array of a constant.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        order: Sequence[int],
+        constant: frozenset[int],
+        infos: Sequence[Infos],
+        peek: Callable[[Source], Array],
+    ) -> None:
+        self._graph, self._constant, self._infos, self._peek = graph, constant, infos, peek
+        self._sources = graph.topology.sources
+        self._levels: dict[int, Levels] = {}
+        self.quantizers: dict[int, Levels] = {}
+        """The FakeQuantize layers with one range for all elements."""
+        if graph.of_type("FakeQuantize"):
+            for index in order:
+                levels = None if index in constant else self._levels_of(index)
+                if levels is not None:
+                    self._levels[index] = levels
+
+    def find(self, index: int) -> QuantizedLayer | None:
+        """Return a layer's quantisation; None if its data or filter is not quantised."""
+        rows = self._sources[index]
+        if not self._graph.layers[index].operation.can_be_quantized or len(rows) < 2:
+            return None
+        data, filter_ = rows[:2]
+        if data is None or filter_ is None or filter_[0] not in self._constant:
+            return None
+        levels = self._levels.get(data[0])
+        scales = None if levels is None else self._scales_of(filter_)
+        if levels is None or scales is None:
+            return None
+        source = data
+        if data[0] in self.quantizers:
+            levels, before = self.quantizers[data[0]], self._sources[data[0]][0]
+            assert before is not None, "it has data"
+            source = before
+        return QuantizedLayer(LayerQuantization(levels, scales), source)
+
+    def _levels_of(self, index: int) -> Levels | None:
+        """Return the levels on which the outputs of a layer lie."""
+        kind = self._graph.layers[index].type
+        if kind == "FakeQuantize":
+            own = self._own_levels(index)
+            if own is None:
+                return None
+            self.quantizers[index] = own
+            return own.of_results
+        if kind not in _KEEP_LEVELS:
+            return None
+        rows = self._sources[index][: _KEEP_LEVELS[kind]]
+        operation: Any = self._graph.layers[index].operation
+        if kind == "MaxPool" and operation.rounding_type is not Rounding.FLOOR:
+            return None  # windows without data are on no level
+        found = {None if s is None else self._levels.get(s[0]) for s in rows}
+        return found.pop() if len(found) == 1 else None
+
+    def _own_levels(self, index: int) -> Levels | None:
+        """Return the levels of a FakeQuantize; None if they are others than one for a channel."""
+        operation: Any = self._graph.layers[index].operation
+        rows, shape = self._sources[index], self._infos[index][0].shape
+        if operation.levels > _MOST_LEVELS or not self._is_f32((index, 0)) or shape is None:
+            return None
+        ends: list[Array] = []
+        for source in rows[1:]:
+            if source is None or source[0] not in self._constant:
+                return None
+            array = self._peek(source)
+            by_axis = (1,) * (len(shape) - array.ndim) + array.shape
+            if array.ndim > len(shape) or array.size != max(by_axis[1:2], default=1):
+                return None
+            ends.append(array.reshape(-1).astype(float))
+        count = max(end.size for end in ends)
+        if any(end.size not in (1, count) or not _all_finite(end) for end in ends):
+            return None
+        low, high, output_low, output_high = (
+            tuple(map(float, end if end.size == count else list(end) * count)) for end in ends
+        )
+        levels = Levels(operation.levels, low, high, output_low, output_high)
+        if any(a >= b for a, b in zip(low, high, strict=True)) or 0 in levels.steps:
+            return None
+        return levels
+
+    def _is_f32(self, source: Source) -> bool:
+        element_type = self._infos[source[0]][source[1]].element_type
+        return element_type is not None and element_type.name == "f32"
+
+    def _scales_of(self, source: Source) -> Array | None:
+        """Return numbers, broadcast to a constant, of which its elements are multiples."""
+        index = source[0]
+        layer, rows = self._graph.layers[index], self._sources[index]
+        operation: Any = layer.operation
+        if operation.is_product:
+            for codes, scale in (rows, rows[::-1]):
+                if codes is not None and scale is not None and self._is_integral(codes):
+                    return self._aligned(self._peek(scale), source)
+        if layer.type == "FakeQuantize" and operation.levels <= _MOST_LEVELS:
+            low, high = (self._peek(s).astype(float) for s in rows[3:] if s is not None)
+            return self._aligned((high - low) / (operation.levels - 1), source)
+        if layer.type == "Reshape" and rows[0] is not None:
+            return self._reshaped(self._scales_of(rows[0]), source)
+        return None
+
+    def _is_integral(self, source: Source) -> bool:
+        """Whether a constant was converted from integers, and integers subtracted from it."""
+        layer, rows = self._graph.layers[source[0]], self._sources[source[0]]
+        if layer.type == "Subtract":
+            return all(s is not None and self._is_integral(s) for s in rows)
+        if layer.type == "Const":
+            zero_points = self._peek(source)
+            return bool((zero_points % 1 == 0).all())
+        if layer.type != "Convert" or rows[0] is None:
+            return False
+        element_type = self._infos[rows[0][0]][rows[0][1]].element_type
+        return element_type is not None and element_type.is_integer
+
+    def _aligned(self, scales: Array, source: Source) -> Array | None:
+        """Return scales with the rank of a constant."""
+        rank = len(static(self._infos[source[0]][source[1]].shape))
+        if scales.ndim > rank:
+            return None
+        return scales.astype(float).reshape((1,) * (rank - scales.ndim) + scales.shape)
+
+    def _reshaped(self, scales: Array | None, source: Source) -> Array | None:
+        """Return scales of the first axis for a constant in which that became several."""
+        if scales is None or scales.size == 1:
+            return self._aligned(scales.reshape(()), source) if scales is not None else None
+        shape = static(self._infos[source[0]][source[1]].shape)
+        for count in range(1, len(shape) + 1):
+            if scales.size == scales.shape[0] == math.prod(shape[:count]):
+                return scales.reshape(shape[:count] + (1,) * (len(shape) - count))
+        return None
+
+
+def _all_finite(numbers: Array) -> bool:
+    return all(map(math.isfinite, numbers))

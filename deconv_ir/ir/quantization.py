@@ -1,0 +1,79 @@
+"""Quantised layers: the levels of their data, the scales of their filter."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from deconv_ir.ir.dtypes import Array
+
+
+class Levels(NamedTuple):
+    """The equal levels of a tensor: OpenVINO FakeQuantize-1, 'Detailed description'.
+
+    Attributes
+    ----------
+    number : int
+        From 2 to 256.
+    low, high : tuple of float
+        The input range, in order: one number, or one for each channel, as for the others.
+    output_low, output_high : tuple of float
+        The values of the first and the last level.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Levels
+    >>> Levels(256, (-1.0,), (1.0,), (0.0,), (127.5,)).steps
+    (0.5,)
+    """
+
+    number: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    output_low: tuple[float, ...]
+    output_high: tuple[float, ...]
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Differences of two levels."""
+        ends = zip(self.output_low, self.output_high, strict=True)
+        return tuple((high - low) / (self.number - 1) for low, high in ends)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all channels have the same levels."""
+        return len(self.low) == 1
+
+    @property
+    def of_results(self) -> Levels:
+        """The levels of values that lie on them."""
+        return self._replace(low=self.output_low, high=self.output_high)
+
+
+class LayerQuantization(NamedTuple):
+    """A layer whose data and filter are quantised.
+
+    Attributes
+    ----------
+    levels : Levels
+        Of the data.
+    scales : ndarray
+        f64, broadcast to the filter: its elements are multiples of these, but for rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, ConvolutionBackpropData, Epilogue
+    >>> from deconv_ir.operations import LayerQuantization, Levels
+    >>> levels = Levels(256, (0.0,), (255.0,), (0.0,), (255.0,))
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(1,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> filter = np.array([[[0.5]]], np.float32)  # one code of scale 0.5
+    >>> found = LayerQuantization(levels, np.array([[[0.5]]]))
+    >>> kernel = up.prepare_quantized([None, filter], found, Epilogue(None), Context())
+    >>> kernel([np.array([[[1.4, 300.0]]], np.float32), None])[0].tolist()
+    [[[0.5, 127.5]]]
+    """
+
+    levels: Levels
+    scales: Array

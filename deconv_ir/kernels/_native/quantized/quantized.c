@@ -1,0 +1,254 @@
+/* What surrounds the sums of a convolution in integers: codes of data, numbers of sums. */
+#include "quantized/quantized.h"
+
+#include "simd/functions.h"
+#include "simd/quantized.h"
+
+#include <math.h>
+
+#define JOB_CODES 8192      /* elements of a job */
+#define LEAST_SHARED 32768  /* minimum elements per thread */
+
+/* Quantizers of all channels, which repeat if there is one range. */
+struct quantizers {
+    const double *ranges;
+    int64_t count, highest;
+};
+
+static struct quantizer quantizer_of(const struct quantizers *q, int64_t channel) {
+    const double *range = q->ranges + (q->count > 1 ? 2 * channel : 0);
+    const double low = range[0], high = range[1], factor = (double)q->highest / (high - low);
+    const int near = fmax(fabs(low), fabs(high)) * factor <= MOST_LEVEL_32;
+    return (struct quantizer){(float)low, (float)high, low, factor, near ? TIE : -1};
+}
+
+/* Whether ranges are those of a number of channels, and possible. */
+static int quantizers_take(struct quantizers *q, const Py_buffer *ranges, int64_t channels,
+                           int64_t highest) {
+    *q = (struct quantizers){ranges->buf, ranges->len / 16, highest};
+    int good = ranges->itemsize == 8 && ranges->len == 16 * q->count && highest >= 1 &&
+               highest <= 255 && (q->count == 1 || q->count == channels);
+    for (int64_t i = 0; good && i < q->count; i++)
+        good = isfinite(q->ranges[2 * i]) && isfinite(q->ranges[2 * i + 1]) &&
+               q->ranges[2 * i] < q->ranges[2 * i + 1];
+    return good;
+}
+
+struct quantization {
+    const struct quantized_functions *functions;
+    struct quantizers quantizers;
+    const float *data;
+    uint32_t *out;
+    int64_t channels, fours, positions; /* of a group */
+    int64_t jobs_of_four, positions_of_job;
+};
+
+static void quantize_job(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct quantization *q = context;
+    const int64_t four = job / q->jobs_of_four, group = four / q->fours;
+    const int64_t channel = four % q->fours * 4;
+    const int64_t first = job % q->jobs_of_four * q->positions_of_job;
+    const int64_t count = least(q->positions_of_job, q->positions - first);
+    struct quantizer quantizers[4];
+    const int64_t channels = least(4, q->channels - channel);
+    for (int64_t c = 0; c < channels; c++)
+        quantizers[c] = quantizer_of(&q->quantizers, channel + c);
+    q->functions->quantize(quantizers,
+                           q->data + (group * q->channels + channel) * q->positions + first,
+                           q->positions, channels, count,
+                           q->out + four * q->positions + first);
+}
+
+PyObject *module_quantize(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int failed = -1;
+    PyObject *given[3];
+    struct quantize_fields f;
+    struct quantization q;
+    struct quantizers quantizers;
+    if (take_call(arguments, 3, given, &f, sizeof f)) return NULL;
+    Py_buffer buffers[3] = {0};
+    const Py_buffer *data = &buffers[0], *out = &buffers[1];
+    if (take_arrays(given, 3, 1 << 1, buffers) && data->ndim == 3 && out->ndim == 3 &&
+        data->itemsize == 4 && out->itemsize == 4 && data->shape[0] == out->shape[0] &&
+        data->shape[2] == out->shape[2] && divide_up(data->shape[1], 4) == out->shape[1] &&
+        out->len > 0 && isa_available(f.isa) &&
+        quantizers_take(&quantizers, &buffers[2], data->shape[1], f.highest)) {
+        q = (struct quantization){
+            .functions = BY_ISA((enum isa)f.isa, &functions_quantized),
+            .quantizers = quantizers,
+            .data = data->buf,
+            .out = out->buf,
+            .channels = data->shape[1],
+            .fours = out->shape[1],
+            .positions = data->shape[2],
+        };
+        q.positions_of_job = JOB_CODES / 4;
+        q.jobs_of_four = divide_up(q.positions, q.positions_of_job);
+        failed = run_unlocked(quantize_job, &q, out->shape[0] * q.fours * q.jobs_of_four,
+                              least(f.threads, most(1, data->len / 4 / LEAST_SHARED)), 0);
+    }
+    return release_all(failed, buffers, 3);
+}
+
+struct dequantization {
+    const struct quantized_functions *functions;
+    const struct microkernels *kernels;
+    struct epilogue epilogue;
+    struct quantizers quantizers;
+    const char *sums;
+    const double *scales, *offsets;
+    const int32_t *classes; /* of the rows; or NULL: one row, with one offset */
+    const float *addend;
+    float *out;
+    uint32_t *codes; /* instead of `out`, or NULL */
+    int64_t first, plane; /* elements of a plane of the output before those of the sums, and all */
+    int64_t channels, rows, columns;
+    int64_t kinds, width; /* classes of a channel, and offsets of each */
+    int64_t begin, chunk, end; /* columns with repeated offsets; see interface.h */
+    int64_t groups; /* planes of all images, or fours of them */
+    int64_t rows_of_job, columns_of_job, groups_of_job;
+};
+
+/* Compute the numbers of a row from column x to `last`, without activation. */
+static void dequantize_row(const struct dequantization *d, int64_t plane, int64_t y, int64_t x,
+                           int64_t last, float *out) {
+    const int64_t channel = plane % d->channels, at = (plane * d->rows + y) * d->columns;
+    const int64_t to = plane * d->plane + d->first + y * d->columns;
+    const int64_t class = d->classes ? d->classes[y] : 0;
+    const double *offsets = d->offsets + (channel * d->kinds + class) * d->width;
+    struct dequantizer row = {d->scales[channel], offsets[0], NULL, NULL};
+    while (x < last) {
+        int64_t count = last - x;
+        if (d->classes && x < d->begin) {
+            row.offsets = offsets + x;
+            count = least(count, d->begin - x);
+        } else if (d->classes && x < d->end) {
+            const int64_t within = (x - d->begin) % d->chunk;
+            row.offsets = offsets + d->begin + within;
+            count = least(least(count, d->end - x), d->chunk - within);
+        } else if (d->classes) {
+            row.offsets = offsets + d->begin + d->chunk + x - d->end;
+        }
+        if (d->addend) row.addend = d->addend + to + x;
+        d->functions->dequantize(&row, count, d->sums + (at + x) * 4, out);
+        out += count, x += count;
+    }
+}
+
+/* Compute a block of rows and columns of a plane, or of four planes whose codes are together. */
+static void dequantize_block(const struct dequantization *d, int64_t group, int64_t y, int64_t x,
+                             float *scratch) {
+    const int64_t together = d->codes ? 4 : 1, groups = divide_up(d->channels, together);
+    const int64_t image = group / groups, channel = group % groups * together;
+    const int64_t last = least(d->columns, x + d->columns_of_job);
+    const int64_t rows = least(d->rows_of_job, d->rows - y), count = rows * (last - x);
+    const int64_t most_count = d->rows_of_job * d->columns_of_job;
+    const int64_t channels = least(together, d->channels - channel);
+    for (int64_t c = 0; c < channels; c++) {
+        const int64_t plane = image * d->channels + channel + c;
+        float *to = scratch + c * most_count;
+        if (!d->codes) to = d->out + plane * d->plane + d->first + y * d->columns + x;
+        for (int64_t i = 0; i < rows; i++)
+            dequantize_row(d, plane, y + i, x, last, to + i * (last - x));
+        d->kernels->activate(&d->epilogue, to, count);
+    }
+    if (!d->codes) return;
+    struct quantizer quantizers[4];
+    for (int64_t c = 0; c < channels; c++)
+        quantizers[c] = quantizer_of(&d->quantizers, channel + c);
+    d->functions->quantize(quantizers, scratch, most_count, channels, count,
+                           d->codes + (image * groups + channel / 4) * d->plane + d->first +
+                               y * d->columns + x);
+}
+
+static void dequantize_job(void *context, int64_t job, void *scratch) {
+    const struct dequantization *d = context;
+    const int64_t blocks = divide_up(d->columns, d->columns_of_job);
+    const int64_t bands = divide_up(d->rows, d->rows_of_job);
+    const int64_t first = job / blocks / bands * d->groups_of_job;
+    const int64_t last = least(d->groups, first + d->groups_of_job);
+    for (int64_t group = first; group < last; group++)
+        dequantize_block(d, group, job / blocks % bands * d->rows_of_job,
+                         job % blocks * d->columns_of_job, scratch);
+}
+
+/* Whether all classes have offsets. */
+static int are_classes(const struct dequantization *d) {
+    for (int64_t y = 0; d->classes && y < d->rows; y++)
+        if (d->classes[y] < 0 || d->classes[y] >= d->kinds) return 0;
+    return 1;
+}
+
+/* Whether a row has the offsets of all columns. */
+static int has_all_columns(const struct dequantization *d) {
+    return d->begin >= 0 && d->begin <= d->end && d->end <= d->columns && d->chunk >= 0 &&
+           d->chunk <= d->end - d->begin && (d->chunk > 0 || d->begin == d->end) &&
+           d->width == d->begin + d->chunk + d->columns - d->end;
+}
+
+PyObject *module_dequantize(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int failed = -1;
+    PyObject *given[7];
+    struct dequantize_fields f;
+    if (take_call(arguments, 7, given, &f, sizeof f)) return NULL;
+    Py_buffer b[7] = {0};
+    const int has_classes = given[3] != Py_None, has_addend = given[4] != Py_None;
+    const int has_codes = given[5] != Py_None;
+    if (!take_arrays(given, 3, 0, b) || !take_arrays(given + 6, 1, 1 << 0, b + 6) ||
+        (has_codes && !take_arrays(given + 5, 1, 0, b + 5)) ||
+        (has_classes && !take_arrays(given + 3, 1, 0, b + 3)) ||
+        (has_addend && !take_arrays(given + 4, 1, 0, b + 4)) || b[0].ndim != 4 ||
+        b[2].ndim != 3 || b[6].ndim != 3 || b[0].itemsize != 4 || !isa_available(f.isa))
+        return release_all(failed, b, 7);
+    struct dequantization d = {
+        .functions = BY_ISA((enum isa)f.isa, &functions_quantized),
+        .kernels = microkernels_for((enum isa)f.isa, ACC_F32),
+        .epilogue = EPILOGUE_OF(f),
+        .sums = b[0].buf,
+        .scales = b[1].buf,
+        .offsets = b[2].buf,
+        .classes = b[3].buf,
+        .addend = b[4].buf,
+        .out = b[6].buf,
+        .codes = has_codes ? b[6].buf : NULL,
+        .first = f.first,
+        .plane = b[6].shape[2],
+        .channels = b[0].shape[1],
+        .rows = b[0].shape[2],
+        .columns = b[0].shape[3],
+        .kinds = b[2].shape[1],
+        .width = b[2].shape[2],
+        .begin = f.begin,
+        .chunk = f.chunk,
+        .end = f.end,
+    };
+    const int64_t together = has_codes ? 4 : 1, planes = divide_up(d.channels, together);
+    const int64_t rows_of_classes = has_classes ? b[3].len / 4 : d.rows;
+    const int64_t all_bytes = b[0].shape[0] * d.channels * d.plane * (int64_t)sizeof(float);
+    if (b[1].itemsize == 8 && b[1].len == d.channels * 8 && b[2].itemsize == 8 &&
+        b[2].shape[0] == d.channels && d.kinds >= 1 && rows_of_classes == d.rows &&
+        (has_classes ? has_all_columns(&d) : d.kinds == 1 && d.width == 1) &&
+        (!has_classes || b[3].itemsize == 4) && (!has_addend || b[4].len == all_bytes) &&
+        b[0].len > 0 && are_classes(&d) && b[6].itemsize == 4 &&
+        b[6].shape[0] == b[0].shape[0] && b[6].shape[1] == planes && f.first >= 0 &&
+        f.first <= d.plane - d.rows * d.columns &&
+        (!has_codes || quantizers_take(&d.quantizers, &b[5], d.channels, f.highest)) &&
+        epilogue_take(&d.epilogue, f.isa, 1, f.activation, f.function)) {
+        const int64_t of_job = JOB_CODES / together;
+        if (!has_classes) d.columns *= d.rows, d.rows = 1;
+        d.columns_of_job = least(d.columns, of_job);
+        d.rows_of_job = d.columns_of_job < d.columns ? 1 : most(1, of_job / d.columns_of_job);
+        const int64_t parts = divide_up(d.rows, d.rows_of_job) *
+                              divide_up(d.columns, d.columns_of_job);
+        d.groups = b[0].shape[0] * planes;
+        d.groups_of_job = parts > 1 ? 1 : most(1, of_job / (d.rows * d.columns));
+        failed = run_unlocked(dequantize_job, &d, divide_up(d.groups, d.groups_of_job) * parts,
+                              least(f.threads, most(1, b[0].len / 4 / LEAST_SHARED)),
+                              together * d.rows_of_job * d.columns_of_job *
+                                  (int64_t)sizeof(float));
+    }
+    return release_all(failed, b, 7);
+}

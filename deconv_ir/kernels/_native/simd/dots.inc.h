@@ -1,0 +1,52 @@
+/* The micro-kernels of ACC_DOTS: sums of the products of four unsigned bytes of data with four signed
+ * bytes of weights, exact in 32 bits.
+ *
+ * Included once for each instruction set, and again where one instruction does it, which then defines
+ * DOTS(x), x with a suffix of its own, and
+ *   SUM_DOTS(sum, data, weights)      for vectors of VECTOR_LANES_32
+ *   SUM_ROW_DOTS(sum, data, weights)  for those of MAX_ROWS
+ */
+typedef uint32_t DOTS(rows) __attribute__((vector_size(MAX_ROWS * 4)));
+typedef uint32_t DOTS(lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
+
+#ifndef SUM_DOTS
+/* Products of 16 bits cannot be exact: 255 * -128 twice is beyond them. */
+#define SUM_BYTES(sum, data, weights, signed_vector)                                                \
+    ((sum) + ((data) & 255) * (__typeof__(sum))((signed_vector)((weights) << 24) >> 24) +           \
+     ((data) >> 8 & 255) * (__typeof__(sum))((signed_vector)((weights) << 16) >> 24) +              \
+     ((data) >> 16 & 255) * (__typeof__(sum))((signed_vector)((weights) << 8) >> 24) +              \
+     ((data) >> 24) * (__typeof__(sum))((signed_vector)(weights) >> 24))
+typedef int32_t DOTS(signed_rows) __attribute__((vector_size(MAX_ROWS * 4)));
+typedef int32_t DOTS(signed_lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
+#define SUM_ROW_DOTS(sum, data, weights) SUM_BYTES(sum, data, weights, DOTS(signed_rows))
+#ifdef MULTIPLY_PAIRS
+/* Bytes of even and odd places, as pairs of 16 bits. */
+#define SUM_DOTS(sum, data, weights)                                                                \
+    ((sum) + MULTIPLY_PAIRS((data) & 0x00ff00ff, EXTEND_EVEN(weights)) +                            \
+     MULTIPLY_PAIRS((data) >> 8 & 0x00ff00ff, EXTEND_ODD(weights)))
+#else
+#define SUM_DOTS(sum, data, weights) SUM_BYTES(sum, data, weights, DOTS(signed_lanes))
+#endif
+#endif
+
+static inline __attribute__((always_inline)) DOTS(lanes) DOTS(add_dots)(
+    DOTS(lanes) sum, DOTS(lanes) data, DOTS(lanes) weights) {
+    return (DOTS(lanes))SUM_DOTS(sum, data, weights);
+}
+
+static inline __attribute__((always_inline)) DOTS(rows) DOTS(add_row_dots)(
+    DOTS(rows) sum, DOTS(rows) data, DOTS(rows) weights) {
+    return (DOTS(rows))SUM_ROW_DOTS(sum, data, weights);
+}
+
+#define ELEMENT uint32_t
+#define LANES VECTOR_LANES_32
+#define NAME(x) DOTS(x)
+#define IS_FLOAT 0
+#define NATIVE(e) ((e) == U8X4 || (e) == U8X4_PLAIN)
+#define ADD_PRODUCT(sum, data, weight) ((sum) = DOTS(add_dots)(sum, data, weight))
+#define ADD_ROW_PRODUCT(sum, data, weight) ((sum) = DOTS(add_row_dots)(sum, data, weight))
+#include "simd/microkernel.inc.h"
+#undef SUM_DOTS
+#undef SUM_ROW_DOTS
+#undef DOTS

@@ -1,0 +1,41 @@
+/* Real numbers to codes, and sums of products of codes to real numbers, each rounded once. */
+#ifndef DECONV_SIMD_QUANTIZED_H
+#define DECONV_SIMD_QUANTIZED_H
+
+#include "simd/microkernels.h"
+
+/* The codes of numbers from `low` to `high`: (number - low) * factor, from 0 to `highest`. */
+struct quantizer {
+    float least, most; /* the lower and the higher bound */
+    double low, factor;
+    float tie; /* TIE, or -1: levels are not near enough in f32 */
+};
+
+/* The codes of numbers in f32 are known if their ends, in steps of the levels, are below this, and
+ * their distance from the nearest integer below TIE. */
+#define MOST_LEVEL_32 512
+#define TIE (0.5f - 0x1p-12f)
+
+/* The numbers of sums: sum * scale + offset, with offsets for each, or one. */
+struct dequantizer {
+    double scale, offset;
+    const double *offsets; /* or NULL */
+    const float *addend;   /* or NULL: added before the result is rounded */
+};
+
+struct quantized_functions {
+    /* The codes of `channels` rows, at most 4, which are `step` elements apart, in the bytes of
+     * `out`; each has a quantizer. */
+    void (*quantize)(const struct quantizer *q, const float *rows, int64_t step, int64_t channels,
+                     int64_t count, uint32_t *out);
+    /* The numbers of sums; `out` may be the sums themselves. */
+    void (*dequantize)(const struct dequantizer *d, int64_t count, const void *sums, float *out);
+};
+
+extern const struct quantized_functions functions_quantized_baseline;
+#ifdef DECONV_X86
+extern const struct quantized_functions functions_quantized_avx2;
+extern const struct quantized_functions functions_quantized_avx512;
+#endif
+
+#endif

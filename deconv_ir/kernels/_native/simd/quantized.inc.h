@@ -1,0 +1,154 @@
+/* Vectors of codes, computed in f64: see simd/quantized.h. */
+#define LANES VECTOR_LANES_32
+#define NAME(x) JOIN(x, quantized, SUFFIX)
+typedef float NAME(vec) __attribute__((vector_size(LANES * 4)));
+typedef float NAME(loose) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef double NAME(wide) __attribute__((vector_size(LANES * 8)));
+typedef double NAME(loose_wide) __attribute__((vector_size(LANES * 8), aligned(8), may_alias));
+typedef int32_t NAME(ints) __attribute__((vector_size(LANES * 4)));
+typedef int32_t NAME(loose_ints) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+
+/* Adding and subtracting these rounds to the nearest integer, ties to even. */
+#define ROUNDING 0x1.8p52
+#define ROUNDING_32 0x1.8p23f
+
+/* The range; NaN gets the lower end. */
+static inline __attribute__((always_inline)) NAME(vec) NAME(limited)(NAME(vec) v, NAME(vec) least,
+                                                                     NAME(vec) most) {
+#if defined(__AVX512F__) && LANES == 16
+    return (NAME(vec))_mm512_min_ps(_mm512_max_ps((__m512)v, (__m512)least), (__m512)most);
+#elif defined(__AVX__) && LANES == 8
+    return (NAME(vec))_mm256_min_ps(_mm256_max_ps((__m256)v, (__m256)least), (__m256)most);
+#else
+    const NAME(ints) above = v > least;
+    v = (NAME(vec))(((NAME(ints))v & above) | ((NAME(ints))least & ~above));
+    const NAME(ints) over = v > most;
+    return (NAME(vec))(((NAME(ints))v & ~over) | ((NAME(ints))most & over));
+#endif
+}
+
+/* The codes of numbers within the range. */
+static inline __attribute__((always_inline)) NAME(ints) NAME(codes)(const struct quantizer *q,
+                                                                    NAME(vec) v) {
+    NAME(wide) wide = __builtin_convertvector(v, NAME(wide));
+    wide = (wide - q->low) * q->factor + ROUNDING - ROUNDING;
+    return __builtin_convertvector(wide, NAME(ints));
+}
+
+static inline __attribute__((always_inline)) int NAME(has_any)(NAME(ints) mask) {
+#if defined(__AVX512F__) && LANES == 16
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX__) && LANES == 8
+    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#else
+    int found = 0;
+    for (int i = 0; i < LANES; i++) found |= mask[i];
+    return found != 0;
+#endif
+}
+
+/* In f32; vectors with a number near the middle of two levels are computed again, in f64. */
+static inline __attribute__((always_inline)) void NAME(quantize_vectors)(
+    const int channels, const struct quantizer *q, const float *rows, int64_t step, int64_t count,
+    uint32_t *out) {
+    NAME(vec) least[4], most[4], factor[4], begin[4];
+    NAME(ints) tie[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < channels; c++) {
+        least[c] = q[c].least - (NAME(vec)){0};
+        most[c] = q[c].most - (NAME(vec)){0};
+        factor[c] = (float)q[c].factor - (NAME(vec)){0};
+        begin[c] = (float)-(q[c].low * q[c].factor) - (NAME(vec)){0};
+        tie[c] = (NAME(ints))(q[c].tie - (NAME(vec)){0});
+    }
+    for (int64_t i = 0; i < count; i += LANES) {
+        NAME(ints) codes = {0}, ties = {0};
+#pragma GCC unroll 4
+        for (int c = 0; c < channels; c++) {
+            const NAME(vec) v = NAME(limited)(
+                (NAME(vec))*(const NAME(loose) *)(rows + c * step + i), least[c], most[c]);
+            const NAME(vec) level = v * factor[c] + begin[c], shifted = level + ROUNDING_32;
+            const NAME(vec) rest = level - (shifted - ROUNDING_32);
+            ties |= ((NAME(ints))rest & 0x7fffffff) > tie[c];
+            codes |= ((NAME(ints))shifted - 0x4b400000) << (8 * c);
+        }
+        if (NAME(has_any)(ties)) {
+            codes = (NAME(ints)){0};
+            for (int c = 0; c < channels; c++) {
+                const NAME(vec) v = (NAME(vec))*(const NAME(loose) *)(rows + c * step + i);
+                codes |= NAME(codes)(q + c, NAME(limited)(v, least[c], most[c])) << (8 * c);
+            }
+        }
+        *(NAME(loose_ints) *)(void *)(out + i) = codes;
+    }
+}
+
+static void NAME(quantize_some)(const struct quantizer *q, const float *rows, int64_t step,
+                                int64_t channels, int64_t count, uint32_t *out) {
+    if (channels == 4) NAME(quantize_vectors)(4, q, rows, step, count, out);
+    else if (channels == 3) NAME(quantize_vectors)(3, q, rows, step, count, out);
+    else if (channels == 2) NAME(quantize_vectors)(2, q, rows, step, count, out);
+    else NAME(quantize_vectors)(1, q, rows, step, count, out);
+}
+
+static void NAME(quantize)(const struct quantizer *q, const float *rows, int64_t step,
+                           int64_t channels, int64_t count, uint32_t *out) {
+    const int64_t whole = count / LANES * LANES, rest = count - whole;
+    NAME(quantize_some)(q, rows, step, channels, whole, out);
+    if (!rest) return;
+    float last[4 * LANES] = {0};
+    uint32_t codes[LANES];
+    for (int64_t c = 0; c < channels; c++)
+        memcpy(last + c * LANES, rows + c * step + whole, (size_t)rest * sizeof *last);
+    NAME(quantize_some)(q, last, LANES, channels, LANES, codes);
+    memcpy(out + whole, codes, (size_t)rest * sizeof *out);
+}
+
+static inline __attribute__((always_inline)) void NAME(dequantize_vectors)(
+    const int has_offsets, const int adds, const struct dequantizer *d, int64_t count,
+    const char *sums, float *out) {
+    /* The last vector overlaps the one before. */
+    for (int64_t at = 0; at < count; at += LANES) {
+        const int64_t i = least(at, count - LANES);
+        const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i);
+        NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * d->scale;
+        if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i);
+        else value += d->offset;
+        if (adds)
+            value += __builtin_convertvector((NAME(vec))*(const NAME(loose) *)(d->addend + i),
+                                             NAME(wide));
+        *(NAME(loose) *)(out + i) = __builtin_convertvector(value, NAME(vec));
+    }
+}
+
+/* Fewer numbers than a vector has. */
+static void NAME(dequantize_few)(const struct dequantizer *d, int64_t count, const char *sums,
+                                 float *out) {
+    int32_t all[LANES] = {0};
+    float results[LANES], addend[LANES] = {0};
+    double offsets[LANES];
+    memcpy(all, sums, (size_t)count * sizeof *all);
+    if (d->addend) memcpy(addend, d->addend, (size_t)count * sizeof *addend);
+    for (int64_t i = 0; i < LANES; i++) offsets[i] = d->offset;
+    if (d->offsets) memcpy(offsets, d->offsets, (size_t)count * sizeof *offsets);
+    const struct dequantizer one = {d->scale, 0, offsets, addend};
+    NAME(dequantize_vectors)(1, 1, &one, LANES, (const char *)all, results);
+    memcpy(out, results, (size_t)count * sizeof *out);
+}
+
+static void NAME(dequantize)(const struct dequantizer *d, int64_t count, const void *sums,
+                             float *out) {
+    if (count < LANES) NAME(dequantize_few)(d, count, sums, out);
+    else if (d->offsets && d->addend) NAME(dequantize_vectors)(1, 1, d, count, sums, out);
+    else if (d->offsets) NAME(dequantize_vectors)(1, 0, d, count, sums, out);
+    else if (d->addend) NAME(dequantize_vectors)(0, 1, d, count, sums, out);
+    else NAME(dequantize_vectors)(0, 0, d, count, sums, out);
+}
+
+const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {NAME(quantize),
+                                                                       NAME(dequantize)};
+
+#undef ROUNDING
+#undef ROUNDING_32
+#undef LANES
+#undef NAME

@@ -1,0 +1,1 @@
+"""Convolutions of quantised data in integers: exact sums, rounded once."""

@@ -1,0 +1,73 @@
+"""Codes of 8 bits: those of four channels in an element of u32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deconv_ir.ir.quantization import Levels
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+FOUR = 4
+"""Codes in an element."""
+
+
+def coded_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the codes of a tensor ``[N, C, *X]``."""
+    return (shape[0], -(-shape[1] // FOUR), *shape[2:])
+
+
+def quantize(data: Array, codes: Array, levels: Levels, groups: int = 1) -> None:
+    """Write the codes of data ``[N, groups * C, *X]`` in f32, those of four channels in an element.
+
+    `codes` is ``[N, groups * ceil(C / 4), *X]``, u32.
+    """
+    module = compiled_module()
+    assert module is not None, "codes are for compiled kernels"
+    stacks, positions = data.shape[0] * groups, math.prod(data.shape[2:])
+    module.quantize(
+        data.reshape(stacks, -1, positions),
+        codes.reshape(stacks, -1, positions),
+        ranges_of(levels),
+        interface.quantize_fields(
+            isa=isa_number(),
+            highest=levels.number - 1,
+            threads=get_threads(),
+        ),
+    )
+
+
+def pool_codes(data: Array, out: Array, windows: Sequence[tuple[int, int, int, int]]) -> None:
+    """Write the greatest codes of windows of ``[N, C / 4, *X]`` to ``[N, C / 4, *Y]``.
+
+    Each axis has a window: kernel, stride, dilation, and padding before the data.
+    """
+    module, missing = compiled_module(), interface.AXES - len(windows)
+    assert module is not None, "codes are for compiled kernels"
+    kernel, strides, dilations, pads = zip(*((1, 1, 1, 0),) * missing, *windows, strict=True)
+    planes, blank = data.shape[0] * data.shape[1], (1,) * missing
+    module.max_codes(
+        data.reshape(planes, *blank, *data.shape[2:]),
+        out.reshape(planes, *blank, *out.shape[2:]),
+        interface.max_codes_fields(
+            kernel=kernel,
+            strides=strides,
+            dilations=dilations,
+            pads_begin=pads,
+            threads=get_threads(),
+        ),
+    )
+
+
+def ranges_of(levels: Levels) -> Array:
+    """Return ``[1 or channels, 2]``: the ends of input ranges."""
+    return np.array([levels.low, levels.high]).T.copy()

@@ -1,0 +1,215 @@
+"""A convolution whose data and filter are codes: the filter, packed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.algorithm import NATIVE, Algorithm, preferred_algorithm
+from deconv_ir.kernels.native import CompiledKernel, supports
+from deconv_ir.kernels.plan import ConvolutionKernel, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.quantized.codes import FOUR, quantize
+from deconv_ir.kernels.quantized.filter import (
+    find_codes,
+    groups_to_join,
+    in_fours,
+    join_groups,
+    sums_of_taps,
+)
+from deconv_ir.kernels.runtime.extension import compiled_module
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+MOST_TERMS = ((1 << 31) - 1) // (255 * 128)
+"""Products of codes whose sum has 32 bits."""
+
+
+def quantize_filter(
+    weights: Array,
+    scales: Array,
+    levels: Levels,
+    *,
+    forward: bool,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    bias: Array | None,
+    activation: Activation | None,
+    adds: bool,
+    scratch_bytes: int,
+) -> QuantizedKernel | None:
+    """Pack the codes of a filter; None if it has no scale per output channel, or is not suited.
+
+    Parameters
+    ----------
+    weights, scales : ndarray
+        The filter, and the scale of each of its elements; layouts and others as in `pack_filter`.
+    levels : Levels
+        Of the data.
+    """
+    problem = Problem.of_filter(weights.shape, strides, dilations, groups, forward=forward)
+    terms = problem.channels_in * problem.taps
+    if not weights.size or terms > MOST_TERMS:
+        return None
+    # Where groups cannot be joined, most of an element would be empty.
+    alone = problem.groups > 1 and problem.channels_in * groups_to_join(problem) < FOUR - 1
+    if alone or not (
+        levels.is_single
+        or len(levels.low) == problem.groups == problem.channels_in * problem.groups
+    ):
+        return None
+    found = find_codes(problem, weights, scales)
+    if found is None:
+        return None
+    return QuantizedKernel(
+        problem,
+        *found,
+        levels,
+        bias,
+        activation or Activation(),
+        adds=adds,
+        scratch_bytes=scratch_bytes,
+    )
+
+
+class QuantizedKernel(ConvolutionKernel):
+    """A filter of 8-bit codes, for data that are quantised when they are read.
+
+    Parameters
+    ----------
+    problem : Problem
+        The convolution; at most `MOST_TERMS` products are summed.
+    codes : ndarray
+        The filter's codes, ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` of a
+        convolution; int8.
+    scales : ndarray
+        ``[groups * out]``, f64: a weight is its code times the scale of its channel.
+    levels : Levels
+        Of the data.
+    bias : ndarray or None
+        ``[groups * out]``.
+    activation : Activation
+        Applied to results, rounded to f32.
+    adds : bool
+        Whether every run adds another tensor, before the activation.
+    scratch_bytes : int
+        Bound on the scratchpad of a run.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        codes: Array,
+        scales: Array,
+        levels: Levels,
+        bias: Array | None,
+        activation: Activation,
+        *,
+        adds: bool,
+        scratch_bytes: int,
+    ) -> None:
+        super().__init__(problem, np.dtype(np.float32), scratch_bytes, adds=adds)
+        self.levels, self.activation = levels, activation
+        self.writes: Levels | None = None
+        channels = problem.groups * problem.channels_out
+        # Levels of each channel are those of a group's only input.
+        of_outputs = channels // len(levels.low)
+        self.scales = scales * np.repeat(levels.steps, of_outputs)
+        self.bias = np.zeros(channels) if bias is None else bias.astype(np.float64)
+        # Data at level 0 are `output_low`, not 0: each tap within the data adds its part.
+        self.parts = None
+        if any(levels.output_low):
+            ends = scales * np.repeat(levels.output_low, of_outputs)
+            self.parts = sums_of_taps(problem, codes) * ends[(..., *(None,) * problem.axes)]
+        module = compiled_module()
+        self.uses_dots = (
+            module is not None
+            and preferred_algorithm() in NATIVE
+            and supports(problem, np.dtype(np.uint32))
+        )
+        self.sums: ConvolutionKernel
+        # The problem of sums: small groups are joined, so that four channels are of one.
+        self.joined = problem
+        if self.uses_dots:
+            joins = groups_to_join(problem)
+            codes = join_groups(problem, codes, joins)
+            self.joined = problem = problem._replace(
+                groups=problem.groups // joins,
+                channels_in=problem.channels_in * joins,
+                channels_out=problem.channels_out * joins,
+            )
+            self.sums = CompiledKernel(
+                problem._replace(channels_in=-(-problem.channels_in // FOUR)),
+                in_fours(problem, codes),
+                None,
+                Activation(),
+                scratch_bytes=scratch_bytes,
+                algorithm=Algorithm.DIRECT,
+                fold=1,
+                dots=True,
+            )
+        else:
+            from deconv_ir.kernels.numpy.kernel import NumpyKernel
+
+            self.sums = NumpyKernel(
+                problem,
+                codes.astype(np.int32),
+                None,
+                Activation(),
+                adds=False,
+                scratch_bytes=scratch_bytes,
+            )
+
+    @property
+    def can_read_codes(self) -> bool:
+        """Whether the data can be codes: four channels in an element belong to one group."""
+        return self.uses_dots and self._are_whole
+
+    @property
+    def _are_whole(self) -> bool:
+        """Whether four channels in an element belong to one group."""
+        return self.joined.groups == 1 or self.joined.channels_in % FOUR == 0
+
+    def coded(self, *, reads: bool, writes: Levels | None) -> QuantizedKernel:
+        """Return the kernel for data that are codes, or for results quantised to codes."""
+        found = copy.copy(self)
+        found.reads_codes, found.writes = reads, writes
+        return found
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return self.sums.algorithm
+
+    @property
+    def packed_bytes(self) -> int:
+        parts = 0 if self.parts is None else self.parts.nbytes
+        own = int(self.scales.nbytes + self.bias.nbytes)
+        return self.sums.packed_bytes + own + parts
+
+    @property
+    def adds_in_cache(self) -> bool:
+        return True
+
+    def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
+        from deconv_ir.kernels.quantized.plan import QuantizedPlan
+
+        return QuantizedPlan(self, shapes, budget)
+
+    def codes_shape(self, data: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the codes of data."""
+        if not self.uses_dots:
+            return data
+        problem = self.joined
+        return (data[0], problem.groups * -(-problem.channels_in // FOUR), *data[2:])
+
+    def quantize(self, data: Array, codes: Array) -> None:
+        """Write the codes of data."""
+        quantize(data, codes, self.levels, 1 if self._are_whole else self.joined.groups)

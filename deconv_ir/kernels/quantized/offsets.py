@@ -1,0 +1,103 @@
+"""What is added to integer sums: the bias, and where level 0 of the data is not 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from deconv_ir.kernels.plan import RunShapes
+from deconv_ir.kernels.problem import Problem
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_NARROW = 32  # columns of rows that are joined
+_CHUNK = 256  # columns with the same offsets, in which the pattern of the strides repeats
+
+
+class SumOffsets(NamedTuple):
+    """What is added to the sums of an image: `interface.h`, dequantize()."""
+
+    numbers: Array
+    """``[channels, classes, width]``, f64."""
+    classes: Array | None
+    """``[rows]``, i32."""
+    begin: int
+    chunk: int
+    end: int
+
+
+def find_offsets(
+    problem: Problem, bias: Array, parts: Array | None, shapes: RunShapes
+) -> SumOffsets:
+    """Return the bias, and the parts of the taps that each row and column reads.
+
+    Parameters
+    ----------
+    problem : Problem
+        The convolution.
+    bias : ndarray
+        ``[groups * out]``.
+    parts : ndarray or None
+        ``[groups * out, *K]``: what each tap within the data adds; None: nothing.
+    shapes : RunShapes
+        Of data and output, or of some rows of it.
+    """
+    if parts is None:
+        return SumOffsets(bias[:, None, None], None, 0, 0, 0)
+    *leading, last = (
+        _taps_within(problem, axis, x, pad, y)
+        for axis, (x, pad, y) in enumerate(
+            zip(shapes.data[2:], shapes.pads, shapes.output[2:], strict=True)
+        )
+    )
+    columns, begin, chunk, end = _repeating(last, problem)
+    # [channels, classes, *K of axes to come, columns]
+    parts = (parts @ last[columns].T.astype(np.float64))[:, None]
+    classes = np.zeros(1, np.int32)
+    for taps in leading:
+        patterns, found = np.unique(taps, axis=0, return_inverse=True)
+        summed = np.tensordot(parts, patterns.astype(np.float64), ([2], [1]))
+        parts = np.moveaxis(summed, -1, 2).reshape(len(parts), -1, *parts.shape[3:])
+        classes = (classes[:, None] * len(patterns) + found.ravel()).ravel()
+    if (parts == parts[:, :1, :1]).all():  # all taps are within the data
+        same = np.ascontiguousarray(parts[:, :1, :1])
+        return SumOffsets(same + bias[:, None, None], None, 0, 0, 0)
+    numbers = parts + bias[:, None, None]
+    rows, width = len(classes), shapes.output[-1]
+    if width < _NARROW and rows > 1 and begin == width:
+        # Short rows are joined to one.
+        joined = np.ascontiguousarray(numbers[:, classes]).reshape(len(numbers), 1, -1)
+        return SumOffsets(joined, np.zeros(1, np.int32), rows * width, 0, rows * width)
+    return SumOffsets(np.ascontiguousarray(numbers), classes.astype(np.int32), begin, chunk, end)
+
+
+def _taps_within(problem: Problem, axis: int, x: int, pad: int, y: int) -> Array:
+    """Return ``[Y, K]``: whether an output reads data with a tap."""
+    stride, dilation = problem.strides[axis], problem.dilations[axis]
+    outputs, taps = np.arange(y)[:, None], np.arange(problem.kernel[axis])[None] * dilation
+    if problem.forward:
+        position = stride * outputs + taps - pad
+        within: Array = (position >= 0) & (position < x)
+        return within
+    position = outputs + pad - taps
+    found: Array = (position >= 0) & (position < stride * x) & (position % stride == 0)
+    return found
+
+
+def _repeating(taps: Array, problem: Problem) -> tuple[Array, int, int, int]:
+    """Find the columns whose taps repeat: all columns that differ, begin, chunk and end."""
+    period = 1 if problem.forward else problem.strides[-1]
+    chunk = -(-_CHUNK // period) * period
+    count = len(taps)
+    same = (taps[period:] == taps[:-period]).all(axis=1)
+    # The longest stretch in which each column equals the one a period before.
+    breaks = np.flatnonzero(~same)
+    edges = np.concatenate([[-1], breaks, [len(same)]])
+    longest = int(np.argmax(np.diff(edges)))
+    begin, end = int(edges[longest]) + 1, int(edges[longest + 1]) + period
+    if count <= period or end - begin <= 2 * chunk:
+        return np.arange(count), count, 0, count
+    columns = np.concatenate([np.arange(begin + chunk), np.arange(end, count)])
+    return columns, begin, chunk, end

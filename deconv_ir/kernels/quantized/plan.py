@@ -1,0 +1,220 @@
+"""Runs of a convolution in integers: data to codes, sums, results."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.copies import contiguous
+from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.quantized.codes import coded_shape, ranges_of
+from deconv_ir.kernels.quantized.kernel import QuantizedKernel
+from deconv_ir.kernels.quantized.offsets import SumOffsets, find_offsets
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.memory import empty
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_BAND_BYTES = 2 << 20  # of sums, which stay in cache until they are results
+
+
+class _Band(NamedTuple):
+    """Neighbouring rows of the output, whose sums stay in cache."""
+
+    sums: ConvolutionPlan
+    offsets: SumOffsets
+    first: int
+    """Elements of a channel's output before the band."""
+
+
+class QuantizedPlan(ConvolutionPlan):
+    """Runs of a `QuantizedKernel`."""
+
+    name = "integer sums"
+
+    def __init__(
+        self, kernel: QuantizedKernel, shapes: RunShapes, budget: ScratchpadBudget
+    ) -> None:
+        super().__init__(kernel, shapes)
+        self._kernel = kernel
+        self._codes = kernel.codes_shape(shapes.data)
+        self._budget = budget
+
+    @functools.cached_property
+    def _bands(self) -> tuple[_Band, ...]:
+        kernel, (data, pads, output, _) = self._kernel, self.shapes
+        stride, (rows, *rest) = kernel.problem.strides[0], output[2:]
+        row_bytes = 4 * math.prod((*output[:2], *rest))
+        step = rows
+        if kernel.uses_dots:
+            step = min(rows, max(1, _BAND_BYTES // row_bytes // stride) * stride)
+        found = []
+        for first in range(0, rows, step):
+            pad = pads[0] - stride * first if kernel.problem.forward else pads[0] + first
+            shape = (*output[:2], min(step, rows - first), *rest)
+            given = RunShapes(self._codes, (pad, *pads[1:]), shape)
+            sums = kernel.sums.plan_shapes(given, self._budget)
+            offsets = find_offsets(
+                kernel.problem, kernel.bias, kernel.parts, RunShapes(data, given.pads, shape)
+            )
+            found.append(_Band(sums, offsets, first * math.prod(rest)))
+        return tuple(found)
+
+    @functools.cached_property
+    def _sum_bytes(self) -> int:
+        return max(4 * math.prod(band.sums.shapes.output) for band in self._bands)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {} if self.shapes.is_empty else self._bands[0].sums.details
+
+    @property
+    def algorithm(self) -> AlgorithmCandidate:
+        if self.shapes.is_empty:
+            return NOTHING
+        found = [band.sums.algorithm for band in self._bands]
+        codes = 0 if self._kernel.reads_codes else 4 * math.prod(self._codes)
+        return found[0]._replace(
+            cycles=sum(one.cycles for one in found),
+            scratch_bytes=max(one.scratch_bytes for one in found) + codes + self._sum_bytes,
+        )
+
+    def run(self, inputs: Sequence[Any], out: Array | None = None) -> tuple[Array, ...]:
+        kernel = self._kernel
+        if not kernel.reads_codes and kernel.writes is None:
+            return super().run(inputs, out)
+        data, addend = self._split(inputs)
+        if out is not None and out.flags.carray and not np.may_share_memory(data, out):
+            self._compute_in_c(contiguous(data), out, addend, kernel.activation)
+            return (out,)
+        if kernel.writes is None:
+            result = empty(self.shapes.output, self._element)
+        else:
+            result = empty(coded_shape(self.shapes.output), np.dtype(np.uint32))
+        self._compute_in_c(contiguous(data), result, addend, kernel.activation)
+        if out is None:
+            return (result,)
+        out[...] = result
+        return (out,)
+
+    def compute(self, data: Array, out: Array, addend: Array | None) -> None:
+        self._compute(data, out, addend, self._kernel.activation)
+
+    def add(self, data: Array, addend: Array) -> Array:
+        sums = empty(self.shapes.output, self._element)
+        if sums.size:
+            self._compute(data, sums, None, Activation())
+        return self._kernel.activation.apply(np.add(sums, addend))
+
+    def _compute(
+        self, data: Array, out: Array, addend: Array | None, activation: Activation
+    ) -> None:
+        if not out.flags.carray:
+            result = empty(out.shape, out.dtype)
+            self._compute(data, result, addend, activation)
+            out[...] = result
+        elif self._kernel.uses_dots:
+            self._compute_in_c(contiguous(data), out, addend, activation)
+        else:
+            out[...] = activation.apply(self._in_numpy(data, addend))
+
+    def _compute_in_c(
+        self, data: Array, out: Array, addend: Array | None, activation: Activation
+    ) -> None:
+        if addend is not None and not (addend.flags.c_contiguous and addend.flags.aligned):
+            addend = addend.copy()
+        self._bound(data, out, addend, activation)()
+
+    def bind(self, inputs: Sequence[Any], out: Array) -> Callable[[], object] | None:
+        data, addend = self._split(inputs)
+        kernel = self._kernel
+        arrays = [data, out] if addend is None else [data, addend, out]
+        apart = not any(np.may_share_memory(array, out) for array in arrays[:-1])
+        if not kernel.uses_dots or self.shapes.channels_last or not (out.size and apart):
+            return None
+        if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+            return None
+        if addend is not None and addend.shape != self.shapes.output:
+            return None
+        return self._bound(data, out, addend, kernel.activation)
+
+    def _bound(
+        self, data: Array, out: Array, addend: Array | None, activation: Activation
+    ) -> Callable[[], None]:
+        """Return the call that computes contiguous arrays; codes and sums are its own."""
+        kernel, module = self._kernel, compiled_module()
+        assert module is not None, "it computes sums"
+        writes, threads = kernel.writes, get_threads()
+        ranges = None if writes is None else ranges_of(writes)
+        result = out.reshape(*out.shape[:2], -1)
+        epilogue = activation.fields()
+        steps = []
+        for band in self._bands:
+            shape = band.sums.shapes.output
+            numbers, classes, begin, chunk, end = band.offsets
+            rows = 1 if classes is None else len(classes)
+            fields = interface.dequantize_fields(
+                isa=isa_number(),
+                begin=begin,
+                chunk=chunk,
+                end=end,
+                first=band.first,
+                **epilogue,
+                highest=0 if writes is None else writes.number - 1,
+                threads=threads,
+            )
+            planes = (*shape[:2], rows, math.prod(shape[2:]) // rows)
+            arrays = kernel.scales, numbers, classes, addend, ranges, result, fields
+            steps.append((band.sums, shape, planes, arrays))
+
+        def call() -> None:
+            codes = data
+            if not kernel.reads_codes:
+                codes = empty(self._codes, np.dtype(np.uint32))
+                kernel.quantize(data, codes)
+            memory = empty((self._sum_bytes // 4,), np.dtype(np.uint32))
+            for plan, shape, planes, arrays in steps:
+                sums = memory[: math.prod(shape)].reshape(shape)
+                plan.compute(codes, sums, None)
+                module.dequantize(sums.reshape(planes), *arrays)
+
+        return call
+
+    def _in_numpy(self, data: Array, addend: Array | None) -> Array:
+        kernel, levels = self._kernel, self._kernel.levels
+        ones = (None,) * kernel.problem.axes
+        low, high = (np.array(end)[(..., *ones)] for end in (levels.low, levels.high))
+        # NaN gets the lowest code.
+        within = np.where(data > low, np.minimum(data, high), low).astype(np.float64)
+        codes = np.rint((within - low) * ((levels.number - 1) / (high - low))).astype(np.int32)
+        sums = empty(self.shapes.output, np.dtype(np.int32))
+        self._bands[0].sums.compute(codes, sums, None)
+        result = sums * kernel.scales[(..., *ones)] + self._whole_offsets()
+        if addend is not None:
+            result = result + addend
+        rounded: Array = result.astype(np.float32)
+        return rounded
+
+    def _whole_offsets(self) -> Array:
+        """Return ``[channels, *Y]``, or ``[channels, 1, ...]``."""
+        numbers, classes, begin, chunk, end = self._bands[0].offsets
+        extents = self.shapes.output[2:]
+        if classes is None:
+            return numbers.reshape(-1, *(1 for _ in extents))
+        columns = np.arange(extents[-1])
+        inside = (columns >= begin) & (columns < end)
+        columns = np.where(inside, begin + (columns - begin) % max(chunk, 1), columns)
+        if len(classes) != math.prod(extents[:-1]):
+            return numbers.reshape(-1, *extents)
+        columns = np.where(np.arange(extents[-1]) >= end, columns - end + begin + chunk, columns)
+        return numbers[:, classes][..., columns].reshape(-1, *extents)

@@ -1,0 +1,246 @@
+"""Convolutions of quantised data and filters are summed in integers, and rounded once.
+
+The oracle evaluates the definitions in float64: FakeQuantize-1 ("Detailed description") and sums by
+loops.  Codes between layers may not change a bit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from plan_rows import rows_of
+from support import IR
+
+import deconv_ir
+
+RNG = np.random.default_rng(48)
+RANGE = (-1.28, 1.27)
+POSITIVE = (0.0, 2.55)
+
+
+def fake_quantize(x: Any, low: Any, high: Any, levels: int = 256) -> Any:
+    """Return the values of the definition; the output range is the input range."""
+    low, high = np.float64(np.float32(low)), np.float64(np.float32(high))
+    level = np.rint((x - low) / (high - low) * (levels - 1))
+    within = level / (levels - 1) * (high - low) + low
+    return np.where(
+        x <= np.minimum(low, high), low, np.where(x > np.maximum(low, high), high, within)
+    )
+
+
+def convolve(x: Any, w: Any, stride: int = 1, pad: int = 1) -> Any:
+    """Return Convolution-1 by loops over taps."""
+    x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    y, z = ((n - k) // stride + 1 for n, k in zip(x.shape[2:], w.shape[2:], strict=True))
+    out = np.zeros((x.shape[0], w.shape[0], y, z))
+    for i, j in itertools.product(*map(range, w.shape[2:])):
+        rows = x[:, :, i : i + stride * y : stride, j : j + stride * z : stride]
+        out += np.einsum("ncyx,oc->noyx", rows, w[:, :, i, j])
+    return out
+
+
+def deconvolve(x: Any, w: Any, stride: int = 2) -> Any:
+    """Return ConvolutionBackpropData-1 without pads, by loops over taps."""
+    extents = [(n - 1) * stride + k for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    out = np.zeros((x.shape[0], w.shape[1], *extents))
+    for i, j in itertools.product(*map(range, w.shape[2:])):
+        y, z = (n * stride for n in x.shape[2:])
+        out[:, :, i : i + y : stride, j : j + z : stride] += np.einsum(
+            "ncyx,co->noyx", x, w[:, :, i, j]
+        )
+    return out
+
+
+class Network:
+    """An IR, and the constants that its oracle needs."""
+
+    def __init__(self, shape: str) -> None:
+        self.ir = IR()
+        self.x = self.ir.parameter("x", shape, "f32")
+
+    def quantize(self, source: Any, low: Any, high: Any, levels: int = 256, **names: str) -> Any:
+        """Add a FakeQuantize."""
+        ends = [
+            self.ir.const(np.asarray(end, np.float32).reshape((1, -1, 1, 1)[: 4 * np.ndim(end)]))
+            for end in (low, high, low, high)
+        ]
+        return self.ir.layer("FakeQuantize", [source, *ends], {"levels": str(levels)}, **names)
+
+    def weights(self, *shape: int, axis: int = 0, zero_point: int = 0) -> tuple[Any, Any]:
+        """Add i8 weights with a scale for each output channel, as NNCF writes them."""
+        codes = RNG.integers(-100, 100, shape).astype(np.int8)
+        extents = [1] * len(shape)
+        extents[axis] = shape[axis]
+        scales = RNG.uniform(0.001, 0.01, extents).astype(np.float32)
+        wide = self.ir.layer("Convert", [self.ir.const(codes)], {"destination_type": "f32"})
+        if zero_point:
+            wide = self.ir.layer("Subtract", [wide, self.ir.const(np.float32(zero_point))])
+        weights = self.ir.layer("Multiply", [wide, self.ir.const(scales)])
+        return weights, (codes.astype(float) - zero_point) * scales.astype(float)
+
+    def convolution(self, source: Any, weights: Any, stride: int = 1, pad: int = 1) -> Any:
+        """Add a Convolution."""
+        return self.ir.layer(
+            "Convolution",
+            [source, weights],
+            {
+                "strides": f"{stride},{stride}",
+                "dilations": "1,1",
+                "pads_begin": f"{pad},{pad}",
+                "pads_end": f"{pad},{pad}",
+            },
+        )
+
+    def run(self, tmp_path: Any, x: Any, **options: Any) -> Any:
+        """Run the network."""
+        model = deconv_ir.load(self.ir.save(tmp_path), **options)
+        return list(model.run([x]).values())
+
+
+def nearly(result: Any, expected: Any) -> None:
+    """Require results that are rounded once; ties of two roundings are at most a unit apart."""
+    rounded = expected.astype(np.float32)
+    assert np.abs(result - rounded).max() <= np.spacing(np.abs(rounded).max())
+    assert (result == rounded).mean() > 0.99
+
+
+@pytest.mark.parametrize("ends", [RANGE, POSITIVE], ids=["signed", "relu"])
+@pytest.mark.parametrize("channels", [3, 8])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_convolution_equals_the_definition_rounded_once(
+    tmp_path: Any, ends: Any, channels: int, stride: int
+) -> None:
+    net = Network(f"2,{channels},9,21")
+    w, values = net.weights(5, channels, 3, 3)
+    net.ir.result(net.convolution(net.quantize(net.x, *ends), w, stride))
+    x = RNG.standard_normal((2, channels, 9, 21), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    nearly(found, convolve(fake_quantize(x.astype(float), *ends), values, stride))
+
+
+def test_weights_of_a_fake_quantize_and_with_a_zero_point(tmp_path: Any) -> None:
+    x = RNG.standard_normal((1, 4, 7, 7), dtype=np.float32)
+    net = Network("1,4,7,7")
+    raw = RNG.uniform(-1.27, 1.27, (6, 4, 3, 3)).astype(np.float32)
+    ends = [net.ir.const(np.float32(end)) for end in (-1.27, 1.27, -1.27, 1.27)]
+    w = net.ir.layer("FakeQuantize", [net.ir.const(raw), *ends], {"levels": "255"})
+    net.ir.result(net.convolution(net.quantize(net.x, *RANGE), w))
+    other, values = net.weights(6, 4, 3, 3, zero_point=20)
+    net.ir.result(net.convolution(net.quantize(net.x, *RANGE), other))
+    first, second = net.run(tmp_path, x)
+    data = fake_quantize(x.astype(float), *RANGE)
+    nearly(first, convolve(data, fake_quantize(raw.astype(float), -1.27, 1.27, 255)))
+    nearly(second, convolve(data, values))
+
+
+def test_codes_pass_from_layer_to_layer(tmp_path: Any) -> None:
+    """Convolution, MaxPool, a skip connection by Concat, a transposed convolution, an addition."""
+    net = Network("1,4,12,16")
+    ir = net.ir
+    w1, v1 = net.weights(8, 4, 3, 3)
+    w2, v2 = net.weights(8, 8, 3, 3)
+    w3, v3 = net.weights(8, 8, 2, 2, axis=1)
+    w4, v4 = net.weights(4, 16, 3, 3)
+    bias = RNG.standard_normal((1, 8, 1, 1), dtype=np.float32)
+    first = ir.layer("Add", [net.convolution(net.quantize(net.x, *RANGE), w1), ir.const(bias)])
+    skip = net.quantize(ir.layer("ReLU", [first]), *POSITIVE)
+    window = {"kernel": "2,2", "strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0"}
+    pooled = ir.layer("MaxPool", [skip], window | {"rounding_type": "floor"})
+    inner = net.quantize(ir.layer("ReLU", [net.convolution(pooled, w2)]), *POSITIVE)
+    places = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    up = ir.layer("ConvolutionBackpropData", [inner, w3], places)
+    joined = ir.layer("Concat", [net.quantize(up, *POSITIVE), skip], {"axis": "1"})
+    ir.result(ir.layer("Tanh", [net.convolution(joined, w4)]))
+    x = RNG.standard_normal((1, 4, 12, 16), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+
+    def between(values: Any) -> Any:
+        """Round to f32 where a FakeQuantize reads."""
+        return fake_quantize(np.maximum(values, 0).astype(np.float32).astype(float), *POSITIVE)
+
+    a = between(convolve(fake_quantize(x.astype(float), *RANGE), v1) + bias)
+    b = between(convolve(a.reshape(1, 8, 6, 2, 8, 2).max(axis=(3, 5)), v2))
+    c = np.concatenate([between(deconvolve(b, v3)), a], axis=1)
+    expected = np.tanh(convolve(c, v4).astype(np.float32))
+    assert np.abs(found - expected).max() < 1e-6
+
+
+def test_a_depthwise_convolution_with_levels_of_each_channel(tmp_path: Any) -> None:
+    net = Network("1,8,10,10")
+    low, high = RNG.uniform(-2, -0.5, 8), RNG.uniform(0.5, 2, 8)
+    codes, values = net.weights(8, 1, 3, 3)
+    grouped = net.ir.layer(
+        "Reshape", [codes, net.ir.const(np.array([8, 1, 1, 3, 3]))], {"special_zero": "false"}
+    )
+    places = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    data = net.quantize(net.x, low, high)
+    net.ir.result(net.ir.layer("GroupConvolution", [data, grouped], places))
+    x = RNG.standard_normal((1, 8, 10, 10), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    quantised = fake_quantize(x.astype(float), low[:, None, None], high[:, None, None])
+    for channel in range(8):
+        each = slice(channel, channel + 1)
+        nearly(found[:, each], convolve(quantised[:, each], values[each]))
+
+
+def test_a_quantised_tensor_that_others_read_stays_f32(tmp_path: Any) -> None:
+    net = Network("1,4,6,6")
+    w, values = net.weights(4, 4, 1, 1)
+    data = net.quantize(net.x, *RANGE)
+    net.ir.result(net.convolution(data, w, pad=0))
+    net.ir.result(data)
+    net.ir.result(net.ir.layer("Sigmoid", [data]))
+    x = RNG.standard_normal((1, 4, 6, 6), dtype=np.float32)
+    sums, levels, _ = net.run(tmp_path, x)
+    expected = fake_quantize(x.astype(float), *RANGE)
+    assert np.array_equal(levels, expected.astype(np.float32))
+    nearly(sums, convolve(expected, values, pad=0))
+
+
+def test_infinities_are_the_ends_of_the_range_and_nan_the_lower_one(tmp_path: Any) -> None:
+    net = Network("1,1,1,3")
+    weight = net.ir.layer("Convert", [net.ir.const(np.ones((1, 1, 1, 1), np.int8))], {
+        "destination_type": "f32"
+    })  # fmt: skip
+    scaled = net.ir.layer("Multiply", [weight, net.ir.const(np.float32(1))])
+    net.ir.result(net.convolution(net.quantize(net.x, 0, 255), scaled, pad=0))
+    x = np.array([[[[np.inf, -np.inf, np.nan]]]], np.float32)
+    assert net.run(tmp_path, x)[0].ravel().tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "in_integers"), [("fast", True), ("direct", False), ("float64", False)]
+)
+def test_the_accuracy_decides_whether_sums_are_integers(
+    tmp_path: Any, accuracy: str, in_integers: bool
+) -> None:
+    net = Network("1,4,6,6")
+    net.ir.result(net.convolution(net.quantize(net.x, *RANGE), net.weights(4, 4, 3, 3)[0]))
+    model = deconv_ir.load(net.ir.save(tmp_path), accuracy=accuracy)
+    rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)})
+    assert any("integer sums" in str(row.algorithm) for row in rows.values()) is in_integers
+
+
+REFUSED = {
+    "a scale for each input channel": ({"axis": 1}, RANGE),
+    "levels of each input channel": ({}, (np.full(4, -1.0), np.linspace(1, 2, 4))),
+    "levels beyond 8 bits": ({}, RANGE),
+    "a range whose ends are exchanged": ({}, (2.0, -1.0)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_layers_stay_in_f32(tmp_path: Any, name: str) -> None:
+    options, ends = REFUSED[name]
+    net = Network("1,4,6,6")
+    w, values = net.weights(4, 4, 3, 3, **options)
+    levels = 1024 if "8 bits" in name else 256
+    net.ir.result(net.convolution(net.quantize(net.x, *ends, levels=levels), w))
+    x = RNG.standard_normal((1, 4, 6, 6), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    low, high = (np.reshape(end, (-1, 1, 1)) for end in ends)
+    expected = convolve(fake_quantize(x.astype(float), low, high, levels), values)
+    assert np.abs(found - expected).max() < 1e-4

@@ -1,0 +1,159 @@
+"""Integer sums of codes are exact, for any problem, instruction set and division of the output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.ir.quantization import Levels
+from deconv_ir.kernels import pack_filter
+from deconv_ir.kernels.activation import Activation, ActivationType
+from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.quantized import plan
+from deconv_ir.kernels.quantized.kernel import QuantizedKernel
+from deconv_ir.kernels.runtime.cpu import MACHINES, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
+
+ISAS = compiled_module().isas() if compiled_module() else [""]
+# A machine of each set without the instruction for products of bytes.
+PLAIN = {"avx2": "zen3", "avx512": "skylake-x"}
+
+
+def draw(seed: int) -> tuple[Problem, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Draw a problem, extents of data, pads and extents of the output."""
+    rng = np.random.default_rng(seed)
+    axes = int(rng.integers(1, 4))
+    groups, inputs = [(1, 1), (1, 7), (2, 4), (4, 1), (3, 3), (4, 2)][seed % 6]
+    most = 700 if axes == 1 else 12
+
+    def pick(low: int, high: int) -> tuple[int, ...]:
+        return tuple(map(int, rng.integers(low, high, axes)))
+
+    problem = Problem(
+        groups, inputs, int(rng.integers(1, 9)), pick(1, 4), pick(1, 4), pick(1, 3), bool(seed % 2)
+    )
+    return problem, pick(1, most), pick(-1, 4), pick(1, most)
+
+
+def definition(problem: Problem, x: Any, w: Any, pads: Any, output: Any) -> Any:
+    """Return the sums of products by loops, in exact integers or float64."""
+    out = np.zeros((x.shape[0], problem.groups * problem.channels_out, *output))
+    for y in np.ndindex(*output):
+        for k in np.ndindex(*problem.kernel):
+            at: list[int] = []
+            for i, (one, tap) in enumerate(zip(y, k, strict=True)):
+                place = problem.dilations[i] * tap
+                if problem.forward:
+                    at.append(problem.strides[i] * one + place - pads[i])
+                else:
+                    from_, rest = divmod(one + pads[i] - place, problem.strides[i])
+                    at.append(-1 if rest else from_)
+            if not all(0 <= p < n for p, n in zip(at, x.shape[2:], strict=True)):
+                continue
+            data = x[(..., *at)].reshape(x.shape[0], problem.groups, problem.channels_in)
+            taps = w[(..., *k)]
+            if problem.forward:
+                taps = taps.reshape(problem.groups, problem.channels_out, problem.channels_in)
+            else:
+                taps = taps.reshape(problem.groups, problem.channels_in, -1).swapaxes(1, 2)
+            out[(..., *y)] += np.einsum("ngi,goi->ngo", data, taps).reshape(x.shape[0], -1)
+    return out
+
+
+def made(seed: int, *, adds: bool = False) -> tuple[Any, ...]:
+    """Draw a kernel, its data, and the result by definition."""
+    problem, extents, pads, output = draw(seed)
+    rng = np.random.default_rng(seed)
+    ends = (((0.0,), (2.55,)) if seed % 3 else ((-1.3,), (2.1,))) * 2
+    if problem.channels_in == 1 and problem.groups == 4:
+        ends = (tuple(rng.uniform(-2, -1, 4)), tuple(rng.uniform(1, 2, 4))) * 2
+    levels = Levels((256, 255, 16)[seed % 3], *ends)
+    outputs = problem.groups * problem.channels_out
+    sides = (outputs, problem.channels_in)
+    if not problem.forward:
+        sides = (problem.groups * problem.channels_in, problem.channels_out)
+    codes = rng.integers(-128, 128, (*sides, *problem.kernel)).astype(np.int8)
+    scales, bias = rng.uniform(0.001, 0.1, outputs), rng.standard_normal(outputs)
+    kernel = QuantizedKernel(
+        problem,
+        codes,
+        scales,
+        levels,
+        bias.astype(np.float32),
+        Activation(ActivationType.RELU),
+        adds=adds,
+        scratch_bytes=1 << 26,
+    )
+    data = (2, problem.groups * problem.channels_in, *extents)
+    x = (2 * rng.standard_normal(data)).astype(np.float32)
+    ones = (None,) * problem.axes
+    low, high = (np.array(end)[(..., *ones)] for end in (levels.low, levels.high))
+    level = np.rint(
+        (np.clip(x.astype(float), low, high) - low) / (high - low) * (levels.number - 1)
+    )
+    values = level * ((high - low) / (levels.number - 1)) + low
+    by_output = scales.reshape(problem.groups, 1, -1)
+    shape = (problem.groups, problem.channels_in, problem.channels_out)
+    if problem.forward:
+        weights = codes * scales[(..., None, *ones)]
+    else:
+        each = np.broadcast_to(by_output, shape).reshape(-1, problem.channels_out)
+        weights = codes * each[(..., *ones)]
+    expected = definition(problem, values, weights, pads, output)
+    expected += bias.astype(np.float32)[(..., *ones)]
+    return kernel, x, pads, output, expected
+
+
+def require_one_rounding(found: Any, expected: Any) -> None:
+    rounded = expected.astype(np.float32)
+    assert np.abs(found - rounded).max(initial=0) <= np.spacing(np.abs(rounded).max(initial=1))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_are_exact_on_every_instruction_set(
+    monkeypatch: pytest.MonkeyPatch, isa: str, plain: bool, seed: int
+) -> None:
+    if isa:
+        monkeypatch.setenv("DECONV_IR_ISA", isa)
+    if plain and isa in PLAIN:
+        monkeypatch.setenv("DECONV_IR_MACHINE", PLAIN[isa])
+        assert not MACHINES[PLAIN[isa]].has_dots
+        assert instruction_set() == isa
+    kernel, x, pads, output, expected = made(seed)
+    require_one_rounding(kernel.plan(x.shape, pads, output).run([x])[0], np.maximum(expected, 0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("threads", [1, 3])
+def test_bands_of_the_output_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, seed: int, threads: int
+) -> None:
+    set_threads(threads)
+    kernel, x, pads, output, _ = made(seed)
+    whole = kernel.plan(x.shape, pads, output).run([x])[0]
+    monkeypatch.setattr(plan, "_BAND_BYTES", 400)
+    assert np.array_equal(kernel.plan(x.shape, pads, output).run([x])[0], whole)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_tensor_is_added_before_the_result_is_rounded(seed: int) -> None:
+    kernel, x, pads, output, expected = made(seed, adds=True)
+    addend = np.random.default_rng(seed).standard_normal(expected.shape).astype(np.float32)
+    found = kernel.plan(x.shape, pads, output).run([x, addend])[0]
+    require_one_rounding(found, np.maximum(expected + addend, 0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_a_single_row_far_within_the_data(dtype: Any) -> None:
+    """Negative pads crop the data to one row, which need not be the first."""
+    rng = np.random.default_rng(1)
+    w = rng.integers(-5, 5, (8, 4, 1, 1)).astype(dtype)
+    x = rng.integers(-5, 5, (1, 4, 30, 64)).astype(dtype)
+    kernel = pack_filter(w, forward=True, strides=(1, 1), dilations=(1, 1))
+    found = kernel.run(x, (-17, 0), (1, 64))
+    assert np.array_equal(found, np.einsum("ncyx,oc->noyx", x[:, :, 17:18], w[:, :, 0, 0]))
