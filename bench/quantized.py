@@ -4,7 +4,7 @@
 
 ORIGINALS has a folder for each network with its IR (bench/converted.py writes them).  With
 --quantize, NNCF quantises them to FOLDER first, with random data: its default preset, 4 samples.
-Interleaved in one process; medians.  Errors are the largest, relative to the output's scale, against
+Interleaved in one process; medians.  Errors are the largest of the output's scale, against
 `accuracy="float64"`.
 """
 

@@ -13,7 +13,7 @@ from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, preferred_algorithm
 from deconv_ir.kernels.native import CompiledKernel, supports
-from deconv_ir.kernels.plan import ConvolutionKernel, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.plan import ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized.codes import FOUR, quantize
 from deconv_ir.kernels.quantized.filter import (
@@ -23,6 +23,7 @@ from deconv_ir.kernels.quantized.filter import (
     join_groups,
     sums_of_taps,
 )
+from deconv_ir.kernels.quantized.plan import PlannedCodes, QuantizedPlan
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def quantize_filter(
     )
 
 
-class QuantizedKernel(ConvolutionKernel):
+class QuantizedKernel(PlannedCodes):
     """A filter of 8-bit codes, for data that are quantised when they are read.
 
     Parameters
@@ -118,7 +119,7 @@ class QuantizedKernel(ConvolutionKernel):
     ) -> None:
         super().__init__(problem, np.dtype(np.float32), scratch_bytes, adds=adds)
         self.levels, self.activation = levels, activation
-        self.writes: Levels | None = None
+        self.writes = None
         channels = problem.groups * problem.channels_out
         # Levels of each channel are those of a group's only input.
         of_outputs = channels // len(levels.low)
@@ -135,7 +136,6 @@ class QuantizedKernel(ConvolutionKernel):
             and preferred_algorithm() in NATIVE
             and supports(problem, np.dtype(np.uint32))
         )
-        self.sums: ConvolutionKernel
         # The problem of sums: small groups are joined, so that four channels are of one.
         self.joined = problem
         if self.uses_dots:
@@ -199,8 +199,6 @@ class QuantizedKernel(ConvolutionKernel):
         return True
 
     def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
-        from deconv_ir.kernels.quantized.plan import QuantizedPlan
-
         return QuantizedPlan(self, shapes, budget)
 
     def codes_shape(self, data: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -9,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from deconv_ir.ir.quantization import Levels
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.copies import contiguous
-from deconv_ir.kernels.plan import NOTHING, ConvolutionPlan, RunShapes
+from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.quantized.codes import coded_shape, ranges_of
-from deconv_ir.kernels.quantized.kernel import QuantizedKernel
 from deconv_ir.kernels.quantized.offsets import SumOffsets, find_offsets
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
@@ -26,6 +27,31 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 _BAND_BYTES = 2 << 20  # of sums, which stay in cache until they are results
+
+
+class PlannedCodes(ConvolutionKernel):
+    """What plans need of a `QuantizedKernel`."""
+
+    sums: ConvolutionKernel
+    """Sums codes."""
+    uses_dots: bool
+    """Whether four codes are in an element; else each is an element of i32."""
+    levels: Levels
+    writes: Levels | None
+    """The levels of the data, and of the results, if these are codes."""
+    scales: Array
+    bias: Array
+    parts: Array | None
+    """By output channel, f64; `parts` is that of `find_offsets`."""
+    activation: Activation
+
+    @abc.abstractmethod
+    def codes_shape(self, data: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the codes of data."""
+
+    @abc.abstractmethod
+    def quantize(self, data: Array, codes: Array) -> None:
+        """Write the codes of data."""
 
 
 class _Band(NamedTuple):
@@ -42,9 +68,7 @@ class QuantizedPlan(ConvolutionPlan):
 
     name = "integer sums"
 
-    def __init__(
-        self, kernel: QuantizedKernel, shapes: RunShapes, budget: ScratchpadBudget
-    ) -> None:
+    def __init__(self, kernel: PlannedCodes, shapes: RunShapes, budget: ScratchpadBudget) -> None:
         super().__init__(kernel, shapes)
         self._kernel = kernel
         self._codes = kernel.codes_shape(shapes.data)
