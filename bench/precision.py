@@ -5,9 +5,10 @@
 
 Each network of converted.py is read from its ONNX file, or from the IR that OpenVINO converted from
 torch, and saved by each interpreter's OpenVINO in one form in turn: f32, f16, with dynamic, or with
-bounded batch and extents.  The last one saves all forms, and one with a state; NNCF quantizes and
-compresses.  Networks with bodies are among them.  Exit code 1: a rule has a finding and no word in
-`TRUE` says why such findings are true.
+bounded batch and extents.  The last one saves all forms, and one with a state; NNCF quantizes or
+compresses files of up to 16 MB, in one form each.  Networks with bodies are among them.
+
+Exit code 1: a rule has a finding, and no word in `TRUE` says why such findings are true.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def saved(python: str, folder: Path, forms: Sequence[str], *, turn: bool) -> Ite
                 with contextlib.suppress(BrokenPipeError):
                     child.stdin.write("\n")
                     child.stdin.flush()
+        if child.returncode:
+            raise SystemExit(f"{python}: save_forms.py ended with exit code {child.returncode}")
 
 
 def page(checked: Sequence[Checked], command: str) -> str:
@@ -101,7 +104,7 @@ def page(checked: Sequence[Checked], command: str) -> str:
         "",
         "Findings on models that are not broken: "
         f"{len(names)} networks that torch, ONNX and OpenVINO converted, {len(checked)} files,",
-        f"{sum(one.layers for one in checked):,} layers.  Written by",
+        f"{sum(one.layers for one in checked):,} layers; with `--severity info`.  Written by",
         "",
         f"    {command}",
         "",
@@ -133,8 +136,11 @@ def page(checked: Sequence[Checked], command: str) -> str:
             f"| {code} {rule.name} | {rule.severity.value} | {count} | {len(networks)} | "
             f"{TRUE.get(code, '?')} |"
         )
-    silent = len({one.name for one in checked if not any(map(_is_warned, one.findings))})
-    lines += ["", f"{silent} of the {len(names)} networks have no warning and no error."]
+    warned = {one.name for one in checked if any(map(_is_warned, one.findings))}
+    lines += [
+        "",
+        f"{len(names - warned)} of the {len(names)} networks have neither warnings nor errors.",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -152,7 +158,7 @@ def main() -> int:
     arguments = parser.parse_args()
     runs = [(python, FORMS, True) for python in arguments.python[:-1]]
     runs += [(python, NEWEST, False) for python in arguments.python[-1:]]
-    runs += [(arguments.nncf, COMPRESSED, False)] if arguments.nncf else []
+    runs += [(arguments.nncf, COMPRESSED, True)] if arguments.nncf else []
     checked: list[Checked] = []
     for python, forms, turn in runs:
         for one in saved(python, arguments.folder, forms, turn=turn):

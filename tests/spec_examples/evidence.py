@@ -7,10 +7,12 @@ be written.
 
     python tests/spec_examples/evidence.py            # exit 1: a dim was written wrongly
     python tests/spec_examples/evidence.py --unsafe   # the same with --unsafe-fixes
+    python tests/spec_examples/evidence.py --every 8  # one mutant of 8
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections import Counter
@@ -99,9 +101,13 @@ def outcome(mutant: Mutant, original: str, *, unsafe: bool = False) -> str:
 def main() -> int:
     """Print a table, and each dim that was written wrongly."""
     counts: dict[str, Counter[str]] = {}
-    unsafe = "--unsafe" in sys.argv
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--unsafe", action="store_true", help="with --unsafe-fixes")
+    parser.add_argument("--every", type=int, default=1, help="take one mutant of this number")
+    chosen = parser.parse_args()
+    unsafe: bool = chosen.unsafe
     for name, text in documents():
-        for mutant in mutants(name, text):
+        for mutant in list(mutants(name, text))[:: chosen.every]:
             found = outcome(mutant, text, unsafe=unsafe)
             counts.setdefault(mutant.kind, Counter())[found] += 1
             if found == "written wrongly" and not unsafe:
