@@ -68,6 +68,8 @@ def main() -> None:
             words = [_plain(rule.title), _plain(rule.why)]
             if rule.fix:
                 words.append(f"`--fix` {rule.fix}.")
+            if rule.state.value != "stable":
+                words.append(f"State: {rule.state.value}.")
             if rule.deep:
                 words.append("Runs with `--deep` only.")
             if rule.weights:

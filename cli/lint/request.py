@@ -68,6 +68,7 @@ class LintRequest(Options):
     needs: bool = flag("Print the oldest release that each file needs, and why.")
     verify: bool = flag("Compile the files with the OpenVINO that is installed.")
     deep: bool = flag("Read all weights: look for NaN, infinity, zeros.")
+    preview: bool = flag("Run the rules in preview, too.")
     fix: bool = flag("Fix findings in place; the .bin is never changed.")
     unsafe_fixes: bool = flag(
         "With --fix or --diff: also make fixes that the rest of the file does not confirm."

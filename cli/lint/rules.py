@@ -8,8 +8,10 @@ from collections import Counter
 
 import click
 
-from deconv_ir.linter.catalogue import RULES, find_rule, nearest_rule
-from deconv_ir.linter.rule import FAMILIES
+from deconv_ir.linter.catalogue import RULES, families, find_rule, nearest_rule
+from deconv_ir.linter.plugins import load_rules
+from deconv_ir.linter.rule import Rule, RuleState
+from deconv_ir.linter.settings import SETTINGS_OF
 
 from ..shared.common import Mistake
 from ..shared.reporters import Report
@@ -18,6 +20,7 @@ from ..shared.reporters.text import COLOURS
 
 def describe(explain: str | None, format_: str, *, schema: bool) -> str:
     """Return the schema of the settings, the explanation of a rule, or the list of all rules."""
+    load_rules()
     if schema:
         from deconv_ir.linter.settings import json_schema
 
@@ -37,6 +40,7 @@ def rule_table(format_: str = "text") -> str:
                 "severity": rule.severity.value,
                 "fix": rule.fix or None,
                 "deep": rule.deep,
+                "state": rule.state.value,
                 "summary": rule.title,
             }
             for rule in rules
@@ -44,16 +48,16 @@ def rule_table(format_: str = "text") -> str:
         return json.dumps(rows, indent=2) + "\n"
     width = max(len(rule.name) for rule in rules)
     lines = []
-    for family in FAMILIES.values():
+    for family in families():
         lines.append(click.style(family, bold=True))
         for rule in rules:
             if rule.family == family:
                 severity = rule.severity.value
                 mark = "+" if rule.fix else " "
                 padded = click.style(f"{severity:<8}", fg=COLOURS[rule.severity])
-                lines.append(
-                    f"  {rule.code} {mark} {rule.name:<{width}}  {padded} {_plain(rule.title)}"
-                )
+                state = "" if rule.state is RuleState.STABLE else f" ({rule.state.value})"
+                title = f"{_plain(rule.title)}{state}"
+                lines.append(f"  {rule.code} {mark} {rule.name:<{width}}  {padded} {title}")
         lines.append("")
     lines.append("+ : fixable with --fix.  Rules of severity info run with --severity info.")
     return "\n".join(lines) + "\n"
@@ -70,15 +74,30 @@ def explain_rule(word: str) -> str:
         notes.append(f"--fix {rule.fix}.")
     if rule.deep:
         notes.append("Runs with --deep only.")
+    if rule.state is RuleState.PREVIEW:
+        notes.append("In preview: runs with --preview, or if it is named.")
+    if rule.state is RuleState.DEPRECATED:
+        instead = f"; use {rule.successor}" if rule.successor else ""
+        notes.append(f"Deprecated: runs only if it is named{instead}.")
     beside = f" (with a .bin of {rule.weights})" if rule.weights else ""
     parts = [
         click.style(f"{rule.code} {rule.name}", bold=True),
         _plain(rule.title),
         textwrap.fill(_plain(rule.why), 79),
         " ".join(notes),
-        f"Fails{beside}:\n\n{textwrap.indent(rule.fragment, '    ')}",
+        f"Fails{beside}:\n\n{textwrap.indent(rule.fragment, '    ')}" if rule.fragment else "",
+        _settings_of(rule),
+        f"Documentation: {rule.docs}" if rule.docs else "",
     ]
+    parts = [part for part in parts if part]
     return "\n\n".join(parts) + "\n"
+
+
+def _settings_of(rule: Rule) -> str:
+    """List the settings of a package's rules."""
+    declared = SETTINGS_OF.get(rule.family, ())
+    lines = [f"    {s.name} = {s.default!r}  # {s.text}" for s in declared]
+    return "\n".join([f"Settings, in the table {rule.family}:\n", *lines]) if lines else ""
 
 
 def _plain(text: str) -> str:

@@ -171,12 +171,13 @@ def _diagnostic(finding: Finding, positions: Positions, page: str | None) -> lsp
         column, end = len(text) - len(text.lstrip()), len(text)
     start = positions.at(line, column)
     hint = hint_of(finding)
+    address = rule_uri(page, finding.code)
     return lsp.Diagnostic(
         range=lsp.Range(start, positions.at(line, column + 1 if end is None else end)),
         message=finding.message + (f" ({hint})" if hint else ""),
         severity=_LEVELS[finding.severity],
         code=finding.code,
-        code_description=lsp.CodeDescription(rule_uri(page, finding.code)) if page else None,
+        code_description=lsp.CodeDescription(address) if address else None,
         source="deconv-lint",
     )
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.shapes import Shape
-from deconv_ir.linter.catalogue import select_rules
+from deconv_ir.linter.catalogue import find_rule, select_rules
 from deconv_ir.linter.config import Config, find_config, matches, read_config
 from deconv_ir.linter.options import CheckOptions, choose
+from deconv_ir.linter.plugins import load_rules
+from deconv_ir.linter.rule import Rule, RuleState
 
-from ..shared.common import Mistake
+from ..shared.common import Mistake, warn
 from .targets import EVERY_RELEASE
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ class LintSettings:
     """The options of the command line, which override the nearest settings file."""
 
     def __init__(self, request: LintRequest) -> None:
+        load_rules()
         self.select = _split(request.select)
         self.ignore = _split(request.ignore)
         self.extend_select = _split(request.extend_select)
@@ -33,9 +36,11 @@ class LintSettings:
         self.reshape = dict(map(_parse_shape, request.shapes))
         self.deep = request.deep
         self.target = request.target or (EVERY_RELEASE if request.needs else ())
+        self.preview = request.preview
         self.isolated = request.isolated
         self.given = None if request.config is None else read_config(request.config)
         self._configs: dict[str, Config] = {}
+        self._warned: list[Rule] = []
         self._options: dict[tuple[Config, tuple[str, ...]], CheckOptions] = {}
 
     def config(self, file: str) -> Config:
@@ -83,10 +88,12 @@ class LintSettings:
             semantics=self.semantics or config.semantics or "spec",
             deep=self.deep or config.deep,
             target=self.target or config.target or (),
+            preview=self.preview or config.preview,
         )
 
     def _choose(self, config: Config) -> CheckOptions:
         chosen = self.effective(config)
+        self._warn_of_deprecated((*(chosen.select or ()), *(chosen.extend_select or ())))
         return choose(
             select=chosen.select or (),
             ignore=chosen.ignore or (),
@@ -99,7 +106,18 @@ class LintSettings:
             fixable=chosen.fixable or (),
             unfixable=chosen.unfixable or (),
             targets=chosen.target or (),
+            preview=chosen.preview,
+            tables=chosen.tables,
         )
+
+    def _warn_of_deprecated(self, words: tuple[str, ...]) -> None:
+        """Warn once of each deprecated rule that is named."""
+        for word in words:
+            rule = find_rule(word)
+            if rule is not None and rule.state is RuleState.DEPRECATED and rule not in self._warned:
+                self._warned.append(rule)
+                instead = f"; use {rule.successor}" if rule.successor else ""
+                warn(f"rule {rule.code} {rule.name} is deprecated{instead}")
 
 
 def _split(words: tuple[str, ...]) -> tuple[str, ...]:

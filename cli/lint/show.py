@@ -41,13 +41,13 @@ def list_settings(files: list[str], settings: LintSettings, format_: str) -> str
 
 def _values(config: Config) -> dict[str, Any]:
     """Return the settings by name, in the form of settings files; None if not set."""
-    values = {}
+    values: dict[str, Any] = {}
     for setting in SETTINGS:
         value = getattr(config, setting.name.replace("-", "_"))
         values[setting.name] = (
             dict(value) if setting.form in (SettingForm.LISTS, SettingForm.WORDS) else value
         )
-    return values
+    return values | {family: dict(table) for family, table in config.tables}
 
 
 def _as_toml(group: dict[str, Any]) -> str:

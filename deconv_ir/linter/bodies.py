@@ -53,6 +53,7 @@ def read_bodies(context: LintContext) -> Iterator[BodyContext]:
         found.around = context
         found.deep = context.deep
         found.targets = context.targets
+        found.tables = context.tables
         found.resumes = context.resumes
         found.bodies = tuple(read_bodies(found))
         yield BodyContext(owner, tag, found)

@@ -68,6 +68,11 @@ def is_claimed(library_rule: str) -> bool:
     return library_rule in _BY_LIBRARY_RULE
 
 
+def families() -> list[str]:
+    """Return the families of all rules: those of other packages are last."""
+    return list(dict.fromkeys([*FAMILIES.values(), *(rule.family for rule in RULES.values())]))
+
+
 def find_rule(word: str) -> Rule | None:
     """Return the rule of a code or a name; None if it is unknown."""
     folded = word.strip()
@@ -95,7 +100,7 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
         upper = text.upper()
         if upper == "ALL":
             found = set(RULES)
-        elif text.lower() in FAMILIES.values():
+        elif text.lower() in families():
             found = {r.code for r in RULES.values() if r.family == text.lower()}
         else:
             letters = letters_of(upper)
@@ -116,5 +121,5 @@ def nearest_rule(word: str) -> Advice:
     if f"IR{word}" in RULES:
         return Hint.DID_YOU_MEAN(f"IR{word}")
     # Codes are all similar, so a wrong code gives no suggestion.
-    names = [*(rule.name for rule in RULES.values()), *FAMILIES.values()]
+    names = [*(rule.name for rule in RULES.values()), *families()]
     return nearest(word, names) or Hint.RULES_ARE_LISTED()

@@ -38,6 +38,9 @@ class Config(NamedTuple):
     """Rule -> severity."""
     target: tuple[str, ...] | None = None
     deep: bool = False
+    preview: bool = False
+    tables: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    """Family of another package's rules -> its settings, by name."""
     docs_url: str | None = None
 
     @property
@@ -160,14 +163,41 @@ def read_config(file: str) -> Config:
     from deconv_ir.linter.settings import BY_NAME
 
     values: dict[str, Any] = {"file": file}
+    others: list[tuple[str, tuple[tuple[str, Any], ...]]] = []
     for key, value in tables.items():
         setting = BY_NAME.get(key)
         if setting is None:
-            raise DeconvError(
-                f"deconv-lint has no setting {key!r}", file=file, hint=nearest(key, BY_NAME)
-            )
+            others.append((key, _of_package(key, value, file)))
+            continue
         try:
             values[key.replace("-", "_")] = setting.read(value)
         except ValueError as error:
             raise DeconvError(str(error), file=file) from None
-    return Config(**values)
+    return Config(**values, tables=tuple(others))
+
+
+def _of_package(family: str, table: Any, file: str) -> tuple[tuple[str, Any], ...]:
+    """Return the settings of another package's rules, by name."""
+    from deconv_ir.linter.plugins import load_rules
+    from deconv_ir.linter.settings import BY_NAME, SETTINGS_OF
+
+    load_rules()
+    if family not in SETTINGS_OF:
+        known = [*BY_NAME, *SETTINGS_OF]
+        raise DeconvError(
+            f"deconv-lint has no setting {family!r}", file=file, hint=nearest(family, known)
+        )
+    if not isinstance(table, dict):
+        raise DeconvError(f"{family} must be a table, found {table!r}", file=file)
+    declared = {setting.name: setting for setting in SETTINGS_OF[family]}
+    found = []
+    for name, value in table.items():
+        if name not in declared:
+            raise DeconvError(
+                f"{family} has no setting {name!r}", file=file, hint=nearest(name, declared)
+            )
+        try:
+            found.append((name, declared[name].read(value)))
+        except ValueError as error:
+            raise DeconvError(f"{family}: {error}", file=file) from None
+    return tuple(found)

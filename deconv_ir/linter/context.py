@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, InputError
 from deconv_ir.findings import Finding
 from deconv_ir.formats.format import Locator, ParsedFile
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
@@ -65,6 +65,8 @@ class LintContext(InferredGraph):
         For a body: the graph with its layer.
     targets : tuple of Target
         Releases on which the file should run.
+    tables : tuple
+        Settings of the rules of other packages; see `setting`.
     resumes : bool
         Whether inference continues with the declared dims around a disputed layer.
     evidence : Evidence
@@ -79,6 +81,7 @@ class LintContext(InferredGraph):
     around: LintContext | None = None
     resumes: bool = True
     targets: tuple[Target, ...] = ()
+    tables: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = ()
 
     def __init__(
         self,
@@ -106,6 +109,24 @@ class LintContext(InferredGraph):
                 is_implied = found.rule in implied
                 if not is_implied and found.part.child is None:
                     self.file(found)  # a body reports its own findings
+
+    def setting(self, family: str, name: str) -> Any:
+        """Return a setting of another package's rules, or its default.
+
+        Raises
+        ------
+        InputError
+            The package declares no such setting.
+        """
+        from deconv_ir.linter.settings import SETTINGS_OF
+
+        for table, values in self.tables:
+            if table == family and name in dict(values):
+                return dict(values)[name]
+        for setting in SETTINGS_OF.get(family, ()):
+            if setting.name == name:
+                return setting.default
+        raise InputError(f"{family} declares no setting {name!r}")
 
     def file(self, found: Finding) -> None:
         """Add a finding of the library to those of its rule."""

@@ -199,6 +199,7 @@ def open_context(
     context = LintContext(parsed, inference_context, inference, opened, errors, evidence)
     context.deep = options.deep
     context.targets = options.targets
+    context.tables = options.tables
     context.resumes = resume
     if parsed.bodies:
         from deconv_ir.linter.bodies import read_bodies

@@ -12,7 +12,8 @@ from deconv_ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import RULES, select_rules
-from deconv_ir.linter.rule import Rule
+from deconv_ir.linter.plugins import load_rules
+from deconv_ir.linter.rule import Rule, RuleState
 
 if TYPE_CHECKING:
     from deconv_ir.linter.releases import Target
@@ -42,12 +43,18 @@ class CheckOptions:
     """Codes of the rules whose findings have no fix."""
     hidden: frozenset[str] = frozenset()
     """Codes of the rules that are hidden only by severity: their findings are counted."""
+    tables: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = ()
+    """Family of another package's rules -> its settings, by name."""
+    packages: tuple[str, ...] = ()
+    """The packages of rules, with their versions."""
     selected: bool = False
     """Whether only rules in `select` are run."""
 
     @functools.cached_property
     def asked(self) -> tuple[Rule, ...]:
         """The rules to run, including hidden ones, in order of their codes."""
+        if self.packages:
+            load_rules()  # a process that was started for some files has not loaded them
         passed_over = _DECLARED_DIMS if self.reshape else ()
         codes = (self.rules | self.hidden).difference(passed_over)
         return tuple(RULES[code] for code in sorted(codes))
@@ -70,6 +77,8 @@ def choose(
     targets: Iterable[str] = (),
     fixable: Iterable[str] = (),
     unfixable: Iterable[str] = (),
+    preview: bool = False,
+    tables: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (),
 ) -> CheckOptions:
     """Combine options.
 
@@ -97,12 +106,17 @@ def choose(
     fixable, unfixable : iterable of str
         Rules whose findings may be fixed, and rules whose findings may not; default: all may.  The
         more specific entry wins.
+    preview : bool
+        Run the rules in preview that are not named, too.
+    tables : tuple
+        Settings of the rules of other packages; see `Config.tables`.
 
     Raises
     ------
     DeconvError
-        A rule, severity, semantics or target is unknown.
+        A rule, severity, semantics or target is unknown, or a package's rules cannot be loaded.
     """
+    packages = load_rules()
     try:
         least = RANK[Severity(severity)]
     except ValueError:
@@ -141,6 +155,11 @@ def choose(
     }
     if not deep:
         left_out |= {code for code, rule in RULES.items() if rule.deep}
+    exact = {w.strip().upper() for w in named} | {w.strip().lower() for w in named}
+    for code, rule in RULES.items():
+        waits = rule.state is RuleState.PREVIEW and not preview
+        if (waits or rule.state is RuleState.DEPRECATED) and exact.isdisjoint((code, rule.name)):
+            left_out.add(code)
     return CheckOptions(
         rules=rules - left_out,
         severities=tuple(sorted(changed.items())),
@@ -150,6 +169,8 @@ def choose(
         unfixable=frozenset((RULES.keys() - fixed) | never),
         targets=_parse_targets(targets),
         hidden=frozenset(hidden - left_out),
+        tables=tables,
+        packages=packages,
         selected=not all_of_a_weight,
     )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deconv_ir.errors import DeconvError, InputError, one_line
 from deconv_ir.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -40,6 +43,18 @@ ANY_DECONVOLUTION = (*DECONVOLUTION, "ConvTranspose", "ConvolutionBackwardData")
 
 REGISTRY: dict[str, Rule] = {}
 """Code -> rule; see `catalogue.RULES`."""
+
+
+class RuleState(enum.Enum):
+    """How far a rule can be relied upon; docs/stability.md says what each state promises.
+
+    A rule in preview runs with `--preview`, or if it is named.  A deprecated one runs only if it
+    is named.
+    """
+
+    PREVIEW = "preview"
+    STABLE = "stable"
+    DEPRECATED = "deprecated"
 
 
 def family_of(code: str) -> str:
@@ -79,6 +94,11 @@ class Rule(NamedTuple):
     """Name of an attribute of `LintContext`: if it is empty or false, the rule is not run."""
     fix: str = ""
     """Description of the fix that `--fix` makes; empty: no fix."""
+    state: RuleState = RuleState.STABLE
+    successor: str = ""
+    """Code of the rule that replaces a deprecated one; empty: none."""
+    docs: str = ""
+    """Address of the page about the rule, of a rule of another package."""
     deep: bool = False
     """Whether the rule reads all weights; if so, it runs only with `--deep`."""
     target: str = ""
@@ -173,12 +193,14 @@ def rule(
     unchanged.
     """
 
-    def declare(function: Callable[..., Any]) -> Rule:
+    def declare(written: Callable[..., Any]) -> Rule:
+        count = written.__code__.co_argcount
+        function = written if letters_of(code) == "IR" else _guarded(code, written)
+
         def check_valid_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Finding]:
             is_valid = layer.operation.implemented and index not in context.unfit
             return function(index, layer, layer.operation, context) if is_valid else iter(())
 
-        count = function.__code__.co_argcount
         checks: dict[int, dict[str, Any]] = {
             0: {},
             1: {"check": function},
@@ -188,8 +210,42 @@ def rule(
         }
         facts.update(checks[count], library_rules=tuple(takes.split()))
         found = Rule(code=code, name=name, severity=severity, text=function.__doc__ or "", **facts)
-        assert code not in REGISTRY, f"{code} is declared twice"
+        if code in REGISTRY:
+            raise InputError(f"there is already a lint rule {code}, {REGISTRY[code].name}")
         REGISTRY[code] = found
         return found
 
     return declare
+
+
+def _guarded(code: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule's function whose errors name the rule, as it is of another package."""
+    import inspect
+
+    def broken(error: Exception) -> InputError:
+        reason = one_line(f"{type(error).__name__}: {error}")
+        return InputError(f"lint rule {code} of another package failed: {reason}")
+
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def iterate(*arguments: Any) -> Iterator[Any]:
+            try:
+                yield from function(*arguments)
+            except DeconvError:
+                raise
+            except Exception as error:
+                raise broken(error) from error
+
+        return iterate
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except DeconvError:
+            raise
+        except Exception as error:
+            raise broken(error) from error
+
+    return call

@@ -12,6 +12,7 @@ class SettingForm(enum.Enum):
     LIST = "a list of strings"
     WORD = "a string"
     FLAG = "true or false"
+    NUMBER = "a whole number"
     LISTS = "a table of pattern = [rules]"
     WORDS = "a table of rule = 'severity'"
 
@@ -21,8 +22,8 @@ class Setting(NamedTuple):
 
     name: str
     form: SettingForm
-    default: str
-    """Text of the default value on the page."""
+    default: Any
+    """Text of the default value on the page; of a setting of another package, the value."""
     text: str
     """The description of the setting."""
     choices: tuple[str, ...] = ()
@@ -43,6 +44,8 @@ class Setting(NamedTuple):
                 return value
             case SettingForm.FLAG if isinstance(value, bool):
                 return value
+            case SettingForm.NUMBER if isinstance(value, int) and not isinstance(value, bool):
+                return value
             case SettingForm.LISTS if isinstance(value, dict) and all(
                 map(_is_list, value.values())
             ):
@@ -61,6 +64,7 @@ class Setting(NamedTuple):
             SettingForm.LIST: words,
             SettingForm.WORD: word,
             SettingForm.FLAG: {"type": "boolean"},
+            SettingForm.NUMBER: {"type": "integer"},
             SettingForm.LISTS: {"type": "object", "additionalProperties": words},
             SettingForm.WORDS: {"type": "object", "additionalProperties": word},
         }[self.form]
@@ -122,6 +126,7 @@ SETTINGS = (
         "Releases of OpenVINO that get a verdict, such as `openvino=2024.6` or `openvino>=2023.0`",
     ),
     Setting("deep", SettingForm.FLAG, "`false`", "Read all weights"),
+    Setting("preview", SettingForm.FLAG, "`false`", "Run the rules in preview, too"),
     Setting(
         "docs-url",
         SettingForm.WORD,
@@ -130,17 +135,50 @@ SETTINGS = (
     ),
 )
 
+SETTINGS_OF: dict[str, tuple[Setting, ...]] = {}
+"""Family of another package's rules -> their settings; see `settings`."""
+
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
+def settings(family: str, *declared: Setting) -> None:
+    """Declare the settings of another package's rules: a table of deconv-lint's settings.
+
+    Rules read them by `LintContext.setting`.
+
+    Parameters
+    ----------
+    family : str
+        The letters of the codes, in small letters: the name of the table.
+    *declared : Setting
+
+    Examples
+    --------
+    >>> from deconv_ir.lint_rules import Setting, SettingForm, settings
+    >>> settings("acme", Setting("most-channels", SettingForm.NUMBER, 512, "Limit of ACME101"))
+    """
+    SETTINGS_OF[family] = declared
+
+
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of deconv-lint.toml, and of ``[tool.deconv-lint]``."""
+    """Return the JSON schema of deconv-lint.toml, and of ``[tool.deconv-lint]``.
+
+    It has the tables of those packages whose rules are loaded.
+    """
+    tables = {
+        family: {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {setting.name: setting.schema() for setting in declared},
+        }
+        for family, declared in SETTINGS_OF.items()
+    }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Settings of deconv-lint",
         "type": "object",
         "additionalProperties": False,
-        "properties": {setting.name: setting.schema() for setting in SETTINGS},
+        "properties": {setting.name: setting.schema() for setting in SETTINGS} | tables,
     }
 
 

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deconv_ir import entry_points
 from deconv_ir.errors import InputError, UnsupportedError, one_line
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops._index import MODULES
@@ -95,9 +96,7 @@ def _name(cls: type[Operation]) -> str:
 @functools.cache
 def installed() -> dict[str, EntryPoint]:
     """Return the entry points of installed packages, by type of layer."""
-    from importlib.metadata import entry_points
-
-    return {found.name: found for found in entry_points(group=GROUP)}
+    return {found.name: found for found in entry_points.installed(GROUP)}
 
 
 def load_plugin(type_name: str) -> None:

@@ -19,7 +19,7 @@ from ..common import to_json
 from ..reporters import LINT, Fingerprints, Report, from_here
 
 if TYPE_CHECKING:
-    from ..reporters import AnyRule
+    from ..reporters import AnyRule, Tool
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -44,6 +44,7 @@ def render(run: Report) -> str:
         for finding in result.findings
     ]
     pages = run.docs_url or rules_page() if run.tool is LINT else None
+    rules = [_rule(code, run.tool.rule(code), pages, run.tool) for code in codes]
     content: dict[str, Any] = {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -53,7 +54,7 @@ def render(run: Report) -> str:
                     "driver": {
                         "name": run.tool.name,
                         "semanticVersion": __version__,
-                        "rules": [_rule(code, run.tool.rule(code), pages) for code in codes],
+                        "rules": rules,
                     }
                 },
                 "columnKind": "unicodeCodePoints",
@@ -71,7 +72,7 @@ def render(run: Report) -> str:
     return to_json(content)
 
 
-def _rule(code: str, entry: AnyRule, page: str | None) -> dict[str, Any]:
+def _rule(code: str, entry: AnyRule, page: str | None, tool: Tool) -> dict[str, Any]:
     rule = {
         "id": code,
         "name": "".join(word.capitalize() for word in entry.name.split("-")),
@@ -81,14 +82,18 @@ def _rule(code: str, entry: AnyRule, page: str | None) -> dict[str, Any]:
         "defaultConfiguration": {"level": _LEVELS[entry.severity]},
         "properties": {"tags": [entry.family]},
     }
-    if page:
-        rule["helpUri"] = rule_uri(page, code)
+    address = rule_uri(page, code) if tool is LINT else None
+    if address:
+        rule["helpUri"] = address
     return rule
 
 
-def rule_uri(page: str, code: str) -> str:
-    """Return the address of a lint rule in the page of rules."""
-    return f"{page}#{code.lower()}-{LINT.rule(code).name}"
+def rule_uri(page: str | None, code: str) -> str | None:
+    """Return the address of a lint rule: its own page, or its place in the page of rules."""
+    rule = LINT.rule(code)
+    if not code.startswith("IR"):
+        return getattr(rule, "docs", None) or None
+    return f"{page}#{code.lower()}-{rule.name}" if page else None
 
 
 def rules_page() -> str | None:
