@@ -43,8 +43,9 @@ def _diagnostic(finding: Finding, text: str | None, page: str | None) -> dict[st
         if finding.end_column is not None:
             location["range"]["end"] = _position(finding.line, finding.end_column, text)
     code = {"value": finding.code}
-    if page:
-        code["url"] = rule_uri(page, finding.code)
+    address = rule_uri(page, finding.code)
+    if address:
+        code["url"] = address
     return {
         "message": f"{layer}{finding.message}{hint}",
         "location": location,

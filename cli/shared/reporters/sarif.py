@@ -90,9 +90,11 @@ def _rule(code: str, entry: AnyRule, page: str | None, tool: Tool) -> dict[str, 
 
 def rule_uri(page: str | None, code: str) -> str | None:
     """Return the address of a lint rule: its own page, or its place in the page of rules."""
-    rule = LINT.rule(code)
-    if not code.startswith("IR"):
-        return getattr(rule, "docs", None) or None
+    from deconv_ir.linter.catalogue import RULES
+
+    rule = RULES.get(code)
+    if rule is None or not code.startswith("IR"):
+        return rule.docs if rule and rule.docs else None
     return f"{page}#{code.lower()}-{rule.name}" if page else None
 
 
