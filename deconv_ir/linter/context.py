@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from deconv_ir.errors import DeconvError, InputError
 from deconv_ir.findings import Finding
 from deconv_ir.formats.format import Locator, ParsedFile
-from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, Port, ancestors
 from deconv_ir.ir.infer import Inference, Outputs, infer
@@ -356,7 +355,7 @@ class LintContext(InferredGraph):
     @property
     def is_openvino_model(self) -> bool:
         """Whether OpenVINO's reader should read the file."""
-        return not self.graph.bare and self.parsed.format == OPENVINO_XML.name
+        return not self.graph.bare and self.parsed.has_opsets
 
     @property
     def has_doubtful_versions(self) -> bool:
