@@ -245,3 +245,12 @@ def test_select_rules(words: list[str], some: str, count: int) -> None:
 def test_select_rules_names_the_nearest() -> None:
     with pytest.raises(deconv_ir.DeconvError, match="declared-dims-differ"):
         select_rules(["declared-dim-differs"])
+
+
+def test_a_finding_has_the_expression_of_a_dynamic_dim(tmp_path: Path) -> None:
+    """The deconvolution of the network has 2*(H - 1) + 3 - 1 - 1 rows."""
+    rule = RULES["IR402"]
+    result = check_text(complete(rule.fragment), tmp_path, weights_bytes(rule.weights))
+    (found,) = (f for f in result.findings if f.code == "IR402")
+    assert "axis 2: declared 10, computed 1..9" in found.message
+    assert found.message.endswith("; it is 2*H - 1")

@@ -39,7 +39,17 @@ def with_computed_dims(found: Finding, context: LintContext) -> Finding | None:
     if layer in context.disputed:
         return None
     shape = context.outputs(layer)[port].shape
-    return found._replace(fix=dims_fix(context, layer, "output", port, shape))
+    message = found.message + _expression(found, context, layer, port)
+    return found._replace(message=message, fix=dims_fix(context, layer, "output", port, shape))
+
+
+def _expression(found: Finding, context: LintContext, layer: int, port: int) -> str:
+    """Return a text with the expression of a dynamic dim; empty if it has none."""
+    shapes = context.symbolic.shapes[layer] if context.symbolic else ()
+    shape, axis = shapes[port] if port < len(shapes) else None, found.part.axis
+    if shape is None or axis is None or axis >= len(shape) or isinstance(shape[axis], int):
+        return ""
+    return f"; it is {shape[axis]}"
 
 
 @rule(
