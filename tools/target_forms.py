@@ -185,7 +185,8 @@ def _whole_types(base: Draft) -> Iterator[Draft]:
     masks = dict.fromkeys(
         (base.constant, (False,) * count, (False,) + (True,) * (count - 1), (True,) * count)
     )
-    for old in {t.element_type for t in base.tensors if t.element_type.is_integer} - {main}:
+    whole = {t.element_type for t in base.tensors if t.element_type.is_integer} - {main}
+    for old in sorted(whole, key=str):
         for name in INTEGERS:
             kind = next(t for t in ELEMENT_TYPES if t.name == name)
             for mask in masks:

@@ -26,6 +26,13 @@ ANY: Final = "*"
 """The part that stands for every form of an operation that was tried."""
 TOGETHER: Final = "&"
 """Joins two parts that some release accepts alone and refuses together."""
+PRODUCTS: Final = frozenset(
+    {"MatMul", "Convolution", "GroupConvolution", "BinaryConvolution", "DeformableConvolution"}
+    | {"ConvolutionBackpropData", "GroupConvolutionBackpropData"}
+)
+"""Types with kernels for some shapes only, where their data are not floating-point."""
+FLOATS: Final = frozenset({"f32", "f16", "bf16", "f64", "u1"})
+"""Element types that have kernels for all shapes; u1 is that of binary filters."""
 READ: Final = "read"
 """The section of types and opsets."""
 DEPENDING: Final = frozenset({"types", "rank", "dynamic", "shape"})
@@ -172,6 +179,8 @@ def _of_layer(
         fault = _judged(part, known.get(part), release, f"{form.operation} with {described(part)}")
         if fault is not None:
             yield fault
+    if layer.type in PRODUCTS and (kinds := _low_precision(form.parts)):
+        yield _Fault(False, f"whether {layer.type} of {kinds} compiles depends on its shapes")
     for pair in known:
         joined = pair.split(TOGETHER)
         if len(joined) > 1 and form.parts and set(joined) <= set(form.parts):
@@ -184,6 +193,15 @@ def _of_layer(
         fault = _judged(name, found, release, f"the rt_info {name}", reading=True)
         if fault is not None:
             yield fault
+
+
+def _low_precision(parts: Sequence[str]) -> str:
+    """Return the element types of a layer's data and filter if they are not floating-point."""
+    for part in parts:
+        name, _, value = part.partition("=")
+        if name == "elements" and not set(value.split(",")[:2]) <= FLOATS:
+            return value
+    return ""
 
 
 def _judged(
