@@ -74,7 +74,7 @@ def word(text: str, target: str) -> str:
     [
         (network(), "openvino=2023.0", "likely"),
         (network(), "openvino=2026.4", "likely"),
-        (network(), "openvino>=2023.0", "likely"),
+        (network(), "openvino>=2026.4", "likely"),
         # The opset of the layer
         (network("Gelu", "opset12"), "openvino=2023.1", "likely"),
         (network("ReLU", "opset12"), "openvino=2023.0", "blocked"),
