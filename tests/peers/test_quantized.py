@@ -1,0 +1,41 @@
+"""Quantised layers beside OpenVINO, which runs them in integers: at most one level apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from quantized_layers import RNG, Network
+
+ov = pytest.importorskip("openvino")
+pytestmark = pytest.mark.peers
+
+PLACES = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+KINDS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ends", [(0.0, 2.55), (-1.28, 1.27)], ids=["unsigned", "signed"])
+def test_levels_are_those_of_openvino_but_for_one(tmp_path: Path, kind: str, ends: Any) -> None:
+    net = Network("1,16,14,14")
+    ir = net.ir
+    if kind == "GroupConvolution":
+        weights, _ = net.weights(16, 1, 3, 3)
+        shape = ir.const(np.array([16, 1, 1, 3, 3]))
+        weights = ir.layer("Reshape", [weights, shape], {"special_zero": "false"})
+    else:
+        weights, _ = net.weights(16, 16, 3, 3, axis=int(kind != "Convolution"))
+    made = ir.layer(kind, [net.quantize(net.x, *ends), weights], PLACES)
+    bias = ir.const(RNG.standard_normal((1, 16, 1, 1)).astype(np.float32))
+    active = ir.layer("ReLU", [ir.layer("Add", [made, bias])])
+    ir.result(net.quantize(active, 0.0, 5.1))
+    x = RNG.standard_normal((1, 16, 14, 14), dtype=np.float32)
+    (ours,) = net.run(tmp_path, x)
+    compiled = ov.Core().compile_model(
+        str(tmp_path / "model.xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
+    apart = np.abs(ours - compiled([x])[0]) / (5.1 / 255)
+    assert apart.max() < 1.01
+    assert (apart > 0.5).mean() < 0.02
