@@ -203,7 +203,8 @@ class _Joining:
             if not all(source is not None and source[0] in coded for source in rows):
                 return False
         users = self.users.get((step, 0), set())
-        return all(user in coded or self._reads(user, (step, 0), on[step]) for user in users)
+        carriers = coded - self.levels.keys()
+        return all(user in carriers or self._reads(user, (step, 0), on[step]) for user in users)
 
     def _makes_fours(self, source: Source | None) -> bool:
         """Whether a tensor always has a multiple of four channels."""

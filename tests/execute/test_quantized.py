@@ -89,14 +89,14 @@ def test_codes_pass_from_layer_to_layer(tmp_path: Any) -> None:
     w4, v4 = net.weights(4, 16, 3, 3)
     bias = RNG.standard_normal((1, 8, 1, 1), dtype=np.float32)
     first = ir.layer("Add", [net.convolution(net.quantize(net.x, *RANGE), w1), ir.const(bias)])
-    skip = net.quantize(ir.layer("ReLU", [first]), *POSITIVE)
+    skip = net.quantize(ir.layer("ReLU", [first]), *POSITIVE, name="skip", names="skip")
     window = {"kernel": "2,2", "strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0"}
     pooled = ir.layer("MaxPool", [skip], window | {"rounding_type": "floor"})
     inner = net.quantize(ir.layer("ReLU", [net.convolution(pooled, w2)]), *POSITIVE)
     places = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
     up = ir.layer("ConvolutionBackpropData", [inner, w3], places)
     joined = ir.layer("Concat", [net.quantize(up, *POSITIVE), skip], {"axis": "1"})
-    ir.result(ir.layer("Tanh", [net.convolution(joined, w4)]))
+    ir.result(ir.layer("Tanh", [net.convolution(joined, w4)], name="y", names="y"))
     x = RNG.standard_normal((1, 4, 12, 16), dtype=np.float32)
     (found,) = net.run(tmp_path, x)
 
@@ -109,6 +109,22 @@ def test_codes_pass_from_layer_to_layer(tmp_path: Any) -> None:
     c = np.concatenate([between(deconvolve(b, v3)), a], axis=1)
     expected = np.tanh(convolve(c, v4).astype(np.float32))
     assert np.abs(found - expected).max() < 1e-6
+    # A tensor that is asked for is f32, and no bit of the others changes.
+    shown = deconv_ir.load(tmp_path / "model.xml").run([x], outputs=["skip", "y"])
+    assert np.array_equal(shown["y"], found)
+    assert np.array_equal(shown["skip"], a.astype(np.float32))
+
+
+def test_a_fake_quantize_behind_another_reads_numbers(tmp_path: Any) -> None:
+    net = Network("1,4,6,6")
+    w, values = net.weights(4, 4, 1, 1)
+    inner = net.convolution(net.quantize(net.x, *RANGE), w, pad=0)
+    twice = net.quantize(net.quantize(inner, *POSITIVE), -1.0, 1.0)
+    net.ir.result(net.convolution(twice, w, pad=0))
+    x = RNG.standard_normal((1, 4, 6, 6), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    first = convolve(fake_quantize(x.astype(float), *RANGE), values, pad=0).astype(np.float32)
+    nearly(found, convolve(fake_quantize(fake_quantize(first, *POSITIVE), -1, 1), values, pad=0))
 
 
 def test_a_depthwise_convolution_with_levels_of_each_channel(tmp_path: Any) -> None:
