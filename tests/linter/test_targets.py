@@ -89,6 +89,12 @@ def word(text: str, target: str) -> str:
         (network(version=11), "openvino=2021.4", "blocked"),
         (network(version=10), "openvino=2023.0", "likely"),
         *((network(version=v), "openvino=2026.4", "blocked") for v in (2, 7, 8, 9, 12)),
+        # An element type that the port contradicts: inference goes on with the port's
+        (
+            network().replace('element_type="f32"', 'element_type="u8"'),
+            "openvino=2024.6",
+            "unverified",
+        ),
         # An operation of an extension, and an invalid file
         (network("Own", "extension"), "openvino=2024.6", "unverified"),
         (network("ReLU", "opset1").replace("</net>", ""), "openvino=2024.6", "unverified"),

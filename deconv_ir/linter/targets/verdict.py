@@ -23,6 +23,8 @@ LIKELY: Final = "likely"
 VERIFIED: Final = "verified"
 """This release has read and compiled the file."""
 
+DISPUTED: Final = frozenset({"IR403"})
+"""Findings after which inference goes on with declared element types, which OpenVINO ignores."""
 RULES: Final = "rules"
 """The section of the table about findings: code -> releases that accept files with it."""
 
@@ -143,7 +145,7 @@ def _of_finding(
     """Return whether a finding means that releases refuse the file, and which."""
     found = measured().of(RULES).get(finding.code)
     asked = frozenset(releases)
-    if found is None:
+    if found is None or finding.code in DISPUTED:
         return [(False, asked)]
     blocked = asked & frozenset(measured().releases) - found.accepted - found.unclear
     unknown = asked - blocked - found.accepted
