@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from deconv_ir.execute.joined import joined_layers
 from deconv_ir.execute.places import tensor_bytes
-from deconv_ir.execute.plan import Plan
+from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.ir.operation import TensorInfo
 
 
@@ -33,6 +34,12 @@ class PlanRow(NamedTuple):
     """The algorithm of a convolution; None: the step has no choice."""
     cycles: float | None = None
     """Clock cycles predicted by the cost model."""
+
+
+def _described(step: Step, reasons: Mapping[int, str]) -> str:
+    """Return the algorithm of a convolution, and why a quantised one is computed in f32."""
+    reason = reasons.get(step.layer)
+    return f"{step.algorithm}" + ("" if reason is None else f"; in f32: {reason}")
 
 
 def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
@@ -63,7 +70,7 @@ def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
                 step.offset,
                 None if None in sizes else sum(s for s in sizes if s is not None),
                 within,
-                None if step.algorithm is None else str(step.algorithm),
+                None if step.algorithm is None else _described(step, plan.reasons),
                 None if step.algorithm is None else step.algorithm.algorithm.cycles or None,
             )
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.memory import format_bytes
@@ -118,6 +118,8 @@ class Plan(NamedTuple):
         Number of layers that are computed once, and never.
     bodies : dict
         Index of a layer -> names and plans of the graphs that it runs.
+    reasons : mapping
+        Index of a layer whose data are quantised -> why it is computed in f32.
 
     Examples
     --------
@@ -148,6 +150,7 @@ class Plan(NamedTuple):
     folded: int
     dropped: int
     bodies: dict[int, tuple[tuple[str, Plan], ...]]
+    reasons: Mapping[int, str]
 
     def __repr__(self) -> str:
         least = "" if self.known else "at least "

@@ -238,6 +238,7 @@ class _Planner:
             self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
             self.prepared.dropped,
             self.bodies,
+            self.prepared.reasons,
         )
 
     def _choose_budgets(

@@ -48,6 +48,8 @@ class PreparedModel(NamedTuple):
     """Layer that quantises its data -> the FakeQuantize's input, or the data."""
     quantizers: Mapping[int, Levels] = {}
     """FakeQuantize -> its levels."""
+    reasons: Mapping[int, str] = {}
+    """Layer whose data are quantised -> why it is computed in f32."""
     codes: frozenset[Source] = frozenset()
     """The tensors that are codes of 8 bits: see `execute/coded.py`."""
 
@@ -96,6 +98,7 @@ class Preparation:
         self._quantized: QuantizedLayers | None = None
         if context.accuracy is Accuracy.FAST:
             self._quantized = QuantizedLayers(graph, order, constant, infos, self._peek)
+        self._reasons: dict[int, str] = {}
         # Layer -> the tensor that its kernel quantises.
         self._quantizes: dict[int, Source] = {}
         self._fused: dict[int, tuple[int, ...]] = {}
@@ -162,6 +165,7 @@ class Preparation:
             dropped,
             self._quantizes,
             {} if self._quantized is None else self._quantized.quantizers,
+            self._reasons,
         )
         return prepared._replace(first_bytes=prepared.weight_bytes)
 
@@ -187,6 +191,8 @@ class Preparation:
 
     def _share(self, index: int, first: int, quantized: QuantizedLayer | None) -> None:
         """Let a layer use the kernel of an equal one, and count its constants as used."""
+        if first in self._reasons:
+            self._reasons[index] = self._reasons[first]
         if first in self._quantizes:
             assert quantized is not None, "the first one is"
             self._quantizes[index] = quantized.source
@@ -273,7 +279,11 @@ class Preparation:
             )
             if kernel is not None:
                 self._quantizes[index] = quantized.source
+                self._reasons.pop(index, None)  # that of more followers
                 return kernel
+        reason = None if self._quantized is None else self._quantized.why_f32(index, quantized)
+        if reason is not None:
+            self._reasons[index] = reason
         if followers is None:
             return operation.prepare(inputs, self.context)
         return operation.prepare_fused(inputs, epilogue, self.context)

@@ -90,6 +90,33 @@ class QuantizedLayers:
             source = before
         return QuantizedLayer(LayerQuantization(levels, scales), source)
 
+    def why_f32(self, index: int, quantized: QuantizedLayer | None) -> str | None:
+        """Return why a layer whose data are quantised is not computed in integers.
+
+        Returns None if its data are not.  `quantized` is the result of `find`.
+        """
+        rows = self._sources[index]
+        if not self._graph.layers[index].operation.can_be_quantized or len(rows) < 2:
+            return None
+        data, filter_ = rows[:2]
+        if data is None or self._graph.layers[data[0]].type not in ("FakeQuantize", *_KEEP_LEVELS):
+            return None
+        if quantized is not None:
+            several = not quantized.quantization.levels.is_single
+            if several:
+                return "the data have other levels in each channel, and the layer sums channels"
+            return "the filter has no 8-bit codes with one scale for each output channel"
+        if data[0] not in self._levels:
+            if self._graph.layers[data[0]].type != "FakeQuantize":
+                return None
+            operation: Any = self._graph.layers[data[0]].operation
+            if operation.levels > _MOST_LEVELS:
+                return f"the data have {operation.levels} levels, more than {_MOST_LEVELS}"
+            return "the ranges of the data are not constant numbers in order, one or for channels"
+        if filter_ is None or filter_[0] not in self._constant:
+            return "the filter is not constant"
+        return "the filter is not quantised: neither FakeQuantize nor integers with a scale"
+
     def _levels_of(self, index: int) -> Levels | None:
         """Return the levels on which the outputs of a layer lie."""
         kind = self._graph.layers[index].type

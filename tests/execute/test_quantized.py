@@ -182,25 +182,37 @@ def test_the_accuracy_decides_whether_sums_are_integers(
     model = deconv_ir.load(net.ir.save(tmp_path), accuracy=accuracy)
     rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)})
     assert any("integer sums" in str(row.algorithm) for row in rows.values()) is in_integers
+    assert not any("in f32" in str(row.algorithm) for row in rows.values())
 
 
-REFUSED = {
-    "a scale for each input channel": ({"axis": 1}, RANGE),
-    "levels of each input channel": ({}, (np.full(4, -1.0), np.linspace(1, 2, 4))),
-    "levels beyond 8 bits": ({}, RANGE),
-    "a range whose ends are exchanged": ({}, (2.0, -1.0)),
+EVEN, ODD = np.full(4, -1.0), np.linspace(1, 2, 4)
+REFUSED: dict[str, tuple[dict[str, int], Any, int]] = {
+    "the filter has no 8-bit codes with one scale": ({"axis": 1}, RANGE, 256),
+    "the data have other levels in each channel": ({}, (EVEN, ODD), 256),
+    "the data have 1024 levels, more than 256": ({}, RANGE, 1024),
+    "the ranges of the data are not constant numbers in order": ({}, (2.0, -1.0), 256),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_other_layers_stay_in_f32(tmp_path: Any, name: str) -> None:
-    options, ends = REFUSED[name]
+@pytest.mark.parametrize("reason", REFUSED)
+def test_other_layers_stay_in_f32_and_plans_say_why(tmp_path: Any, reason: str) -> None:
+    options, ends, levels = REFUSED[reason]
     net = Network("1,4,6,6")
     w, values = net.weights(4, 4, 3, 3, **options)
-    levels = 1024 if "8 bits" in name else 256
     net.ir.result(net.convolution(net.quantize(net.x, *ends, levels=levels), w))
     x = RNG.standard_normal((1, 4, 6, 6), dtype=np.float32)
     (found,) = net.run(tmp_path, x)
     low, high = (np.reshape(end, (-1, 1, 1)) for end in ends)
     expected = convolve(fake_quantize(x.astype(float), low, high, levels), values)
     assert np.abs(found - expected).max() < 1e-4
+    rows = rows_of(deconv_ir.load(tmp_path / "model.xml"), {"x": x})
+    assert any(f"in f32: {reason}" in str(row.algorithm) for row in rows.values())
+
+
+def test_a_plan_says_that_a_filter_is_not_quantised(tmp_path: Any) -> None:
+    net = Network("1,4,6,6")
+    w = net.ir.const(RNG.standard_normal((4, 4, 3, 3)).astype(np.float32))
+    net.ir.result(net.convolution(net.quantize(net.x, *RANGE), w))
+    model = deconv_ir.load(net.ir.save(tmp_path))
+    rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)})
+    assert any("the filter is not quantised" in str(row.algorithm) for row in rows.values())
