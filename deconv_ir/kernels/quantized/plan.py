@@ -26,7 +26,8 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-_BAND_BYTES = 2 << 20  # of sums, which stay in cache until they are results
+BAND_BYTES = 2 << 20
+"""Bytes of sums that are made before they become results."""
 
 
 class PlannedCodes(ConvolutionKernel):
@@ -81,7 +82,7 @@ class QuantizedPlan(ConvolutionPlan):
         row_bytes = 4 * math.prod((*output[:2], *rest))
         step = rows
         if kernel.uses_dots:
-            step = min(rows, max(1, _BAND_BYTES // row_bytes // stride) * stride)
+            step = min(rows, max(1, BAND_BYTES // row_bytes // stride) * stride)
         found = []
         for first in range(0, rows, step):
             pad = pads[0] - stride * first if kernel.problem.forward else pads[0] + first
