@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MOST_TERMS = ((1 << 31) - 1) // (255 * 128)
 """Products of codes whose sum has 32 bits."""
+_TERMS_IN_F32 = (1 << 24) // (255 * 128)
 
 
 def quantize_filter(
@@ -159,9 +160,11 @@ class QuantizedKernel(PlannedCodes):
         else:
             from deconv_ir.kernels.numpy.kernel import NumpyKernel
 
+            terms = problem.channels_in * problem.taps
             self.sums = NumpyKernel(
                 problem,
-                codes.astype(np.int32),
+                # BLAS sums them, exactly.
+                codes.astype(np.float32 if terms <= _TERMS_IN_F32 else np.float64),
                 None,
                 Activation(),
                 adds=False,

@@ -36,7 +36,7 @@ class PlannedCodes(ConvolutionKernel):
     sums: ConvolutionKernel
     """Sums codes."""
     uses_dots: bool
-    """Whether four codes are in an element; else each is an element of i32."""
+    """Whether four codes are in an element; else each is a floating-point number."""
     levels: Levels
     writes: Levels | None
     """The levels of the data, and of the results, if these are codes."""
@@ -221,8 +221,9 @@ class QuantizedPlan(ConvolutionPlan):
         low, high = (np.array(end)[(..., *ones)] for end in (levels.low, levels.high))
         # NaN gets the lowest code.
         within = np.where(data > low, np.minimum(data, high), low).astype(np.float64)
-        codes = np.rint((within - low) * ((levels.number - 1) / (high - low))).astype(np.int32)
-        sums = empty(self.shapes.output, np.dtype(np.int32))
+        element = kernel.sums.element
+        codes = np.rint((within - low) * ((levels.number - 1) / (high - low))).astype(element)
+        sums = empty(self.shapes.output, element)
         self._bands[0].sums.compute(codes, sums, None)
         result = sums * kernel.scales[(..., *ones)] + self._whole_offsets()
         if addend is not None:
