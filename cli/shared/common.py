@@ -173,12 +173,15 @@ def counted(things: Sized | int, word: str) -> str:
     return f"{number} {word}" + ("" if number == 1 else "s")
 
 
-def to_json(content: object) -> str:
-    """Write a document as JSON; paths in it may have bytes that are not UTF-8 (see `utf_8`)."""
+def to_json(content: object, indent: int | None = 2) -> str:
+    """Write a document as JSON, on one line without `indent`.
+
+    Paths in it may have bytes that are not UTF-8 (see `utf_8`).
+    """
     import json
     import re
 
-    text = json.dumps(content, indent=2)
+    text = json.dumps(content, indent=indent)
     # Strict parsers refuse an escape of half a surrogate pair: its backslash is escaped.
     escapes = r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)"
     return re.sub(escapes, lambda m: m[0] if m[1] is None else f"\\{m[0]}", text) + "\n"

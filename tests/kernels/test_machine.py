@@ -71,7 +71,8 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
     ids=str,
 )
 def test_which_machine_a_processor_is(processor: Processor, isa: str, expected: Machine) -> None:
-    assert machine_of(processor, isa) == expected
+    # Whether it has the instruction for products of bytes is asked where it is used.
+    assert machine_of(processor, isa) == expected._replace(has_dots=True)
 
 
 @needs_extension

@@ -56,16 +56,18 @@ def test_lint(form: str, folder: Path) -> None:
     text = done.stdout.decode("utf-8", "strict")
     shown = {
         "sarif": "caf%E9.xml",  # the bytes of the name: RFC 3986, section 2.5
-        **dict.fromkeys(("json", "gitlab"), SHOWN.replace("\\", "\\\\")),
+        **dict.fromkeys(("json", "jsonl", "rdjson", "gitlab"), SHOWN.replace("\\", "\\\\")),
+        "markdown": SHOWN.replace("\\", "&#92;"),
     }.get(form, SHOWN)
     assert shown in text
-    if form in ("json", "gitlab", "sarif"):
+    for document in text.splitlines() if form == "jsonl" else [text] * (text[:1] in "[{"):
         # Half of a surrogate pair cannot be encoded, which strict parsers check.
-        json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "strict")
+        json.dumps(json.loads(document), ensure_ascii=False).encode("utf-8", "strict")
     cached = run(folder, "lint", "--format", form, "--output", "report")
     assert (cached.returncode, cached.stdout) == (1, b"")
     written = (folder / "report").read_text("utf-8")
-    assert json.loads(written) == json.loads(text) if text[:1] in "[{" else shown in written
+    whole = text[:1] in "[{" and form != "jsonl"
+    assert json.loads(written) == json.loads(text) if whole else shown in written
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -5,12 +5,11 @@ Source: JSON Lines, https://jsonlines.org.
 
 from __future__ import annotations
 
-import json
-
+from ..common import to_json
 from ..reporters import Report
 from .json import as_object
 
 
 def render(run: Report) -> str:
     """Write one line for each finding, with the keys of the format json; none for a clean run."""
-    return "".join(f"{json.dumps(as_object(f, run.tool))}\n" for f in run.findings)
+    return "".join(to_json(as_object(f, run.tool), None) for f in run.findings)
