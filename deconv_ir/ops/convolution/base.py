@@ -17,7 +17,6 @@ from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, bounds
 from deconv_ir.ir.lazy_tensor import Constant, joined, whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.quantization import LayerQuantization
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.checks import check_least_rank, product
 from deconv_ir.ops.convolution.dims import (
@@ -33,6 +32,7 @@ from deconv_ir.ops.windows import Windowed, window_axes
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile
+    from deconv_ir.ir.quantization import LayerQuantization
     from deconv_ir.kernels import Activation, ConvolutionKernel
     from deconv_ir.ops.allowance import Bounds, Case
 
