@@ -1,0 +1,95 @@
+"""The extension refuses arrays and figures of codes that do not fit, before it touches memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import isa_number
+from deconv_ir.kernels.runtime.extension import compiled_module
+
+MODULE = compiled_module()
+pytestmark = pytest.mark.skipif(MODULE is None, reason="the compiled kernel was not built")
+
+F32, F64, U32 = np.float32, np.float64, np.uint32
+RANGES = np.array([[0.0, 1.0]])
+
+
+def quantize(**changes: Any) -> None:
+    given = {"data": np.zeros((2, 5, 7), F32), "out": np.zeros((2, 2, 7), U32), "ranges": RANGES}
+    figures = {"isa": isa_number(), "highest": 255, "threads": 1}
+    given |= {k: v for k, v in changes.items() if k in given}
+    figures |= {k: v for k, v in changes.items() if k in figures}
+    MODULE.quantize(*given.values(), interface.quantize_fields(**figures))
+
+
+def dequantize(**changes: Any) -> None:
+    given: dict[str, Any] = {
+        "sums": np.zeros((1, 5, 3, 4), U32),
+        "scales": np.ones(5),
+        "offsets": np.zeros((5, 2, 4)),
+        "classes": np.array([0, 1, 0], np.int32),
+        "addend": None,
+        "ranges": RANGES,
+        "out": np.zeros((1, 2, 12), U32),
+    }
+    figures = {"begin": 1, "chunk": 1, "end": 2, "first": 0, "highest": 255, "threads": 1}
+    given |= {k: v for k, v in changes.items() if k in given}
+    figures |= {k: v for k, v in changes.items() if k in figures}
+    fields = interface.dequantize_fields(isa=isa_number(), **Activation().fields(), **figures)
+    MODULE.dequantize(*given.values(), fields)
+
+
+def max_codes(**changes: Any) -> None:
+    given = {"data": np.zeros((2, 1, 6, 6), U32), "out": np.zeros((2, 1, 3, 3), U32)}
+    figures: dict[str, Any] = {
+        "kernel": (1, 2, 2), "strides": (1, 2, 2), "dilations": (1, 1, 1), "pads_begin": (0, 0, 0)
+    }  # fmt: skip
+    given |= {k: v for k, v in changes.items() if k in given}
+    figures |= {k: v for k, v in changes.items() if k in figures}
+    MODULE.max_codes(*given.values(), interface.max_codes_fields(**figures, threads=1))
+
+
+MISFITS: list[tuple[Any, dict[str, Any]]] = [
+    *((quantize, {"highest": n}) for n in (-1, 0, 256, 2**40)),
+    *((quantize, {"isa": n}) for n in (-1, 99)),
+    *((quantize, {"data": np.zeros(shape, F32)}) for shape in ((2, 9, 7), (2, 5, 8), (1, 5, 7))),
+    *((quantize, {"data": np.zeros((2, 5, 7), F64)}, ), (quantize, {"out": np.zeros((2, 2), U32)})),
+    *((quantize, {"ranges": np.array(rows)}) for rows in (
+        [[1.0, 0.0]], [[0.0, 0.0]], [[0.0, np.inf]], [[0.0, np.nan]], [[0.0, 1.0]] * 2, [0.0],
+    )),
+    *((dequantize, {"first": n}) for n in (-1, 1, 2**40)),
+    *((dequantize, {"begin": n}) for n in (-1, 0, 3, 2**40)),
+    *((dequantize, {"chunk": n}) for n in (-1, 0, 2, 2**40)),
+    *((dequantize, {"end": n}) for n in (0, 3, 5, 2**40)),
+    *((dequantize, {"classes": np.array(rows, np.int32)}) for rows in ([0, 2, 0], [0, -1, 0], [0])),
+    (dequantize, {"classes": None}),
+    (dequantize, {"scales": np.ones(4)}),
+    (dequantize, {"scales": np.ones(5, F32)}),
+    (dequantize, {"offsets": np.zeros((4, 2, 4))}),
+    (dequantize, {"addend": np.zeros((1, 5, 11), F32)}),
+    (dequantize, {"out": np.zeros((1, 3, 12), U32)}),
+    (dequantize, {"ranges": None}),
+    (dequantize, {"highest": 0}),
+    *((max_codes, {name: (1, n, 1)}) for name in ("kernel", "strides", "dilations")
+      for n in (0, -1, 2**40)),
+    *((max_codes, {"pads_begin": (0, n, 0)}) for n in (-1, 2**40)),
+    (max_codes, {"out": np.zeros((3, 1, 3, 3), U32)}),
+    (max_codes, {"out": np.zeros((2, 1, 3, 0), U32)}),
+    (max_codes, {"data": np.zeros((2, 6, 6), U32)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", [quantize, dequantize, max_codes])
+def test_arrays_that_fit_are_computed(call: Any) -> None:
+    call()
+
+
+@pytest.mark.parametrize(("call", "changes"), MISFITS, ids=str)
+def test_what_does_not_fit_is_refused(call: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="fit"):
+        call(**changes)
