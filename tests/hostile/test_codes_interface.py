@@ -89,7 +89,11 @@ def test_arrays_that_fit_are_computed(call: Any) -> None:
     call()
 
 
-@pytest.mark.parametrize(("call", "changes"), MISFITS, ids=str)
+def named(value: Any) -> str:
+    return str(value.__name__) if callable(value) else ",".join(value)
+
+
+@pytest.mark.parametrize(("call", "changes"), MISFITS, ids=named)
 def test_what_does_not_fit_is_refused(call: Any, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="fit"):
         call(**changes)
