@@ -124,6 +124,8 @@ class _Joining:
         self.reads: set[int] = set()
         self.writes: dict[int, Levels] = {}
         self.codes: set[Source] = set()
+        # The tensors that always have a multiple of four channels.
+        self.fours: set[Source | None] = set()
         self.first_only = set(prepared.first_only)
 
     def join(self, *, codes: bool) -> PreparedModel:
@@ -162,15 +164,19 @@ class _Joining:
         """Return the quantisers all of whose users can read codes."""
         on = {index: levels.of_results for index, levels in self.levels.items()}
         for step in self.prepared.steps:
+            if self._makes_fours(step):
+                self.fours.add(self._made(step))
             levels = self._passed_levels(step, on)
             if levels is not None:
                 on[step] = levels
         coded = set(on)
-        while True:
-            kept = {step for step in coded if self._can_be_coded(step, coded, on)}
-            if kept == coded:
-                break
-            coded = kept
+        pending = list(coded)
+        while pending:
+            step = pending.pop()
+            if step in coded and not self._can_be_coded(step, coded, on):
+                coded.remove(step)
+                pending += [s[0] for s in self.rows[step] if s is not None]
+                pending += self.users.get((step, 0), ())
         for step in coded:
             self.codes.add((step, 0))
             self.reads.update(u for u in self.users.get((step, 0), ()) if u not in coded)
@@ -188,7 +194,7 @@ class _Joining:
         levels = found.pop() if len(found) == 1 else None
         if layer.type == "Concat" and operation.axis % len(shape) == 1:
             fits = levels is not None and levels.is_single
-            return levels if fits and all(map(self._makes_fours, self.rows[step])) else None
+            return levels if fits and self.fours.issuperset(self.rows[step]) else None
         if layer.type == "MaxPool" and levels is not None and min(levels.steps) > 0:
             alone = (step, 1) not in self.users and (step, 1) not in self.wanted
             return levels if alone and len(shape) <= _MOST_RANK else None
@@ -206,14 +212,12 @@ class _Joining:
         carriers = coded - self.levels.keys()
         return all(user in carriers or self._reads(user, (step, 0), on[step]) for user in users)
 
-    def _makes_fours(self, source: Source | None) -> bool:
-        """Whether a tensor always has a multiple of four channels."""
-        while source is not None and self.layers[source[0]].type in ("FakeQuantize", "MaxPool"):
-            source = self.rows[source[0]][0]
-        if source is not None and self.layers[source[0]].type == "Concat":
-            return all(map(self._makes_fours, self.rows[source[0]]))
-        maker = None if source is None else self.makers.get(source)
-        packed: Any = None if maker is None else self.kernels.get(maker)
+    def _makes_fours(self, step: int) -> bool:
+        """Whether the output of a layer always has a multiple of four channels."""
+        kind, rows = self.layers[step].type, self.rows[step]
+        if kind in ("FakeQuantize", "MaxPool", "Concat"):
+            return self.fours.issuperset(rows if kind == "Concat" else rows[:1])
+        packed: Any = self.kernels.get(step)
         kernel = getattr(packed, "kernel", None)
         if kernel is None or packed.channels_last:
             return False

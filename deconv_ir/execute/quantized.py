@@ -167,8 +167,20 @@ class QuantizedLayers:
 
     def _scales_of(self, source: Source) -> Array | None:
         """Return numbers, broadcast to a constant, of which its elements are multiples."""
-        index = source[0]
-        layer, rows = self._graph.layers[index], self._sources[index]
+        reshaped: list[Source] = []
+        while self._graph.layers[source[0]].type == "Reshape":
+            reshaped.append(source)
+            before = self._sources[source[0]][0]
+            assert before is not None, "it has data"
+            source = before
+        scales = self._scales_before(source)
+        for after in reversed(reshaped):
+            scales = self._reshaped(scales, after)
+        return scales
+
+    def _scales_before(self, source: Source) -> Array | None:
+        """Return the scales of a Multiply or FakeQuantize."""
+        layer, rows = self._graph.layers[source[0]], self._sources[source[0]]
         operation: Any = layer.operation
         if operation.is_product:
             for codes, scale in (rows, rows[::-1]):
@@ -177,18 +189,20 @@ class QuantizedLayers:
         if layer.type == "FakeQuantize" and operation.levels <= _MOST_LEVELS:
             low, high = (self._peek(s).astype(float) for s in rows[3:] if s is not None)
             return self._aligned((high - low) / (operation.levels - 1), source)
-        if layer.type == "Reshape" and rows[0] is not None:
-            return self._reshaped(self._scales_of(rows[0]), source)
         return None
 
     def _is_integral(self, source: Source) -> bool:
-        """Whether a constant was converted from integers, and integers subtracted from it."""
+        """Whether a constant was converted from integers, and zero points subtracted from it."""
+        if self._graph.layers[source[0]].type != "Subtract":
+            return self._is_converted(source)
+        codes, zero_points = self._sources[source[0]]
+        if codes is None or zero_points is None or not self._is_converted(codes):
+            return False
+        return bool((self._peek(zero_points) % 1 == 0).all())
+
+    def _is_converted(self, source: Source) -> bool:
+        """Whether a constant was converted from integers."""
         layer, rows = self._graph.layers[source[0]], self._sources[source[0]]
-        if layer.type == "Subtract":
-            return all(s is not None and self._is_integral(s) for s in rows)
-        if layer.type == "Const":
-            zero_points = self._peek(source)
-            return bool((zero_points % 1 == 0).all())
         if layer.type != "Convert" or rows[0] is None:
             return False
         element_type = self._infos[rows[0][0]][rows[0][1]].element_type

@@ -185,6 +185,21 @@ def test_the_accuracy_decides_whether_sums_are_integers(
     assert not any("in f32" in str(row.algorithm) for row in rows.values())
 
 
+def test_long_chains_of_layers_that_keep_levels(tmp_path: Any) -> None:
+    net = Network("1,4,3,3")
+    w, values = net.weights(4, 4, 1, 1)
+    data = net.quantize(net.x, *POSITIVE)
+    shape = net.ir.const(np.array([4, 4, 1, 1]))
+    window = {"kernel": "1,1", "strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    for _ in range(1100):  # beyond Python's recursion limit
+        w = net.ir.layer("Reshape", [w, shape], {"special_zero": "false"})
+        data = net.ir.layer("MaxPool", [data], window | {"rounding_type": "floor"})
+    net.ir.result(net.convolution(data, w, pad=0))
+    x = RNG.standard_normal((1, 4, 3, 3), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    nearly(found, convolve(fake_quantize(x.astype(float), *POSITIVE), values, pad=0))
+
+
 EVEN, ODD = np.full(4, -1.0), np.linspace(1, 2, 4)
 REFUSED: dict[str, tuple[dict[str, int], Any, int]] = {
     "the filter has no 8-bit codes with one scale": ({"axis": 1}, RANGE, 256),
