@@ -17,6 +17,9 @@ from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.quantization import Levels
 from deconv_ir.ops.values import actual
 
+# Layers between a file and a kernel that are read lazily: Convert, Subtract, Multiply, Reshape.
+_MOST_LAZY = 8
+
 
 class PreparedModel(NamedTuple):
     """The results of work that is done once for a model."""
@@ -318,12 +321,16 @@ class Preparation:
         self._sizes[source] = constant.nbytes
         return constant
 
-    def _lazy_tensor(self, index: int) -> LazyTensor | None:
-        """Return the output of a layer with constant inputs as a lazy tensor, if possible."""
+    def _lazy_tensor(self, index: int, most: int = _MOST_LAZY) -> LazyTensor | None:
+        """Return the output of a layer with constant inputs as a lazy tensor, if possible.
+
+        `most` bounds the number of layers in a row: longer chains are folded.
+        """
+        if most == 0:
+            return None
         layer = self.graph.layers[index]
-        inputs = [
-            self._lazy_tensor(s[0]) for s in self.graph.topology.sources[index] if s is not None
-        ]
+        rows = self.graph.topology.sources[index]
+        inputs = [self._lazy_tensor(s[0], most - 1) for s in rows if s is not None]
         found = [tensor for tensor in inputs if tensor is not None]
         if len(found) < len(inputs):
             return None
