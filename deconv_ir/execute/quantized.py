@@ -125,7 +125,8 @@ class QuantizedLayers:
             if own is None:
                 return None
             self.quantizers[index] = own
-            return own.of_results
+            # Values of a reversed output range have their codes in reverse.
+            return own.of_results if min(own.steps) > 0 else None
         if kind not in _KEEP_LEVELS:
             return None
         rows = self._sources[index][: _KEEP_LEVELS[kind]]

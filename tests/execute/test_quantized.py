@@ -200,6 +200,22 @@ def test_long_chains_of_layers_that_keep_levels(tmp_path: Any) -> None:
     nearly(found, convolve(fake_quantize(x.astype(float), *POSITIVE), values, pad=0))
 
 
+@pytest.mark.parametrize("between", [False, True], ids=["directly", "behind a MaxPool"])
+def test_a_reversed_output_range(tmp_path: Any, between: bool) -> None:
+    net = Network("1,4,6,6")
+    w, values = net.weights(4, 4, 1, 1)
+    ends = [net.ir.const(np.float32(end)) for end in (0.0, 2.55, 2.55, 0.0)]
+    data = net.ir.layer("FakeQuantize", [net.x, *ends], {"levels": "256"})
+    if between:
+        window = {"kernel": "1,1", "strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+        data = net.ir.layer("MaxPool", [data], window | {"rounding_type": "floor"})
+    net.ir.result(net.convolution(data, w, pad=0))
+    x = RNG.standard_normal((1, 4, 6, 6), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    turned = np.float64(np.float32(2.55)) - fake_quantize(x.astype(float), *POSITIVE)
+    assert np.abs(found - convolve(turned, values, pad=0)).max() < 1e-5
+
+
 EVEN, ODD = np.full(4, -1.0), np.linspace(1, 2, 4)
 REFUSED: dict[str, tuple[dict[str, int], Any, int]] = {
     "the filter has no 8-bit codes with one scale": ({"axis": 1}, RANGE, 256),
