@@ -53,8 +53,9 @@ def sizes_never_equal(context: LintContext) -> Iterator[Finding]:
     """
     symbolic = context.symbolic
     assert symbolic is not None, "there are unequal sizes"
+    reported = _fitting_nowhere(context)
     for found in symbolic.contradictions:
-        if found.layer not in _fitting_nowhere(context):
+        if found.layer not in reported:
             yield found.finding._replace(
                 message=f"fits at no size of the inputs: {found.finding.message}",
                 location=GraphLocation(layer=found.layer),
@@ -101,11 +102,11 @@ def sizes_sometimes_equal(context: LintContext) -> Iterator[Finding]:
 
     symbolic = context.symbolic
     assert symbolic is not None, "there are unequal sizes"
-    layers = context.graph.layers
+    layers, reported = context.graph.layers, _fitting_nowhere(context)
     for needed in requirements(symbolic):
         first, *others = needed.conditions
         axes = [symbolic.names[name] for name in needed.names]
-        if first.layer in _fitting_nowhere(context):
+        if first.layer in reported:
             continue
         if needed.text == f"{needed.names[0]} = 1" and axes[0][1] == 0:
             continue  # constant-batch reports this
