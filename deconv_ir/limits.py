@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """Sizes above which a file is rejected.
 
     Attributes

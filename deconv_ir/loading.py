@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.findings import IRWarning
-from deconv_ir.formats.openvino_xml import OPENVINO_XML, version10
+from deconv_ir.findings import Finding, IRWarning
+from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.formats.reading import Readable, compare_size, read_graph, with_weights
 from deconv_ir.formats.registry import format_of_suffix
+from deconv_ir.ir.dtypes import F16
+from deconv_ir.ir.graph import Graph, walk_graphs
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.model import Model
-from deconv_ir.ops.precision import compare_rounding
 
 if TYPE_CHECKING:
     from deconv_ir.formats.format import Format
@@ -95,7 +96,7 @@ def load(
     model = Model(graph, opened, chosen, scratch_bytes, memory_limit, algorithms)
     whole = [compare_size(read, weights)]
     if chosen is Semantics.SPEC and graph.ir_version is not None:
-        whole += [version10.compare_types(graph), compare_rounding(graph)]
+        whole += _compare_types(graph)
     model.add_findings(finding for finding in whole if finding is not None)
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):
@@ -111,6 +112,21 @@ def load(
         if warn:
             warnings.warn(str(finding), IRWarning, stacklevel=2)
     return model
+
+
+def _compare_types(graph: Graph) -> list[Finding | None]:
+    """Report the element types that OpenVINO changes."""
+    found: list[Finding | None] = []
+    if graph.ir_version == 10:
+        from deconv_ir.formats.openvino_xml.version10 import compare_types
+
+        found.append(compare_types(graph))
+    ports = (port for part in walk_graphs(graph) for layer in part.layers for port in layer.outputs)
+    if any(port.element_type is F16 for port in ports):
+        from deconv_ir.ops.precision import compare_rounding
+
+        found.append(compare_rounding(graph))
+    return found
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import TYPE_CHECKING
 
@@ -70,9 +69,7 @@ class LintSettings:
             except DeconvError as error:
                 self._choose(Config())  # mistakes on the command line are reported without a file
                 raise error.locate(file=config.file) from None
-            found = dataclasses.replace(
-                found, rules=found.rules - silent, hidden=found.hidden - silent
-            )
+            found = found._replace(rules=found.rules - silent, hidden=found.hidden - silent)
             self._options[config, ignored] = found
         return found
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import OutputError
 from deconv_ir.formats import npy, npz
-from deconv_ir.formats.dumps import TensorFile, add_to_manifest, name_files, read_manifest
 from deconv_ir.formats.recognise import is_other_suffix
 
 from ..shared.common import STREAM, Mistake, require_absent
 
 if TYPE_CHECKING:
+    from deconv_ir.formats.dumps import TensorFile
     from deconv_ir.ir.dtypes import Array
 
     from ..shared.guard import Guard
@@ -86,6 +86,8 @@ def output_targets(
         for path in (folder, *folder.parents):
             if path.is_file():
                 raise Mistake(f"{option} {where}: {path} is a file, not a directory")
+        from deconv_ir.formats.dumps import name_files, read_manifest
+
         entries = name_files(names, read_manifest(folder))
         targets = {entry.path: folder / entry.file for entry in entries}
         if where.endswith("/"):
@@ -120,6 +122,8 @@ def write_arrays(arrays: Mapping[str, Array], targets: Targets) -> None:
     for path, together in archives.items():
         npz.write(together, path)
     if targets.entries:
+        from deconv_ir.formats.dumps import add_to_manifest
+
         first = targets.paths[targets.entries[0].path]
         assert first is not None, "a file in a folder"
         add_to_manifest(first.parent, targets.entries)

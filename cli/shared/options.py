@@ -353,11 +353,9 @@ def limit_options(names: tuple[str, ...]) -> Callable[[_Command], _Command]:
     def combine(
         context: click.Context, parameter: click.Parameter, given: tuple[tuple[str, int], ...]
     ) -> Limits:
-        import dataclasses
-
         from deconv_ir.limits import DEFAULT_LIMITS
 
-        return dataclasses.replace(DEFAULT_LIMITS, **dict(given))
+        return DEFAULT_LIMITS._replace(**dict(given))
 
     def show() -> None:
         from deconv_ir.limits import DEFAULT_LIMITS

@@ -6,10 +6,8 @@ from collections.abc import Collection, Sequence
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.hints import Advice, Hint
-from deconv_ir.ir.body import walk_graphs
-from deconv_ir.ir.graph import Graph, Layer
+from deconv_ir.ir.graph import Graph, Layer, walk_graphs
 from deconv_ir.ops.base import UnknownOperation
-from deconv_ir.ops.opsets import nearest_operation
 
 _NAMED = 5
 
@@ -55,6 +53,8 @@ def _suggestion(layer: Layer) -> Advice | None:
     operation = layer.operation
     if isinstance(operation, UnknownOperation) and operation.searched:
         return operation.hint
+    from deconv_ir.ops.opsets import nearest_operation
+
     return nearest_operation(layer.type, layer.version)
 
 

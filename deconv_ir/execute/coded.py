@@ -85,8 +85,6 @@ _MOST_RANK = 5
 
 def as_stored(prepared: PreparedModel, infos: Sequence[Infos]) -> Sequence[Infos]:
     """Return the infos of tensors as steps read and write them."""
-    if not prepared.codes:
-        return infos
     from deconv_ir.kernels.quantized.codes import coded_shape
 
     found = list(infos)
@@ -103,8 +101,6 @@ def join_quantized(
     prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos], *, codes: bool
 ) -> PreparedModel:
     """Let kernels quantise their data, or read and write `codes`, and drop FakeQuantize layers."""
-    if not prepared.quantizes:
-        return prepared
     return _Joining(prepared, wanted, infos).join(codes=codes)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
-from deconv_ir.execute.coded import join_quantized
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import fits, out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
@@ -17,8 +16,6 @@ from deconv_ir.execute.planner import PlanBodies, make_plan
 from deconv_ir.execute.pointwise import join_layers
 from deconv_ir.execute.prepare import Preparation, PreparedModel
 from deconv_ir.execute.scratchpad import Grant, grant_winograd
-from deconv_ir.execute.variables import Variables
-from deconv_ir.ir.body import Body
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
 from deconv_ir.ir.infer import infer
@@ -30,6 +27,7 @@ from deconv_ir.ops.values import actual
 if TYPE_CHECKING:
     from deconv_ir.execute.request import InferRequest
     from deconv_ir.execute.variables import Variables
+    from deconv_ir.ir.body import Body
 
 
 class Observer(Protocol):
@@ -179,7 +177,11 @@ class Executor:
         )
         self._least_bytes = preparation.least_bytes
         require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
-        prepared = join_quantized(preparation.run(), self.wanted, infos, codes=self._add_tensors)
+        prepared = preparation.run()
+        if prepared.quantizes:
+            from deconv_ir.execute.coded import join_quantized
+
+            prepared = join_quantized(prepared, self.wanted, infos, codes=self._add_tensors)
         return join_layers(prepared, self.wanted, infos)
 
     def run(
@@ -323,6 +325,8 @@ class BodyExecutors:
         return results[: len(body.results)]
 
     def _variables_of(self, body: Body) -> Variables:
+        from deconv_ir.execute.variables import Variables
+
         with self._lock:
             if id(body) not in self._variables:
                 if not self._variables:

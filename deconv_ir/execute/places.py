@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.shapes import element_count, is_static, static
 
 ALIGNMENT = 64
@@ -27,7 +26,7 @@ def tensor_bytes(info: TensorInfo) -> int | None:
 
 def known_array(info: TensorInfo) -> Array | None:
     """Return the elements of a tensor, read-only, if inference has found them all."""
-    known = info.value if has_known_elements(info) else info.reals
+    known = info.value if info.is_known else info.reals
     if known is None or info.element_type is None or not is_static(info.shape):
         return None
     import numpy as np

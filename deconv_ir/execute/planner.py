@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.checked import checked, reads_unknown_lists
-from deconv_ir.execute.coded import as_stored
 from deconv_ir.execute.memory import available_bytes, fits
 from deconv_ir.execute.places import (
     ALIGNMENT,
@@ -95,7 +94,10 @@ def make_plan(
         For a tile: the layers that use Winograd in a run of the whole network; default:
         `grant_winograd`.
     """
-    infos = as_stored(prepared, infos)
+    if prepared.codes:
+        from deconv_ir.execute.coded import as_stored
+
+        infos = as_stored(prepared, infos)
     planner = _Planner(prepared, wanted, infos, context, memory_limit)
     if plan_bodies is not None:
         planner.plan_bodies(plan_bodies)

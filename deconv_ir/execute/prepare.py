@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.execute.places import tensor_bytes
-from deconv_ir.execute.quantized import QuantizedLayer, QuantizedLayers
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ir.options import Accuracy
-from deconv_ir.ir.quantization import Levels
 from deconv_ir.ops.values import actual
+
+if TYPE_CHECKING:
+    from deconv_ir.execute.quantized import QuantizedLayer, QuantizedLayers
+    from deconv_ir.ir.quantization import Levels
 
 # Layers between a file and a kernel that are read lazily: Convert, Subtract, Multiply, Reshape.
 _MOST_LAZY = 8
@@ -99,7 +101,9 @@ class Preparation:
         self._followers = find_followers(graph, order, constant, wanted, infos, tensors=add_tensors)
         self._added: dict[int, Source] = {}
         self._quantized: QuantizedLayers | None = None
-        if context.accuracy is Accuracy.FAST:
+        if context.accuracy is Accuracy.FAST and graph.of_type("FakeQuantize"):
+            from deconv_ir.execute.quantized import QuantizedLayers
+
             self._quantized = QuantizedLayers(graph, order, constant, infos, self._peek)
         self._reasons: dict[int, str] = {}
         # Layer -> the tensor that its kernel quantises.

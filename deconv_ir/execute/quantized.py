@@ -65,11 +65,10 @@ class QuantizedLayers:
         self._levels: dict[int, Levels] = {}
         self.quantizers: dict[int, Levels] = {}
         """The FakeQuantize layers with one range for all elements."""
-        if graph.of_type("FakeQuantize"):
-            for index in order:
-                levels = None if index in constant else self._levels_of(index)
-                if levels is not None:
-                    self._levels[index] = levels
+        for index in order:
+            levels = None if index in constant else self._levels_of(index)
+            if levels is not None:
+                self._levels[index] = levels
 
     def find(self, index: int) -> QuantizedLayer | None:
         """Return a layer's quantisation; None if its data or filter is not quantised."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from deconv_ir.arrays.fitting import fit
 from deconv_ir.errors import IRError, UnsupportedError
-from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.graph import Graph, Layer, Source
+from deconv_ir.ir.graph import Graph, Layer, Source, walk_graphs
 from deconv_ir.ops.constants.parameter import Parameter
 
 

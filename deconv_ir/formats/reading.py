@@ -13,8 +13,7 @@ from deconv_ir.formats import parse_bytes, read_file
 from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory, weights_error
 from deconv_ir.formats.registry import format_of
 from deconv_ir.hints import Hint
-from deconv_ir.ir.body import walk_graphs
-from deconv_ir.ir.graph import Graph, Layer, locating
+from deconv_ir.ir.graph import Graph, Layer, locating, walk_graphs
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import Limits
 from deconv_ir.ops.constants.constant import Const

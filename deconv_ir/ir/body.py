@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from deconv_ir.ir.graph import Graph
@@ -166,11 +165,3 @@ class Body:
             if layer.type == "Parameter" and index not in given:
                 return f"no port map brings data to the Parameter {layer.name!r} of the {self.name}"
         return None
-
-
-def walk_graphs(graph: Graph) -> Iterator[Graph]:
-    """Iterate over a graph and, recursively, the bodies of its layers."""
-    yield graph
-    for layer in graph.layers:
-        for body in layer.operation.bodies:
-            yield from walk_graphs(body.graph)

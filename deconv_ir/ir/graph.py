@@ -328,6 +328,14 @@ class Graph:
         return f"<Graph {name}: {len(self.layers)} layers ({shown}), {len(self.edges)} edges>"
 
 
+def walk_graphs(graph: Graph) -> Iterator[Graph]:
+    """Iterate over a graph and, recursively, the bodies of its layers."""
+    yield graph
+    for layer in graph.layers:
+        for body in layer.operation.bodies:
+            yield from walk_graphs(body.graph)
+
+
 def connect(graph: Graph) -> Topology:
     """Resolve the edges of a graph, collecting problems."""
     errors: list[IRError] = []

@@ -14,7 +14,7 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import Record
-from deconv_ir.ir.shapes import Shape, format_shape, static
+from deconv_ir.ir.shapes import Shape, format_shape, is_static, static
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
@@ -219,6 +219,13 @@ class TensorInfo(NamedTuple):
     element_type: ElementType | None = None
     value: tuple[Dim, ...] | None = None
     reals: tuple[float, ...] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether `value` has all elements of an integer tensor, as it has for shapes."""
+        if self.value is None or self.element_type is None or not is_static(self.shape):
+            return False
+        return self.element_type.kind in ("int", "uint") and is_static(self.value)
 
     def __str__(self) -> str:
         return f"{self.element_type or '?'}{format_shape(self.shape)}"

@@ -8,14 +8,7 @@ from typing import NamedTuple
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull, in_steps, whole_box
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
-from deconv_ir.ir.shapes import is_static, static
-
-
-def has_known_elements(info: TensorInfo) -> bool:
-    """Whether inference has found all elements of an integer tensor, as it does for shapes."""
-    if info.value is None or info.element_type is None or not is_static(info.shape):
-        return False
-    return info.element_type.kind in ("int", "uint") and is_static(info.value)
+from deconv_ir.ir.shapes import static
 
 
 class Walk(NamedTuple):
@@ -43,7 +36,7 @@ class Walk(NamedTuple):
     def whole(self, source: Source) -> Box | None:
         """Return the whole box of a tensor that is available without computing; None for others."""
         info = self.info(source)
-        if source[0] not in self.ends and not has_known_elements(info):
+        if source[0] not in self.ends and not info.is_known:
             return None
         return whole_box(static(info.shape))
 

@@ -7,7 +7,6 @@ entry, one of another file or version and one that another user wrote are treate
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import json
@@ -70,7 +69,7 @@ class Cache:
     ) -> str:
         """Return the key of a file's bytes; it includes the .bin's name, which messages have."""
         name = "" if weights is None else os.path.basename(weights)
-        rest = dataclasses.replace(options, rules=frozenset(), hidden=frozenset())
+        rest = options._replace(rules=frozenset(), hidden=frozenset())
         chosen = [repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)]
         settings = f"{' '.join(chosen)} {limits}"
         digest = hashlib.sha256(utf_8(f"{FORMAT} {self._stamp} {name} {settings}\0"))

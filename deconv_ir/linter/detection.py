@@ -20,8 +20,9 @@ MOVES: Final = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Convert")
 SELECTORS: Final = (
     *("DetectionOutput", "NonMaxSuppression", "MatrixNms", "MulticlassNms", "NMSRotated"),
 )
-_BOXES: Final = re.compile(r"(?i)(?<![a-z])(?:loc|box|bbox)")
-_SCORES: Final = re.compile(r"(?i)(?<![a-z])(?:conf|score|cls|class|prob|softmax)")
+# Few networks need these patterns, so they are compiled on first use.
+_BOXES: Final = r"(?i)(?<![a-z])(?:loc|box|bbox)"
+_SCORES: Final = r"(?i)(?<![a-z])(?:conf|score|cls|class|prob|softmax)"
 
 
 def check_detection(index: int, layer: Layer, context: LintContext) -> Iterator[Finding]:
@@ -36,8 +37,8 @@ def check_detection(index: int, layer: Layer, context: LintContext) -> Iterator[
     if layer.type != "DetectionOutput":
         return
     names = [_named(context, index, port) for port in (0, 1)]
-    if all(names) and _SCORES.search(names[0]) and _BOXES.search(names[1]):
-        clear = not (_BOXES.search(names[0]) or _SCORES.search(names[1]))
+    if all(names) and re.search(_SCORES, names[0]) and re.search(_BOXES, names[1]):
+        clear = not (re.search(_BOXES, names[0]) or re.search(_SCORES, names[1]))
         if clear:
             yield Finding(
                 f"the box logits come from {names[0]!r} and the scores from {names[1]!r}: are the "

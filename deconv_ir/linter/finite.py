@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 16 << 20
 """Bytes of constants that are searched in one file without --deep."""
-BLOCK: Final = 1 << 20
 MAX_MASKED: Final = 4096
 """Elements of -inf that are passed one by one."""
 
@@ -115,15 +114,14 @@ def _may_be_infinite(
     size, exponents, mask = known
     allowed = _NEGATIVE_INFINITY[str(const.element_type)] if mask_allowed else b""
     masked = 0
-    for start in range(0, needed, BLOCK):
-        data = bytes(weights.read(const.offset + start, min(BLOCK, needed - start)))
-        last, before = data[size - 1 :: size], data[size - 2 :: size]
+    for block in weights.blocks(const.offset, needed):
+        last = block[size - 1 :: size]
         for byte in exponents:
             at = last.find(byte)
             while at >= 0:
-                if before[at] & mask == mask:
+                if block[at * size + size - 2] & mask == mask:
                     masked += 1
-                    if data[at * size : (at + 1) * size] != allowed or masked > MAX_MASKED:
+                    if block[at * size : (at + 1) * size] != allowed or masked > MAX_MASKED:
                         return True
                 at = last.find(byte, at + 1)
     return False

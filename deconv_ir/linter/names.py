@@ -45,17 +45,16 @@ WITH_STRIDES: Final = (
     *("Convolution", "GroupConvolution", "ConvolutionBackpropData"),
     *("GroupConvolutionBackpropData", "MaxPool", "AvgPool"),
 )
-SEPARATORS: Final = re.compile(r"[/.:]")
 
-_NUMBERED: Final = re.compile(r"_\d+$")
-_AXIS: Final = re.compile(
+# Few names have the words of these patterns, so they are compiled on first use.
+_AXIS: Final = (
     r"(?i)(?:soft_?max|concat(?:enate)?|cat|split|cum_?sum)[_-]?(?:dim|axis)[_=]?(-?\d)(?!\d)"
 )
-_SCALE: Final = re.compile(
+_SCALE: Final = (
     r"(?i)(?<![a-z])up_?(?:sampl\w*?|scale|conv)?[_-]?(?:x(\d)(?!\d)|(?<!\d)(\d)x(?!\d))"
 )
-_STRIDE: Final = re.compile(r"(?i)(?:(?<!\d)(\d)x\1[_-]s|(?<![a-z])strides?[_=-]?)(\d)(?![\dx])")
-_MODE: Final = re.compile(r"(?i)nearest|(?:bi|tri)?linear|(?:bi)?cubic")
+_STRIDE: Final = r"(?i)(?:(?<!\d)(\d)x\1[_-]s|(?<![a-z])strides?[_=-]?)(\d)(?![\dx])"
+_MODE: Final = r"(?i)nearest|(?:bi|tri)?linear|(?:bi)?cubic"
 
 
 class NamedValue(NamedTuple):
@@ -110,7 +109,9 @@ Said = tuple[str, NamedValue] | None
 
 def _type(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     """Compare the last part of a name with the type."""
-    word = _NUMBERED.sub("", SEPARATORS.split(name)[-1]).lower()
+    word = name.replace(".", "/").replace(":", "/").rpartition("/")[2].lower()
+    unnumbered, _, number = word.rpartition("_")
+    word = unnumbered if number.isdecimal() and len(number) < len(word) else word
     for family in FAMILIES:
         said = family.get(word)
         if said is not None and layer.type != said and layer.type in family.values():
@@ -119,7 +120,7 @@ def _type(name: str, index: int, layer: Layer, context: LintContext) -> Said:
 
 
 def _axis(name: str, index: int, layer: Layer, context: LintContext) -> Said:
-    found = _last(_AXIS, name)
+    found = _last(_AXIS, name, "dim", "axis")
     if found is None:
         return None
     inputs = context.inputs(index)
@@ -137,7 +138,7 @@ def _axis(name: str, index: int, layer: Layer, context: LintContext) -> Said:
 
 def _scale(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     """Compare the factor that a name states with the extents, the strides or the block size."""
-    found = _last(_SCALE, name)
+    found = _last(_SCALE, name, "up")
     if found is None:
         return None
     said = int(found[1] or found[2])
@@ -166,7 +167,7 @@ def _scale(name: str, index: int, layer: Layer, context: LintContext) -> Said:
 
 
 def _strides(name: str, index: int, layer: Layer, context: LintContext) -> Said:
-    found = _last(_STRIDE, name)
+    found = _last(_STRIDE, name, "stride", "x")
     strides = getattr(layer.operation, "strides", None)
     if found is None or not strides or int(found[2]) in strides or found[2] == "0":
         return None
@@ -174,7 +175,7 @@ def _strides(name: str, index: int, layer: Layer, context: LintContext) -> Said:
 
 
 def _mode(name: str, index: int, layer: Layer, context: LintContext) -> Said:
-    found = _last(_MODE, name)
+    found = next(reversed(list(re.finditer(_MODE, _end(name)))), None)
     mode = dict(layer.attributes).get("mode", "")
     if found is None or not mode:
         return None
@@ -201,14 +202,18 @@ def _extreme(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     return name, NamedValue("mode", found[1].lower(), mode)
 
 
-def _last(pattern: re.Pattern[str], name: str) -> re.Match[str] | None:
-    """Return the last match in the end of a name."""
-    return next(reversed(list(pattern.finditer(_end(name)))), None)
+def _last(pattern: str, name: str, *words: str) -> re.Match[str] | None:
+    """Return the last match in the end of a name, which must have a digit and one of the words."""
+    end = _end(name)
+    folded = end.casefold()
+    if not any(map(str.isdecimal, end)) or not any(word in folded for word in words):
+        return None
+    return next(reversed(list(re.finditer(pattern, end))), None)
 
 
 def _end(name: str) -> str:
     """Return the last part of a path, with the one before it if that names a function."""
-    parts = re.split(r"[/.]", name[-400:])
+    parts = name[-400:].replace(".", "/").split("/")
     return "/".join(parts[-2:]) if len(parts) > 1 and "::" in parts[-2] else parts[-1]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Severity
@@ -24,8 +22,7 @@ _DECLARED_DIMS = ("IR401", "IR402")
 """Rules about declared dims, which are valid only for the file's own input shapes."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CheckOptions:
+class CheckOptions(NamedTuple):
     """The options of a check."""
 
     rules: frozenset[str]
@@ -50,7 +47,7 @@ class CheckOptions:
     selected: bool = False
     """Whether only rules in `select` are run."""
 
-    @functools.cached_property
+    @property
     def asked(self) -> tuple[Rule, ...]:
         """The rules to run, including hidden ones, in order of their codes."""
         if self.packages:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 GROUP = "deconv_ir.lint_rules"
 """Group of entry points; each has the letters of its rules' codes as its name, and a module."""
 
-_LETTERS = re.compile(r"[A-Z]{2,12}")
-_CODE = re.compile(r"[A-Z]{2,12}[0-9]{1,6}")
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
+_LETTERS = r"[A-Z]{2,12}"
+_CODE = r"[A-Z]{2,12}[0-9]{1,6}"
+_NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)+"
 
 
 @functools.cache
@@ -56,7 +56,7 @@ def _load(entry_point: EntryPoint) -> str:
     letters, before = entry_point.name, set(REGISTRY)
     where = f"lint rules {letters} of {_package(entry_point)}"
     try:
-        if not _LETTERS.fullmatch(letters) or letters == "IR" or letters.lower() in _built_in():
+        if not re.fullmatch(_LETTERS, letters) or letters == "IR" or letters.lower() in _built_in():
             raise InputError(
                 f"{letters!r} cannot be the letters of a package's codes: they are 2 to 12 capital "
                 "letters, other than IR and the names of families"
@@ -104,9 +104,9 @@ def _require_valid(letters: str, codes: list[str]) -> None:
     names = {rule.name: code for code, rule in REGISTRY.items() if code not in codes}
     for code in codes:
         rule = REGISTRY[code]
-        if letters_of(code) != letters or not _CODE.fullmatch(code):
+        if letters_of(code) != letters or not re.fullmatch(_CODE, code):
             raise InputError(f"rule {code} must have a code of {letters} and a number")
-        if not _NAME.fullmatch(rule.name):
+        if not re.fullmatch(_NAME, rule.name):
             raise InputError(
                 f"rule {code} is named {rule.name!r}; a name is words in small letters with hyphens"
             )

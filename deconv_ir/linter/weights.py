@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from deconv_ir.formats.openvino_xml.weights import Weights
+
+_BLOCK = 1 << 17
+"""Bytes that fit in the cache of a core."""
 
 
 class RecordedWeights:
@@ -48,6 +51,23 @@ class RecordedWeights:
         self.reads.append((offset, size))
         return view
 
+    def blocks(self, offset: int, size: int) -> Iterator[bytearray]:
+        """Iterate over `size` bytes in blocks of whole elements, each valid until the next.
+
+        Raises
+        ------
+        WeightsError
+            The file has fewer bytes.
+        """
+        self.reads.append((offset, size))
+        # New memory for each block would take longer than a search in it.
+        block = bytearray(min(size, _BLOCK))
+        for start in range(0, size, _BLOCK):
+            if size - start < len(block):
+                block = bytearray(size - start)
+            self._weights.read_into(offset + start, memoryview(block))
+            yield block
+
 
 def fingerprint(weights: RecordedWeights, reads: Sequence[tuple[int, int]]) -> str | None:
     """Return a hash of the recorded reads of a weights file; None if it is now too short."""
@@ -57,5 +77,6 @@ def fingerprint(weights: RecordedWeights, reads: Sequence[tuple[int, int]]) -> s
     for offset, size in reads:
         if offset + size > len(weights):
             return None
-        digest.update(weights.read(offset, size))
+        for block in weights.blocks(offset, size):
+            digest.update(block)
     return digest.hexdigest()

@@ -8,15 +8,16 @@ The difference shows where weights are decompressed in f16, as NNCF stores them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.hints import Hint
-from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.dtypes import BF16, F16, F32, F64, ElementType
-from deconv_ir.ir.graph import Graph, Layer, Port
+from deconv_ir.ir.graph import Graph, Layer, Port, walk_graphs
 from deconv_ir.ops.base import attributes_of
-from deconv_ir.ops.conversions import Conversions
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.conversions import Conversions
 
 _KEPT: Final = frozenset({"Const", "Parameter", "Result", "ReadValue", "Assign"})
 """Layers whose tensors stay in f16: memory and interfaces."""
@@ -97,6 +98,8 @@ class _Retyping(NamedTuple):
     """Whether outputs have the types of before."""
 
     def change(self, graph: Graph, *, outermost: bool) -> Graph:
+        from deconv_ir.ops.conversions import Conversions
+
         changed = Conversions(graph)
         storing = {layer.type for layer in graph.layers if self._stores(layer, outermost)}
         for index, layer in enumerate(graph.layers):

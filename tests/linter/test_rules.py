@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from pathlib import Path
 
@@ -156,7 +155,7 @@ def test_failing_fragment_fails(rule: Rule, tmp_path: Path) -> None:
     if rule.name == "file-unreadable":
         pytest.skip("a FIFO or a folder has no XML; test_cases.py has a folder")
     targets = map(parse_target, [rule.target] if rule.target else [])
-    options = dataclasses.replace(EVERYTHING, targets=tuple(targets))
+    options = EVERYTHING._replace(targets=tuple(targets))
     result = check_text(complete(rule.fragment), tmp_path, weights_bytes(rule.weights), options)
     assert rule.code in {f.code for f in result.findings}
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import deconv_ir
-from deconv_ir.ir.body import walk_graphs
+from deconv_ir.ir.graph import walk_graphs
 
 from .operations.harness import compare, core
 from .runtimes import onnx, ov

@@ -333,7 +333,7 @@ def test_torch_loop_and_branch(trips: int, tmp_path: Path) -> None:
 
 
 def _graphs(graph: Any) -> Any:
-    from deconv_ir.ir.body import walk_graphs
+    from deconv_ir.ir.graph import walk_graphs
 
     return list(walk_graphs(graph))
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import deconv_ir
-from deconv_ir.ir.body import walk_graphs
+from deconv_ir.ir.graph import walk_graphs
 
 from .conversions import NETWORKS, Arrays, dims
 from .operations.harness import Case, compare, core

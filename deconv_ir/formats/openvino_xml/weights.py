@@ -82,6 +82,13 @@ class Weights:
             raise ResourceError(
                 f"not enough memory for {size} bytes of {self.name}", rule="memory"
             ) from None
+        self.read_into(offset, data)
+        return data.toreadonly()
+
+    def read_into(self, offset: int, data: memoryview) -> None:
+        """Read the bytes from `offset` on that fill `data`."""
+        size = len(data)
+        self.check(offset, size)
         assert self.descriptor is not None, "or another method reads"
         done = 0
         while done < size:
@@ -101,7 +108,6 @@ class Weights:
                     rule="const-past-end",
                 )
             done += count
-        return data.toreadonly()
 
     def __deepcopy__(self, memo: object) -> Weights:
         return self  # immutable
@@ -152,6 +158,10 @@ class WeightsInMemory(Weights):
         self.check(offset, size)
         return self._data[offset : offset + size]
 
+    def read_into(self, offset: int, data: memoryview) -> None:
+        """Copy the bytes from `offset` on that fill `data`."""
+        data[:] = self.read(offset, len(data))
+
 
 _ALIGNMENT = 64
 
@@ -183,6 +193,10 @@ class ExtendedWeights(Weights):
         if offset >= border:
             return own
         return memoryview(bytes(self._first.read(offset, border - offset)) + bytes(own))
+
+    def read_into(self, offset: int, data: memoryview) -> None:
+        """Copy the bytes from `offset` on that fill `data`."""
+        data[:] = self.read(offset, len(data))
 
 
 def weights_error(weights: _Readable) -> str | None:

@@ -10,9 +10,8 @@ from lxml import etree
 
 from deconv_ir.formats.files import output_errors, replace_file
 from deconv_ir.formats.openvino_xml.weights import ExtendedWeights, Weights
-from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.graph import Graph, Info, Layer, Port
+from deconv_ir.ir.graph import Graph, Info, Layer, Port, walk_graphs
 from deconv_ir.ir.operation import ConstantSource
 from deconv_ir.ops.constants.constant import Const
 

@@ -11,7 +11,6 @@ from deconv_ir.ir.geometry import Interval, PadMode, effective_kernel, interior_
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import dim_text, format_shape
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.filters import OUT, wrong_scales
 from deconv_ir.linter.patterns import (
     MAX_STEPS,
     constant_before,
@@ -114,6 +113,8 @@ def wrong_quantization_axis(context: LintContext) -> Iterator[Finding]:
         <edge from-layer="7" from-port="0" to-layer="8" to-port="4"/>
         <edge from-layer="8" from-port="5" to-layer="2" to-port="1"/>
     """
+    from deconv_ir.linter.filters import OUT, wrong_scales
+
     layers = context.graph.layers
     seen = set()
     for index in context.computed_filters:
