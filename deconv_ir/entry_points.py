@@ -39,9 +39,12 @@ def is_mentioned(group: str) -> bool:
         for name in names:
             if name.endswith(_METADATA):
                 try:
-                    with open(os.path.join(folder, name, _FILE), "rb") as stream:
-                        if wanted in stream.read():
-                            return True
+                    file = os.open(os.path.join(folder, name, _FILE), os.O_RDONLY)
                 except OSError:
                     continue
+                try:
+                    if wanted in os.read(file, os.fstat(file).st_size):
+                        return True
+                finally:
+                    os.close(file)
     return False

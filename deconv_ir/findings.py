@@ -1,7 +1,5 @@
 """The one record of a problem: of errors, the loader's warnings, and the linter's findings."""
 
-from __future__ import annotations
-
 import enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -122,10 +120,10 @@ class Fix(NamedTuple):
     ['447']
     """
 
-    edits: tuple[Edit, ...] = ()
+    edits: "tuple[Edit, ...]" = ()
     safe: bool = False
     title: str = ""
-    alternatives: tuple[Fix, ...] = ()
+    alternatives: "tuple[Fix, ...]" = ()
 
 
 class Finding(NamedTuple):
@@ -179,7 +177,7 @@ class Finding(NamedTuple):
     location: Location | None = None
     expected: Any = None
     actual: Any = None
-    hint: Advice | None = None
+    hint: "Advice | None" = None
     fix: Fix | None = None
     file: str | None = None
     line: int | None = None

@@ -1,7 +1,5 @@
 """Bounds on the sizes of files from untrusted sources."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

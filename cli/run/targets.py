@@ -1,7 +1,5 @@
 """The destinations of arrays."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -37,11 +35,11 @@ class Targets(NamedTuple):
     """
 
     paths: Mapping[str, Path | None] = MappingProxyType({})
-    entries: tuple[TensorFile, ...] = ()
+    entries: "tuple[TensorFile, ...]" = ()
 
 
 def output_targets(
-    option: str, names: Sequence[str], where: str, force: bool, guard: Guard
+    option: str, names: Sequence[str], where: str, force: bool, guard: "Guard"
 ) -> Targets:
     """Choose the destination of each array, before any computation.
 
@@ -106,7 +104,7 @@ def output_targets(
     return Targets(targets, tuple(entries))
 
 
-def write_arrays(arrays: Mapping[str, Array], targets: Targets) -> None:
+def write_arrays(arrays: "Mapping[str, Array]", targets: Targets) -> None:
     """Write arrays to the destinations of `output_targets`, each file atomically."""
     archives: dict[Path, dict[str, Array]] = {}
     for name, target in targets.paths.items():

@@ -1,7 +1,5 @@
 """Search for layers that a kernel can fuse: additions, an activation, its scale and offset."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,7 +26,7 @@ class Followers(NamedTuple):
     offset: Source | None = None
     """Constants that multiply the activation's result, and that are added to it."""
 
-    def shortened(self) -> Followers | None:
+    def shortened(self) -> "Followers | None":
         """Return the followers without the last one; None if that leaves none."""
         if len(self.layers) == 1:
             return None

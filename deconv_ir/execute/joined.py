@@ -1,7 +1,5 @@
 """Layers that are computed as one step, represented by the last one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

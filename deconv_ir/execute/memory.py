@@ -1,7 +1,5 @@
 """Available memory, and the check that a run fits into it."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """The plan of a run: its steps, and their memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,7 +57,7 @@ class Step(NamedTuple):
     outputs: tuple[int, ...]
     overwrites: int | None
     shape: tuple[int, ...] | None
-    dtype: np.dtype[Any] | None
+    dtype: "np.dtype[Any] | None"
     offset: int | None
     views: bool
     frees: tuple[int, ...]
@@ -149,7 +147,7 @@ class Plan(NamedTuple):
     known: bool
     folded: int
     dropped: int
-    bodies: dict[int, tuple[tuple[str, Plan], ...]]
+    bodies: "dict[int, tuple[tuple[str, Plan], ...]]"
     reasons: Mapping[int, str]
 
     def __repr__(self) -> str:

@@ -5,8 +5,6 @@ group, alive from its first tensor's step to its last tensor's use.  Most groups
 arena, which is kept between runs; other arrays are overwritten if they have no other references.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Sequence
@@ -115,7 +113,7 @@ class _Draft(NamedTuple):
     outputs: tuple[int, ...]
     overwrites: int | None
     shape: tuple[int, ...] | None
-    dtype: np.dtype[Any] | None
+    dtype: "np.dtype[Any] | None"
     takes_out: bool
 
 

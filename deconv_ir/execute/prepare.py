@@ -1,7 +1,5 @@
 """Work that depends only on constants, done once: folded arrays and packed filters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,7 +49,7 @@ class PreparedModel(NamedTuple):
     """Number of layers that are computed once, and never."""
     quantizes: Mapping[int, Source] = {}
     """Layer that quantises its data -> the FakeQuantize's input, or the data."""
-    quantizers: Mapping[int, Levels] = {}
+    quantizers: Mapping[int, "Levels"] = {}
     """FakeQuantize -> its levels."""
     reasons: Mapping[int, str] = {}
     """Layer whose data are quantised -> why it is computed in f32."""
@@ -102,9 +100,9 @@ class Preparation:
         self._added: dict[int, Source] = {}
         self._quantized: QuantizedLayers | None = None
         if context.accuracy is Accuracy.FAST and graph.of_type("FakeQuantize"):
-            from deconv_ir.execute.quantized import QuantizedLayers
+            from deconv_ir.execute import quantized
 
-            self._quantized = QuantizedLayers(graph, order, constant, infos, self._peek)
+            self._quantized = quantized.QuantizedLayers(graph, order, constant, infos, self._peek)
         self._reasons: dict[int, str] = {}
         # Layer -> the tensor that its kernel quantises.
         self._quantizes: dict[int, Source] = {}
@@ -186,7 +184,7 @@ class Preparation:
         return rewire(self.graph, self.graph.layers, sources)
 
     def _likeness(
-        self, index: int, quantized: QuantizedLayer | None, same: Mapping[int, int]
+        self, index: int, quantized: "QuantizedLayer | None", same: Mapping[int, int]
     ) -> tuple[object, ...]:
         """Return the key of a kernel; `same` maps each constant to the first equal one."""
         followers = self._followers.get(index)
@@ -196,7 +194,7 @@ class Preparation:
             found += [self.graph.layers[layer].operation, _mapped(sources, same)]
         return tuple(found)
 
-    def _share(self, index: int, first: int, quantized: QuantizedLayer | None) -> None:
+    def _share(self, index: int, first: int, quantized: "QuantizedLayer | None") -> None:
         """Let a layer use the kernel of an equal one, and count its constants as used."""
         if first in self._reasons:
             self._reasons[index] = self._reasons[first]
@@ -244,7 +242,7 @@ class Preparation:
         self,
         index: int,
         inputs: Sequence[Constant | None],
-        quantized: QuantizedLayer | None,
+        quantized: "QuantizedLayer | None",
     ) -> tuple[Kernel | None, int]:
         """Prepare a layer, fused with its followers if possible; also return the bytes packed."""
         size = sum(array.nbytes for array in inputs if array is not None)
@@ -275,7 +273,7 @@ class Preparation:
         index: int,
         inputs: Sequence[Constant | None],
         followers: Followers | None,
-        quantized: QuantizedLayer | None,
+        quantized: "QuantizedLayer | None",
     ) -> Kernel | None:
         """Prepare a layer with some followers, in integers if possible."""
         operation = self.graph.layers[index].operation

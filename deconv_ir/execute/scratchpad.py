@@ -5,8 +5,6 @@ Winograd changes the last bits of results, so it depends on neither the batch no
 scratchpad, which affects only tiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Final, NamedTuple
+from typing import Final
 
 from deconv_ir.hints import Advice, Hint
 
@@ -13,7 +13,7 @@ START: Final = 64
 _LFS: Final = b"version https://git-lfs.github.com/spec/"
 
 
-class FileType(NamedTuple):
+class FileType:
     """A kind of file.
 
     Attributes
@@ -24,8 +24,11 @@ class FileType(NamedTuple):
         What to do with it; its values are the name of the file, and that without suffix.
     """
 
-    what: str
-    hint: Hint | None = None
+    __slots__ = ("hint", "what")
+
+    def __init__(self, what: str, hint: Hint | None = None) -> None:
+        self.what = what
+        self.hint = hint
 
     @property
     def is_image(self) -> bool:

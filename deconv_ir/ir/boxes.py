@@ -1,7 +1,5 @@
 """Boxes of tensors: a range of indices on each axis."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """Values that operations return: compiled expressions, and differences between the semantics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 

@@ -12,8 +12,6 @@ A kernel needs two integers per axis, `pad_begin` and Y.  The functions below
 compute them by the rules of each document and of the OpenVINO runtime.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 import math

@@ -4,8 +4,6 @@ This module knows neither file formats nor particular operations: a layer refers
 through the `Operation` interface.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections import Counter
@@ -48,7 +46,7 @@ class Info(NamedTuple):
 
     tag: str
     attributes: tuple[tuple[str, str], ...] = ()
-    children: tuple[Info, ...] = ()
+    children: "tuple[Info, ...]" = ()
     text: str = ""
 
 
@@ -250,7 +248,7 @@ class Graph:
     file: str | None
     bare: bool
     changed: bool
-    stored: Graph | None
+    stored: "Graph | None"
     format: str | None
 
     # A dataclass would compile these methods: 1.5 ms of the start of each command.
@@ -265,7 +263,7 @@ class Graph:
         file: str | None = None,
         bare: bool = False,
         changed: bool = False,
-        stored: Graph | None = None,
+        stored: "Graph | None" = None,
         format: str | None = None,  # noqa: A002 - the name of the attribute
     ) -> None:
         vars(self).update(name=name, layers=layers, edges=edges, ir_version=ir_version)
@@ -340,7 +338,7 @@ class Graph:
             )
         return layer.operation
 
-    def replace(self, **changes: Any) -> Graph:
+    def replace(self, **changes: Any) -> "Graph":
         """Return a graph with other values in some fields."""
         return Graph(**(self._fields() | changes))
 
@@ -348,7 +346,7 @@ class Graph:
         # Without the topology, which is larger than the rest.
         return self._fields()
 
-    def __deepcopy__(self, memo: object) -> Graph:
+    def __deepcopy__(self, memo: object) -> "Graph":
         return self  # immutable
 
     def __repr__(self) -> str:

@@ -1,7 +1,5 @@
 """Shape inference over a graph, and its comparison with the declared shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 

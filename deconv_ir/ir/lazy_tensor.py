@@ -1,7 +1,5 @@
 """Constants that are read in parts, so that a filter is not in memory twice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -96,7 +94,7 @@ class LazyTensor:
         """Bytes of all elements."""
         return self.size * int(self.dtype.itemsize)
 
-    def reshape(self, *shape: int) -> LazyTensor:
+    def reshape(self, *shape: int) -> "LazyTensor":
         """Return a lazy tensor of the same elements in another shape."""
         return LazyTensor(shape, self.dtype, self.read, self.part_bytes, self.file, self.codes)
 

@@ -1,7 +1,5 @@
 """The interface of operations, and the inferred description of tensors."""
 
-from __future__ import annotations
-
 import abc
 import enum
 import functools
@@ -45,12 +43,12 @@ class LayerPlan:
 
     spatial: int = 2
 
-    def __init__(self, call: Call, choice: AlgorithmChoice | None = None) -> None:
+    def __init__(self, call: Call, choice: "AlgorithmChoice | None" = None) -> None:
         self._choice = choice
         self._call = call
 
     @property
-    def choice(self) -> AlgorithmChoice | None:
+    def choice(self) -> "AlgorithmChoice | None":
         """The algorithms; None: there is one, and `Operation.scratch` returns its scratchpad."""
         return self._choice
 
@@ -90,15 +88,15 @@ class Kernel(abc.ABC):
         self,
         inputs: Sequence[Any],
         out: Array | None = None,
-        budget: ScratchpadBudget | None = None,
+        budget: "ScratchpadBudget | None" = None,
     ) -> Sequence[Any]:
         """Compute the outputs, the first into `out` if the operation `accepts_out`."""
 
-    def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
+    def plan(self, inputs: "Infos", budget: "ScratchpadBudget") -> LayerPlan:
         """Plan runs with these shapes; see `Operation.bind`.  Cheap: no weights are packed."""
         return LayerPlan(functools.partial(self, budget=budget))
 
-    def tiled(self, operation: Operation) -> Kernel:
+    def tiled(self, operation: "Operation") -> "Kernel":
         """Return a kernel with the same weights for the operation of a tile of the layer."""
         return self
 
@@ -186,7 +184,7 @@ class Context(NamedTuple):
     weights: ConstantSource | None = None
     scratch_bytes: int = 64 << 20
     accuracy: Accuracy = Accuracy.FAST
-    run_body: Callable[[Any, Mapping[int, Array]], Arrays] | None = None
+    run_body: "Callable[[Any, Mapping[int, Array]], Arrays] | None" = None
     body_findings: list[Finding] | None = None
     packer: Any = None
 
@@ -268,7 +266,7 @@ class Epilogue(NamedTuple):
     """
 
     addend: Array | None
-    activation: Operation | None = None
+    activation: "Operation | None" = None
     parameters: Arrays = ()
     adds: bool = False
     scale: Array | None = None
@@ -411,7 +409,7 @@ class Operation(Record):
             element={name: info.value[0] if info.value else "?" for name, info in named.items()},
         )
 
-    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
+    def compare_semantics(self, inputs: Infos, context: Context) -> "SemanticsDifference | None":
         """Compare the specification with the `runtime` for these inputs; None: they agree."""
         return None
 
@@ -431,11 +429,13 @@ class Operation(Record):
         """
         raise UnsupportedError(f"{type(self).__name__} cannot be executed")
 
-    def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
+    def as_lazy_tensor(
+        self, inputs: "Sequence[LazyTensor]", context: Context
+    ) -> "LazyTensor | None":
         """Return the result of `execute` as a lazy tensor; None if that is not possible."""
         return None
 
-    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+    def prepare(self, constants: "Sequence[Constant | None]", context: Context) -> Kernel | None:
         """Prepare a kernel from constant inputs (None for the others), once for all runs.
 
         The kernel takes the inputs of `execute`, with None allowed for constant ones.  Returns None
@@ -456,7 +456,7 @@ class Operation(Record):
         return type(self).execute_into is not Operation.execute_into
 
     def prepare_fused(
-        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
+        self, constants: "Sequence[Constant | None]", epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Prepare the layer with the ones that follow; the result is rounded once, at the end.
 
@@ -471,8 +471,8 @@ class Operation(Record):
 
     def prepare_quantized(
         self,
-        constants: Sequence[Constant | None],
-        quantization: LayerQuantization,
+        constants: "Sequence[Constant | None]",
+        quantization: "LayerQuantization",
         epilogue: Epilogue,
         context: Context,
     ) -> Kernel | None:
@@ -529,7 +529,7 @@ class Operation(Record):
 
         return call
 
-    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+    def compile(self, expression: "Expression", operands: Operands, inputs: Infos) -> int | None:
         """Add an elementwise operation to an expression.
 
         Parameters
@@ -570,7 +570,7 @@ class Operation(Record):
         """Count the arithmetic operations, a multiply-add as two; None: not counted."""
         return None
 
-    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+    def tile(self, boxes: "Boxes", inputs: Infos, outputs: Infos, context: Context) -> "LayerTile":
         """Return how boxes of the outputs are computed, from integers alone.
 
         An operation that does not override this method depends on the whole of every axis.
@@ -592,6 +592,6 @@ class Operation(Record):
             tuple(whole_box(static(info.shape)) for info in inputs), self, tuple(sorted(blocked))
         )
 
-    def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
+    def statistic(self, inputs: Infos, outputs: Infos) -> "Statistic | None":
         """Return a statistic over whole axes, accumulated tile by tile; None: not supported."""
         return None

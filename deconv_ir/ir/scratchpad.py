@@ -1,7 +1,5 @@
 """Scratchpad budgets of layers, and the algorithms that fit into them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 

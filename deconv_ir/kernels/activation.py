@@ -1,7 +1,5 @@
 """The epilogue of a kernel: activations of a result before it is stored."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The kernel and BLAS in use: for `--version -v`, bug reports and benchmarks."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any, NamedTuple
 

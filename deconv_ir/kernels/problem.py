@@ -8,8 +8,6 @@ Names of axes, used in every file of this package::
     t  position in the natural output, t = s*x + d*k = y + pad_begin
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence
@@ -54,7 +52,7 @@ class Problem(NamedTuple):
         groups: int,
         *,
         forward: bool = False,
-    ) -> Problem:
+    ) -> "Problem":
         """Return the problem of a filter ``[groups * in, out, *K]``.
 
         With `forward` the filter is that of a convolution, ``[groups * out, in, *K]``.  Raises

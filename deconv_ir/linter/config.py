@@ -1,7 +1,5 @@
 """Settings from files: ``[tool.deconv-lint]`` in pyproject.toml, or deconv-lint.toml."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

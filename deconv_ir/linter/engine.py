@@ -1,7 +1,5 @@
 """The check of one file: read, connect, infer, run the rules."""
 
-from __future__ import annotations
-
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,7 +53,7 @@ class FileResult(NamedTuple):
     """Line number -> text, for lines with findings."""
     fixes: tuple[tuple[str, int], ...] = ()
     """Codes of the findings that `fix_bytes` fixed, and their numbers."""
-    verdicts: tuple[TargetVerdict, ...] = ()
+    verdicts: "tuple[TargetVerdict, ...]" = ()
     """Whether the file runs on each target; see `CheckOptions.targets`."""
 
     @property
@@ -231,7 +229,7 @@ def _found(rule: Rule, context: LintContext) -> Iterator[Finding]:
         yield from rule.found_in(context)
 
 
-def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
+def _suppressions(contexts: Sequence[LintContext]) -> "Suppressions | None":
     """Return the suppressions of the file's comments, and report comments that name no rule."""
     file_text = contexts[0].parsed.file_text
     if file_text is None or not file_text.comments:
@@ -247,7 +245,7 @@ def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
 
 
 def _runs(
-    options: CheckOptions, contexts: Sequence[LintContext], suppressions: Suppressions | None
+    options: CheckOptions, contexts: Sequence[LintContext], suppressions: "Suppressions | None"
 ) -> Iterator[tuple[LintContext, str]]:
     """Iterate over the rules to run and their contexts; the rule about unused comments is last."""
     runs = [(c, code) for c in contexts for code in _to_run(options, c)]
@@ -291,7 +289,7 @@ def _to_run(options: CheckOptions, context: LintContext) -> Iterable[str]:
 
 def _open_weights(
     graph: Graph, path: str | os.PathLike[str] | None, errors: list[DeconvError]
-) -> RecordedWeights | None:
+) -> "RecordedWeights | None":
     """Open the .bin; report an error if constants need it and it cannot be read."""
     filled = next((i for i, layer in enumerate(graph.layers) if _is_filled(layer)), None)
     if path is not None and (filled is not None or os.path.exists(path)):
@@ -360,7 +358,7 @@ def _given(graph: Graph, options: CheckOptions) -> dict[int, TensorInfo]:
 
 
 def _is_silent(
-    suppressions: Suppressions, code: str, finding: Finding, context: LintContext
+    suppressions: "Suppressions", code: str, finding: Finding, context: LintContext
 ) -> bool:
     owner = None
     if finding.location is not None and context.inference is not None:

@@ -1,7 +1,5 @@
 """The axes of a filter along which the scales of its quantization vary."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,7 +36,7 @@ class Scales(NamedTuple):
     """Roles of the axes of `data`."""
 
 
-def wrong_scales(context: LintContext, index: int) -> Scales | None:
+def wrong_scales(context: "LintContext", index: int) -> Scales | None:
     """Return the scales of a convolution's filter that vary along input channels, if any."""
     from deconv_ir.linter.patterns import producer
 
@@ -76,7 +74,7 @@ def wrong_scales(context: LintContext, index: int) -> Scales | None:
     return None
 
 
-def _roles(context: LintContext, index: int) -> Roles:
+def _roles(context: "LintContext", index: int) -> Roles:
     """Return the roles of a filter's axes."""
     layer = context.graph.layers[index]
     inputs = context.inputs(index)
@@ -96,7 +94,7 @@ def _roles(context: LintContext, index: int) -> Roles:
     return tuple(frozenset([role] if role else ()) for role in axes.values())
 
 
-def _before(context: LintContext, at: int, roles: Roles, shape: Sequence[Any]) -> Roles:
+def _before(context: "LintContext", at: int, roles: Roles, shape: Sequence[Any]) -> Roles:
     """Return the roles of the axes before a layer."""
     layer = context.graph.layers[at]
     given = context.inputs(at)[0].shape if context.inputs(at) else None

@@ -47,13 +47,13 @@ class InferredGraph:
         self.weights = weights
         self._groups: dict[str, list[list[int]]] = {}
 
-    @property
+    @cached_property
     def graph(self) -> Graph:
         """The network."""
         assert self.parsed.graph is not None
         return self.parsed.graph
 
-    @property
+    @cached_property
     def topology(self) -> Topology:
         """The connections of the layers."""
         return self.graph.topology
@@ -81,10 +81,11 @@ class InferredGraph:
     def outputs(self, index: int) -> tuple[TensorInfo, ...]:
         """Return the infos of a layer's outputs; on a cycle, the declared ones."""
         assert self.inference is not None
+        found = self.inference.outputs[index]
+        if found:
+            return found
         declared = self.graph.layers[index].outputs
-        return self.inference.outputs[index] or tuple(
-            TensorInfo(port.shape, port.element_type) for port in declared
-        )
+        return tuple(TensorInfo(port.shape, port.element_type) for port in declared)
 
     def inputs(self, index: int) -> list[TensorInfo]:
         """Return the infos of a layer's inputs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.findings import Finding, GraphLocation
 
@@ -57,14 +57,6 @@ _STRIDE: Final = r"(?i)(?:(?<!\d)(\d)x\1[_-]s|(?<![a-z])strides?[_=-]?)(\d)(?![\
 _MODE: Final = r"(?i)nearest|(?:bi|tri)?linear|(?:bi)?cubic"
 
 
-class NamedValue(NamedTuple):
-    """What a name says of a layer, and what the layer has."""
-
-    attribute: str
-    said: str
-    actual: str
-
-
 def contradicted_names(context: LintContext) -> Iterator[Finding]:
     """Find layers that their names contradict."""
     layers = [
@@ -79,12 +71,12 @@ def contradicted_names(context: LintContext) -> Iterator[Finding]:
         for check in _CHECKS[layer.type]:
             found = next((f for n in names if (f := check(n, index, layer, context))), None)
             if found is not None:
-                name, value = found
+                name, attribute, said, actual = found
                 yield Finding(
-                    f"{value.attribute} is {value.actual}, but the name {name!r} says {value.said}",
-                    GraphLocation(layer=index, attribute=value.attribute),
-                    expected=value.said,
-                    actual=value.actual,
+                    f"{attribute} is {actual}, but the name {name!r} says {said}",
+                    GraphLocation(layer=index, attribute=attribute),
+                    expected=said,
+                    actual=actual,
                 )
                 break
 
@@ -103,8 +95,9 @@ def _names(layer: Layer) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
-Said = tuple[str, NamedValue] | None
-"""A name, and what it says; None: nothing, or the same as the layer."""
+Said = tuple[str, str, str, str] | None
+"""A name, an attribute, what the name says of it, and its value; None: the name says nothing, or
+the same as the layer."""
 
 
 def _type(name: str, index: int, layer: Layer, context: LintContext) -> Said:
@@ -115,7 +108,7 @@ def _type(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     for family in FAMILIES:
         said = family.get(word)
         if said is not None and layer.type != said and layer.type in family.values():
-            return name, NamedValue("type", said, layer.type)
+            return name, "type", said, layer.type
     return None
 
 
@@ -133,7 +126,7 @@ def _axis(name: str, index: int, layer: Layer, context: LintContext) -> Said:
         return None
     if axis % rank in (said % rank, abs(said)):  # the sign may be a hyphen
         return None
-    return name, NamedValue("axis", str(said), str(axis))
+    return name, "axis", str(said), str(axis)
 
 
 def _scale(name: str, index: int, layer: Layer, context: LintContext) -> Said:
@@ -163,7 +156,7 @@ def _scale(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     if not actual or said < 2 or said in actual:
         return None
     shown = ",".join(f"{n:g}" for n in actual)
-    return name, NamedValue(attribute, str(said), shown)
+    return name, attribute, str(said), shown
 
 
 def _strides(name: str, index: int, layer: Layer, context: LintContext) -> Said:
@@ -171,7 +164,7 @@ def _strides(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     strides = getattr(layer.operation, "strides", None)
     if found is None or not strides or int(found[2]) in strides or found[2] == "0":
         return None
-    return name, NamedValue("strides", found[2], ",".join(map(str, strides)))
+    return name, "strides", found[2], ",".join(map(str, strides))
 
 
 def _mode(name: str, index: int, layer: Layer, context: LintContext) -> Said:
@@ -182,7 +175,7 @@ def _mode(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     word = next(word for word in INTERPOLATION if word in found[0].lower())
     if mode.lower() in INTERPOLATION[word]:
         return None
-    return name, NamedValue("mode", word, mode)
+    return name, "mode", word, mode
 
 
 def _blocks(name: str, index: int, layer: Layer, context: LintContext) -> Said:
@@ -190,7 +183,7 @@ def _blocks(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     mode = dict(layer.attributes).get("mode", "")
     if mode == "depth_first" or not re.search(r"(?i)pixel_?shuffle", _end(name)):
         return None
-    return name, NamedValue("mode", "depth_first", mode)
+    return name, "mode", "depth_first", mode
 
 
 def _extreme(name: str, index: int, layer: Layer, context: LintContext) -> Said:
@@ -199,7 +192,7 @@ def _extreme(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     mode = dict(layer.attributes).get("mode", "")
     if found is None or mode == found[1].lower():
         return None
-    return name, NamedValue("mode", found[1].lower(), mode)
+    return name, "mode", found[1].lower(), mode
 
 
 def _last(pattern: str, name: str, *words: str) -> re.Match[str] | None:

@@ -1,7 +1,5 @@
 """The options of a check."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,7 +32,7 @@ class CheckOptions(NamedTuple):
     """Input name -> shape to check at, instead of the file's."""
     deep: bool = False
     """Read all weights."""
-    targets: tuple[Target, ...] = ()
+    targets: "tuple[Target, ...]" = ()
     """Releases of OpenVINO that get a verdict."""
     unfixable: frozenset[str] = frozenset()
     """Codes of the rules whose findings have no fix."""
@@ -172,7 +170,7 @@ def choose(
     )
 
 
-def _parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
+def _parse_targets(texts: Iterable[str]) -> "tuple[Target, ...]":
     texts = tuple(texts)
     if not texts:
         return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError, InputError, one_line
 from deconv_ir.findings import Finding, Severity
@@ -68,8 +68,8 @@ def letters_of(code: str) -> str:
     return code.rstrip("0123456789")
 
 
-class Rule(NamedTuple):
-    """One kind of mistake; see `rule`."""
+class Rule:
+    """One kind of mistake; see `rule`, which gives the attributes with defaults as `facts`."""
 
     code: str
     """Stable and short: ``IR`` and three digits, the first of them the family's; of a rule of
@@ -114,6 +114,12 @@ class Rule(NamedTuple):
     """Finds the mistakes in one layer of `types` from its attributes, ports and inputs. Layers that
     differ only in name and id are checked once if the first has no mistakes.
     """
+
+    def __init__(self, code: str, name: str, severity: Severity, text: str, **facts: Any) -> None:
+        unknown = facts.keys() - vars(Rule).keys()
+        if unknown:
+            raise TypeError(f"a rule has no {min(unknown)!r}")
+        vars(self).update(facts, code=code, name=name, severity=severity, text=text)
 
     @property
     def has_check(self) -> bool:
@@ -209,7 +215,7 @@ def rule(
             4: {"check_layer": check_valid_layer},
         }
         facts.update(checks[count], library_rules=tuple(takes.split()))
-        found = Rule(code=code, name=name, severity=severity, text=function.__doc__ or "", **facts)
+        found = Rule(code, name, severity, function.__doc__ or "", **facts)
         if code in REGISTRY:
             raise InputError(f"there is already a lint rule {code}, {REGISTRY[code].name}")
         REGISTRY[code] = found

@@ -1,7 +1,5 @@
 """Check of many files: in order, with the cache, in several processes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -15,7 +15,6 @@ from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.shapes import is_static
 from deconv_ir.linter.context import SINKS
-from deconv_ir.linter.patterns import constant_before
 from deconv_ir.ops.base import AttributeSpec, attributes_of
 
 if TYPE_CHECKING:
@@ -145,12 +144,11 @@ def _value(context: LintContext, index: int, key: Key) -> object:
     """Return an attribute, or the elements of a constant: axes, or one real number."""
     if key.attribute is not None:
         return getattr(context.graph.layers[index].operation, key.attribute.field)
-    if key.port >= len(context.inputs(index)):
+    sources = context.topology.sources[index]
+    source = sources[key.port] if key.port < len(sources) else None
+    if source is None or context.graph.layers[source[0]].type != "Const":
         return None
-    info = context.inputs(index)[key.port]
-    found = constant_before(context, index, key.port, ())
-    if found is None:
-        return None
+    info = context.outputs(source[0])[source[1]]
     if key.name in OF_AXES:
         return info.value
     return None if info.reals is None or len(info.reals) != 1 else info.reals[0]

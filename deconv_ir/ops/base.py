@@ -5,8 +5,6 @@ the allowed values, and whether the document requires them.  `operation` registe
 its type and versions.
 """
 
-from __future__ import annotations
-
 import abc
 import enum
 import math

@@ -5,8 +5,6 @@ computes layers of f16 in f32 (with the inference precision f32) and rounds at t
 The difference shows where weights are decompressed in f16, as NNCF stores them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -134,7 +132,7 @@ class _Retyping(NamedTuple):
             return self.rounds and outermost
         return layer.type in self.kept and layer.type not in ("Const", "Parameter")
 
-    def _retype(self, changed: Conversions, index: int) -> None:
+    def _retype(self, changed: "Conversions", index: int) -> None:
         """Change attributes, declared types and bodies of a layer."""
         operation = changed.layers[index].operation
         values = {

@@ -12,7 +12,6 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
@@ -68,15 +67,22 @@ def wrap(value: int, element_type: ElementType | None) -> int:
     return value - modulus if element_type.kind == "int" and value >= modulus // 2 else value
 
 
-class OnValues(NamedTuple):
+class OnValues:
     """An operation on two partly known integers.
 
     `function` takes two ints and returns None if the result is not defined.  `ends` takes the ends
     of two elements; without it, the result is known only if both elements are.
     """
 
-    function: Callable[[int, int], int | None]
-    ends: Callable[[Ends, Ends], Ends] | None = None
+    __slots__ = ("ends", "function")
+
+    def __init__(
+        self,
+        function: Callable[[int, int], int | None],
+        ends: Callable[[Ends, Ends], Ends] | None = None,
+    ) -> None:
+        self.function = function
+        self.ends = ends
 
     def __call__(self, a: Dim, b: Dim, element_type: ElementType | None) -> Dim:
         """Apply the operation to two elements."""

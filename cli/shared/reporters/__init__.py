@@ -1,7 +1,5 @@
 """Formats of findings: one file each, imported on demand."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections import Counter
@@ -41,15 +39,18 @@ _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write the findings to a file.")
 
 
-class Tool(NamedTuple):
+class Tool:
     """The command that reports."""
 
-    name: str
-    rule: Callable[[str], AnyRule]  # the rule of a code
-    mime_type: Callable[[str], str]  # of a file, by its path
+    def __init__(
+        self, name: str, rule: "Callable[[str], AnyRule]", mime_type: Callable[[str], str]
+    ) -> None:
+        self.name = name
+        self.rule = rule  # the rule of a code
+        self.mime_type = mime_type  # of a file, by its path
 
 
-def _lint_rule(code: str) -> AnyRule:
+def _lint_rule(code: str) -> "AnyRule":
     from deconv_ir.linter.catalogue import RULES
 
     return RULES[code]
@@ -61,7 +62,7 @@ LINT = Tool(name="deconv-lint", rule=_lint_rule, mime_type=lambda _: "applicatio
 class Report(NamedTuple):
     """The findings of one run of a command, in the order of the files."""
 
-    results: list[FileResult]
+    results: "list[FileResult]"
     fixed: int = 0  # findings that --fix fixed
     known: int = 0  # findings that are in the baseline
     no_ir: int = 0  # XML files in folders that are not IRs, and were skipped
@@ -72,7 +73,7 @@ class Report(NamedTuple):
     more: Mapping[str, Any] = MappingProxyType({})  # further keys for JSON
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> "list[Finding]":
         """All findings, in order."""
         return [finding for result in self.results for finding in result.findings]
 
@@ -95,7 +96,7 @@ class Fingerprints:
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
-    def of(self, finding: Finding) -> str:
+    def of(self, finding: "Finding") -> str:
         """Return the hash of a finding, by file, rule, layer and place; equal ones are counted."""
         from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """The processor in the terms of the cost models, for which tiles and algorithms are chosen."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path
@@ -54,7 +52,7 @@ class Machine(NamedTuple):
         """
         return 1.0 if self.halved and instruction_set == self.instruction_set else 2.0
 
-    def shared(self, threads: int) -> Machine:
+    def shared(self, threads: int) -> "Machine":
         """Return the machine if several threads run on each core.
 
         Examples

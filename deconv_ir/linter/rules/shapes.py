@@ -120,7 +120,7 @@ def _narrowed(context: LintContext) -> Iterator[Finding]:
             stated, computed = declared.shape, info.shape
             if layer.type == "Assign" and layer.inputs:
                 exact, says, computed = True, "the input has", layer.inputs[0].shape
-            if not stated or not computed or len(stated) != len(computed):
+            if not stated or not computed or len(stated) != len(computed) or stated == computed:
                 continue
             for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
                 wrong = dim_text(a) != dim_text(b) and (exact or (b == 0 and from_static))

@@ -1,7 +1,5 @@
 """Dims of a deconvolution's data and filter by role, and the shape that a model requests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """A convolution with its filter packed: prepared, and planned for the shapes of its inputs."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -58,7 +56,7 @@ class PackedConvolution(Kernel):
     def __init__(
         self,
         operation: Placing,
-        packed: ConvolutionKernel,
+        packed: "ConvolutionKernel",
         filter_shape: tuple[int, ...],
         kept: Sequence[Any],
         context: Context,
@@ -116,11 +114,11 @@ class PackedConvolution(Kernel):
         return plan.run(inputs, out)
 
     @property
-    def kernel(self) -> ConvolutionKernel:
+    def kernel(self) -> "ConvolutionKernel":
         """The kernel with the filter."""
         return self._packed
 
-    def with_kernel(self, packed: ConvolutionKernel) -> PackedConvolution:
+    def with_kernel(self, packed: "ConvolutionKernel") -> "PackedConvolution":
         """Return the convolution with another kernel of the same filter."""
         return PackedConvolution(
             self._operation, packed, self._filter_shape, self._kept, self._context

@@ -3,8 +3,6 @@
 Blocks are distributed to the kernels' threads.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
