@@ -27,7 +27,8 @@ Exit codes: 0 done, 2 something is wrong with the model or the options.
 def command(**options: Any) -> int:
     """Write the part of MODEL between tensors as an IR with its own weights."""
     request = CutRequest(**options)
-    from .run import cut_part, report
+    from .report import report
+    from .run import cut_part
 
     report(cut_part(request), request)
     return EXIT_OK

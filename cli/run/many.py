@@ -31,7 +31,6 @@ from ..shared.common import (
 from ..shared.inputs import gather_inputs, pair, read_input, stands_for_many
 from ..shared.options import SEVERAL
 from ..shared.shapes import input_shapes
-from .batch import run_batch
 from .cluster import (
     completed,
     connect,
@@ -43,7 +42,7 @@ from .cluster import (
     worker_threads,
 )
 from .compare import compare_files
-from .items import Item, Outcome
+from .items import Item, Outcome, run_batch
 from .manifest import Manifest, Stamp, Stamped, describe_run
 from .models import guard_run, report_findings
 from .patterns import find, pair_references, show

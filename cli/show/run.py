@@ -1,16 +1,15 @@
-"""Writing the page of a model, and the report of it."""
+"""Writing the page of a model."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from deconv_ir.errors import IRError, utf_8
 
-from ..shared.common import STREAM, Mistake, counted
+from ..shared.common import STREAM, Mistake
 from ..shared.pages import progress, read_linted_file, read_model, write
+from .report import report
 from .request import FORMATS, ShowRequest
 
 if TYPE_CHECKING:
@@ -65,14 +64,7 @@ def show(request: ShowRequest) -> None:
         page = _picture(linted, form)
     write(page, target)
     if not request.quiet and target != STREAM:
-        _report(linted, target, len(page))
-
-
-def _report(linted: LintedFile, target: str, bytes_written: int) -> None:
-    layers = () if linted.graph is None else linted.graph.layers
-    size = f"{bytes_written / 1024:.0f} KiB" if bytes_written >= 1024 else f"{bytes_written} bytes"
-    counts = f"{counted(layers, 'layer')}, {counted(linted.findings, 'finding')}"
-    click.echo(f"{Path(target).resolve()}: {size}, {counts}")
+        report(linted, target, len(page))
 
 
 def _unreadable(linted: LintedFile) -> Mistake | DeconvError:

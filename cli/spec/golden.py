@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from deconv_ir.errors import one_line
 from deconv_ir.formats.files import output_errors, replace_file
 
-from ..shared.common import EXIT_DIFFERS, EXIT_OK, counted
+from ..shared.common import EXIT_DIFFERS, EXIT_OK
 from ..shared.guard import Guard
+from .report import report_generated, report_verified
 
 if TYPE_CHECKING:
     from .request import GenerateRequest, VerifyRequest
@@ -30,9 +28,7 @@ def generate_files(request: GenerateRequest) -> int:
         guard.allow("--out", Path(request.out, name))
     _write(files, Path(request.out))
     if not request.quiet:
-        size = sum(map(len, files.values()))
-        examples = counted(stated.examples, "example")
-        click.echo(f"{one_line(request.out)}: {examples}, {len(files)} files, {size} bytes")
+        report_generated(request.out, stated.examples, files)
     return EXIT_OK
 
 
@@ -51,9 +47,5 @@ def verify_files(request: VerifyRequest) -> int:
     from deconv_ir.spec_examples.verify import verify
 
     result = verify(request.directory, request.actual, rtol=request.rtol, atol=request.atol)
-    for finding in result.findings:
-        click.echo(str(finding))
-    if not request.quiet:
-        found = counted(result.findings, "finding") if result.findings else "no findings"
-        click.echo(f"{counted(result.compared, 'output')} compared, {found}")
+    report_verified(result, quiet=request.quiet)
     return EXIT_DIFFERS if result.findings else EXIT_OK

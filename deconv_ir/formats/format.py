@@ -43,6 +43,10 @@ class Format(abc.ABC):
         Whether layers are those of OpenVINO's opsets; otherwise `to_opsets` converts them.
     rules : str
         Family of the lint rules that only such files can break; empty: there are none.
+    unread_by_openvino : str
+        Why no release of OpenVINO reads such files; empty: releases do.
+    states_image_type : bool
+        Whether a `<pre-process>` states the element type of its mean images.
     """
 
     name: str
@@ -52,6 +56,8 @@ class Format(abc.ABC):
     shares_suffixes = False
     has_opsets = True
     rules = ""
+    unread_by_openvino = ""
+    states_image_type = False
 
     @abc.abstractmethod
     def recognise(self, data: bytes, file: str | None) -> bool:

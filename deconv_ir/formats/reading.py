@@ -85,11 +85,12 @@ def with_weights(
     version 10 and of f16 are those of its runtime.
     """
     opened = open_weights(graph, graph.file, weights)
-    graph, opened = format_of(graph).complete(graph, opened)
+    own = format_of(graph)
+    graph, opened = own.complete(graph, opened)
     if any(info.tag == "pre-process" for info in graph.extras):
         from deconv_ir.formats.openvino_xml import pre_process
 
-        graph, opened = pre_process.apply(graph, opened)
+        graph, opened = pre_process.apply(graph, opened, states_type=own.states_image_type)
     return as_computed(graph, semantics, accuracy), opened
 
 
@@ -182,7 +183,8 @@ def compare_size(graph: Graph, weights: Readable | None) -> Finding | None:
     if any(info.tag == "pre-process" for info in graph.extras):
         from deconv_ir.formats.openvino_xml.pre_process import image_spans
 
-        ends += [end for _, end in image_spans(graph)]
+        stated = format_of(graph).states_image_type
+        ends += [end for _, end in image_spans(graph, states_type=stated)]
     if size < max(ends) + _ALIGNMENT:
         return None
     return Finding(

@@ -45,9 +45,14 @@ def format_of_suffix(path: str | os.PathLike[str]) -> Format | None:
     return next((f for f in reversed(FORMATS) if name.endswith(f.suffixes)), None)
 
 
+def format_named(name: str | None) -> Format | None:
+    """Return the format of this name; None: a file was read as none."""
+    return next((f for f in FORMATS if f.name == name), None)
+
+
 def format_of(graph: Graph) -> Format:
     """Return the format that a graph was read from; one made in memory is written as an IR."""
-    return next((f for f in FORMATS if f.name == graph.format), OPENVINO_XML)
+    return format_named(graph.format) or OPENVINO_XML
 
 
 def models_beside(path: str) -> list[str]:

@@ -11,7 +11,7 @@ from deconv_ir.findings import Finding, GraphLocation, Severity
 from deconv_ir.formats import parse_bytes, read_file
 from deconv_ir.formats.format import ParsedFile
 from deconv_ir.formats.openvino_xml.weights import weights_beside, weights_error
-from deconv_ir.formats.registry import FORMATS
+from deconv_ir.formats.registry import FORMATS, format_named
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Inference
@@ -185,7 +185,7 @@ def open_context(
     evidence: Evidence | None = None
     inference_context = Context(options.semantics)
     if graph is not None:
-        own = next((f for f in FORMATS if f.name == parsed.format), None)
+        own = format_named(parsed.format)
         beside = weights if own is None or own.weights_suffix else None
         opened = _open_weights(graph, beside, errors)
         inference_context = Context(options.semantics, opened)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.edits import Edit
@@ -122,28 +122,25 @@ class _Check:
         if self.unknown:
             self.unknown += self.unstated(layer.operation, inputs)
             return self.undecided("; ".join(self.unknown), computed)
-        return self.done(Verdict.RIGHT, "; ".join(reasons), computed)
+        return self.done(Verdict.RIGHT, reasons, computed)
 
-    def done(self, verdict: Verdict, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
+    def done(
+        self, verdict: Verdict, reasons: Iterable[str], computed: tuple[Shape, ...] = ()
+    ) -> Judgement:
         findings = tuple(map(file_under, self.findings))
-        return Judgement(self.example, verdict, reason, findings, computed, self.explanation)
+        explanation = self.explanation
+        return Judgement(self.example, verdict, tuple(reasons), findings, computed, explanation)
 
     def explain(
         self, layer: Layer, inputs: Sequence[TensorInfo], computed: tuple[Shape, ...]
     ) -> None:
-        """Search for another explanation of wrong dims, and name it."""
+        """Search for another explanation of wrong dims."""
         self.explanation = other_explanation(layer, inputs, computed, self.context)
-        if self.explanation:
-            words = _EXPLAINED.format(self.explanation)
-            self.findings = [
-                f._replace(message=f.message + words) if f.rule == "declared-dims" else f
-                for f in self.findings
-            ]
 
     def undecided(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Report the reason why the example is undecided."""
         self.findings.append(undecided(reason, self.file, self.example.line, self.example.label))
-        return self.done(Verdict.UNTOLD, reason, computed)
+        return self.done(Verdict.UNTOLD, [reason], computed)
 
     @property
     def errors(self) -> list[Finding]:
@@ -152,24 +149,20 @@ class _Check:
 
     def wrong(self, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Return the verdict "wrong"."""
-        reason = "; ".join(f.message for f in self.errors)
-        return self.done(Verdict.WRONG, reason, computed)
+        return self.done(Verdict.WRONG, [f.message for f in self.errors], computed)
 
     def with_proof(self, judgement: Judgement, prover: Prover) -> Judgement:
         """Find the dims that are wrong themselves, and mention `fix` if it can correct them."""
         if judgement.verdict is not Verdict.WRONG or not judgement.computed or self.read is None:
             return judgement
         proven = prover.proven(self.example, *self.read, judgement.computed, self.context)
-        judgement = judgement._replace(proven=proven)
-        if proven and judgement.explanation:
-            words = _EXPLAINED.format(judgement.explanation)
-            judgement = judgement._replace(
-                explanation="",
-                reason=judgement.reason.replace(words, ""),
-                findings=tuple(
-                    f._replace(message=f.message.replace(words, "")) for f in judgement.findings
-                ),
-            )
+        explanation = "" if proven else judgement.explanation
+        judgement = judgement._replace(
+            proven=proven,
+            explanation=explanation,
+            reasons=tuple(_explained(found, explanation).message for found in self.errors),
+            findings=tuple(_explained(found, explanation) for found in judgement.findings),
+        )
         safe, _ = corrections(judgement, self.document)
         edits, _ = corrections(judgement, self.document, unsafe=True)
         return judgement._replace(
@@ -469,6 +462,13 @@ class _Check:
             for axis in range(len(computed))
         ]
         return [f"{name} {shape}", *dict.fromkeys(f for f in formulas if f)]
+
+
+def _explained(found: Finding, explanation: str) -> Finding:
+    """Add another explanation of wrong dims, if there is one, to a finding about them."""
+    if not explanation or found.rule != "declared-dims":
+        return found
+    return found._replace(message=found.message + _EXPLAINED.format(explanation))
 
 
 def _meant_type(type_name: str) -> str | None:

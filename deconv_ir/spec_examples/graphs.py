@@ -172,7 +172,8 @@ def _verdict(
     """Infer a graph that was read from an excerpt, and compare its dims."""
     document = excerpt.document
     errors: list[DeconvError] = list(read.errors)
-    reason, missing = "", []
+    reasons: tuple[str, ...] = ()
+    missing: list[str] = []
     if read.graph is not None and not errors:
         errors += read.graph.topology.errors
     if read.graph is not None and not errors:
@@ -181,7 +182,7 @@ def _verdict(
         findings += inference.findings
         layers = read.graph.layers
         missing = sorted({x.type for x in layers if not x.operation.implemented})
-        reason = "; ".join(
+        reasons = tuple(
             f"{layer.label}: {', '.join(format_shape(info.shape) for info in infos)}"
             for layer, infos in zip(layers, inference.outputs, strict=True)
             if layer.type not in ("Parameter", "Result")
@@ -192,10 +193,10 @@ def _verdict(
     findings = [file_under(excerpt.placed(found, read)) for found in findings]
     wrong = [f for f in findings if f.severity is Severity.ERROR]
     if wrong:
-        reason = "; ".join(f.message for f in wrong)
-        return Judgement(example, Verdict.WRONG, reason, tuple(findings))
+        reasons = tuple(f.message for f in wrong)
+        return Judgement(example, Verdict.WRONG, reasons, tuple(findings))
     if missing:
         reason = f"no shape rule for {', '.join(missing)}"
         note = undecided(reason, document.name, example.line, example.label)
-        return Judgement(example, Verdict.UNTOLD, reason, (*findings, file_under(note)))
-    return Judgement(example, Verdict.RIGHT, reason, tuple(findings))
+        return Judgement(example, Verdict.UNTOLD, (reason,), (*findings, file_under(note)))
+    return Judgement(example, Verdict.RIGHT, reasons, tuple(findings))

@@ -89,7 +89,7 @@ class Verdict(enum.Enum):
 class Judgement(NamedTuple):
     """The verdict on one example.
 
-    `reason` explains the verdict: the computed shapes and their formulas, the mistake, or the
+    `reasons` explain the verdict: the computed shapes and their formulas, the mistakes, or the
     reason why the example is undecided; `computed` is empty if shapes could not be computed.
     `explanation` is a change elsewhere in the example that explains all wrong dims; `proven` are
     the wrong output dims that are at fault themselves (output port, and axis, or None for the
@@ -98,11 +98,16 @@ class Judgement(NamedTuple):
 
     example: Example
     verdict: Verdict
-    reason: str
+    reasons: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
     computed: tuple[Shape, ...] = ()
     explanation: str = ""
     proven: frozenset[tuple[int, int | None]] = frozenset()
+
+    @property
+    def reason(self) -> str:
+        """All reasons in one line."""
+        return "; ".join(self.reasons)
 
 
 def undecided(reason: str, file: str, line: int, label: str) -> Finding:

@@ -26,6 +26,7 @@ class _OneDNN(Format):
     shares_suffixes = True
     has_opsets = False
     rules = "onednn"
+    unread_by_openvino = "OpenVINO does not read oneDNN Graph files"
 
     def recognise(self, data: bytes, file: str | None) -> bool:
         return is_json(data, file) and (is_json(data) or recognise(data[:START], file) is None)

@@ -30,6 +30,7 @@ class _Legacy(Format):
     suffixes = ()
     """The files are .xml, which is the suffix of the current format."""
     weights_suffix = ".bin"
+    states_image_type = True
 
     def recognise(self, data: bytes, file: str | None) -> bool:
         start = data[:_START].partition(b"<layers")[0].replace(b"\0", b"")  # of UTF-16, too

@@ -59,7 +59,7 @@ class PreProcess(NamedTuple):
         return self.stored.size_of(math.prod(self.shape))
 
 
-def parse(graph: Graph) -> PreProcess | None:
+def parse(graph: Graph, *, states_type: bool = False) -> PreProcess | None:
     """Return the means that the first `<pre-process>` of a graph states; None if it has none.
 
     Raises
@@ -103,7 +103,7 @@ def parse(graph: Graph) -> PreProcess | None:
         tuple(images[i][0] for i in range(channels) if images),
         (channels, *(1 for _ in spatial)) if means else (1, *spatial),
         element_type,
-        _stored(section, graph, element_type),
+        _stated(section, element_type) if states_type else element_type,
     )
     for number, (_, size) in images.items():
         if size != result.image_bytes:
@@ -116,16 +116,18 @@ def parse(graph: Graph) -> PreProcess | None:
     return result
 
 
-def image_spans(graph: Graph) -> list[tuple[int, int]]:
+def image_spans(graph: Graph, *, states_type: bool) -> list[tuple[int, int]]:
     """Return the start and the end of each mean image in the .bin; empty if the section is bad."""
     try:
-        found = parse(graph)
+        found = parse(graph, states_type=states_type)
     except IRError:
         return []
     return [] if found is None else [(at, at + found.image_bytes) for at in found.images]
 
 
-def apply(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | None]:
+def apply(
+    graph: Graph, weights: Weights | None, *, states_type: bool
+) -> tuple[Graph, Weights | None]:
     """Return a graph whose layers subtract the means, and its weights.
 
     Numbers are appended to the weights, so that the graph can be saved as any other.
@@ -137,7 +139,7 @@ def apply(graph: Graph, weights: Weights | None) -> tuple[Graph, Weights | None]
     WeightsError
         An image is not within the weights.
     """
-    found = parse(graph)
+    found = parse(graph, states_type=states_type)
     rest = tuple(info for info in graph.extras if info.tag != TAG)
     if found is None:
         return (graph, weights) if rest == graph.extras else (graph.replace(extras=rest), weights)
@@ -225,10 +227,10 @@ def _element_type(layer: Layer) -> ElementType | None:
     return None if found is None or found.is_packed or found.kind == "string" else found
 
 
-def _stored(section: Info, graph: Graph, element_type: ElementType) -> ElementType:
-    """Return the element type of mean images."""
+def _stated(section: Info, element_type: ElementType) -> ElementType:
+    """Return the element type of mean images, which is that of the input unless it is stated."""
     precision = dict(section.attributes).get("mean-precision", "").strip()
-    if graph.format != "openvino_legacy" or not precision:
+    if not precision:
         return element_type
     try:
         return parse_element_type(precision.upper())

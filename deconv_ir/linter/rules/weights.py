@@ -227,8 +227,11 @@ def unused_bytes(context: LintContext) -> Iterator[Finding]:
     used = _spans(context)
     if any(info.tag == "pre-process" for info in context.graph.extras):
         from deconv_ir.formats.openvino_xml.pre_process import image_spans
+        from deconv_ir.formats.registry import format_of
 
-        used = sorted([*used, *((*span, [-1]) for span in image_spans(context.graph))])
+        stated = format_of(context.graph).states_image_type
+        images = image_spans(context.graph, states_type=stated)
+        used = sorted([*used, *((*span, [-1]) for span in images)])
     if context.bodies:
         inner = [spans((-1, const) for _, _, const in c.constants()) for c in context.with_bodies()]
         used = sorted([*used, *(span for found in inner[1:] for span in found)])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.formats.openvino_xml.text import XMLText
+from deconv_ir.formats.registry import format_named
 from deconv_ir.linter.releases import (
     FIRST_OF_IR,
     LAST_OF_OLD_IRS,
@@ -110,8 +111,9 @@ def _of_file(context: LintContext, asked: Sequence[Release], table: Table) -> It
     if graph is None:
         yield Reason(False, "the linter cannot read the file", every)
         return
-    if not context.parsed.has_opsets and context.parsed.format != "openvino_legacy":
-        yield Reason(True, "OpenVINO does not read oneDNN Graph files", every)
+    own = format_named(context.parsed.format)
+    if own is not None and own.unread_by_openvino:
+        yield Reason(True, own.unread_by_openvino, every)
         return
     if graph.bare or graph.ir_version is None:
         yield Reason(True, "the file is no network: OpenVINO does not read it", every)
