@@ -31,7 +31,7 @@ class DiffRequest(Preprocessing, after="shapes"):
     random_inputs: int | None = random_inputs()
     shapes: tuple[str, ...] = input_shapes(
         "Shape of an input: that of dynamic dims, for --random-inputs; other static shapes "
-        "reshape the model, and the declared one allows sizes that are much for a small network. "
+        "reshape the model, and the declared one permits work out of proportion to the network. "
         "Repeatable."
     )
     constants: tuple[str, ...] = option(

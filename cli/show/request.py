@@ -53,7 +53,7 @@ class ShowRequest(Preprocessing, after="shapes"):
     random_inputs: int | None = random_inputs()
     shapes: tuple[str, ...] = input_shapes(
         "Shape of an input: that of dynamic dims, which the page shows; other static shapes "
-        "reshape the model, and the declared one allows sizes that are much for a small network. "
+        "reshape the model, and the declared one permits work out of proportion to the network. "
         "Repeatable."
     )
     other_inputs: tuple[str, ...] = option(

@@ -183,7 +183,7 @@ def _depths(network: Network) -> list[int]:
 
 
 def _hidden(network: Network, index: int, side: OpenVINOSide) -> tuple[int, ...]:
-    """Return the layers right before a layer that are no outputs."""
+    """Return the layers right before a layer that are not outputs."""
     found = dict.fromkeys(
         source[0]
         for source in network.graph.topology.sources[index]

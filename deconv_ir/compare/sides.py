@@ -51,7 +51,7 @@ class Side(Protocol):
 
 
 class OneRunSide:
-    """What most sides have in common: they run the first model, and have one run."""
+    """A side that runs the first model, once, as most do."""
 
     same_run: Mapping[Source, Array] = MappingProxyType({})
 

@@ -1,4 +1,4 @@
-"""What the implementations of a convolution have in common: the compiled kernel and NumPy's."""
+"""The interface of a convolution's two implementations: the compiled kernel and NumPy's."""
 
 from __future__ import annotations
 

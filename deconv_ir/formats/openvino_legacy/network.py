@@ -58,7 +58,7 @@ class NetworkConverter:
         self.file = file
         self.file_error = report
         self.inside = inside
-        """Whether the layers are those of a body, which is no part of the file's graph."""
+        """Whether the layers are those of a body, which is not part of the file's graph."""
         self.outputs: dict[int, list[Tensor]] = {}
         self.missing: list[OldLayer] = []
         self.has_unknown = False

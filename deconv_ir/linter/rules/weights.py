@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def left_to_the_check(found: Finding, context: LintContext) -> Finding | None:
     """Drop findings of inference: the check reports them for every constant.
 
-    The blobs of old layers are checked when they are read, and are no constants if they are wrong.
+    The blobs of old layers are checked when they are read, and are not constants if they are wrong.
     """
     return found if found.rule == "legacy-blob" else None
 

@@ -116,7 +116,7 @@ def _of_file(context: LintContext, asked: Sequence[Release], table: Table) -> It
         yield Reason(True, own.unread_by_openvino, every)
         return
     if graph.bare or graph.ir_version is None:
-        yield Reason(True, "the file is no network: OpenVINO does not read it", every)
+        yield Reason(True, "the file is not a network: OpenVINO does not read it", every)
         return
     version = graph.ir_version
     refusing = frozenset(r for r in asked if not reads_ir(version, r))
@@ -162,7 +162,7 @@ def _of_layer(
         return
     if form.operation is None:
         words = f"{layer.type} of version {layer.version or 'none'}"
-        yield _Fault(False, f"{words} is no operation of an opset: it needs an extension")
+        yield _Fault(False, f"{words} is not an operation of an opset: it needs an extension")
         return
     if release not in table.releases:
         return  # the file has a reason for it

@@ -45,7 +45,7 @@ class GatherTree(Operation):
             wrong = active & ((parent < 0) | (parent >= beams))
             if wrong.any():
                 raise InputError(
-                    f"parent {int(parent[wrong][0])} of step {step + 1} is no beam: "
+                    f"parent {int(parent[wrong][0])} of step {step + 1} is not a beam: "
                     f"expected 0 to {beams - 1}",
                     rule="index-range",
                 )

@@ -163,7 +163,7 @@ def test_beams_against_the_documents_pseudocode(run, dtype) -> None:
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, final)
     arrays[1][3, 0] = beams
-    with pytest.raises(DeconvError, match=r"parent 4 of step 3 is no beam: expected 0 to 3"):
+    with pytest.raises(DeconvError, match=r"parent 4 of step 3 is not a beam: expected 0 to 3"):
         run("GatherTree", *arrays)
 
 
