@@ -116,6 +116,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_c_layers.py
+	$(BIN)/python tools/check_sources.py
 	$(BIN)/python tools/regen.py --check
 
 regen: $(VENV)/installed-dev
