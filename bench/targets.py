@@ -74,9 +74,9 @@ def versions(samples: list[Sample]) -> Iterator[Sample]:
         yield Sample(f"IR version {version} of {name}", file._replace(text=text))
 
 
-def mutated(samples: list[Sample], count: int) -> Iterator[Sample]:
+def mutated(samples: list[Sample], count: int, seed: int = SEED) -> Iterator[Sample]:
     """Iterate over files in which one thing is changed at random."""
-    choices = random.Random(SEED)
+    choices = random.Random(seed)
     for number in range(count):
         name, file = choices.choice(samples)
         mutate = choices.choice((*MUTATORS, *FORMS, *OPERATIONS))
@@ -106,12 +106,13 @@ def main() -> None:
     parser.add_argument("--answers", type=Path, default=FOLDER, help="folder of the answers")
     parser.add_argument("--every", type=int, default=4, help="take each Nth case")
     parser.add_argument("--mutants", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=SEED, help="of the mutants")
     options = parser.parse_args()
     samples = [*saved_cases(options.every), *fixtures()]
-    samples += [*versions(samples), *mutated(samples, options.mutants)]
+    samples += [*versions(samples), *mutated(samples, options.mutants, options.seed)]
     samples += [
         Sample(f"mutant {n} of a fixture", File(m.text, m.weights))
-        for n, m in enumerate(rule_files(SEED, options.mutants))
+        for n, m in enumerate(rule_files(options.seed, options.mutants))
     ]
     samples = list({sample.file.key: sample for sample in samples}.values())
     print(f"{len(samples)} files", flush=True)

@@ -121,7 +121,7 @@ def _changed_layer(text: str, number: str, attributes: dict[str, str], inside: s
         new = list(_PIECE.finditer(inside, comment.end()))
         names = {piece[1] for piece in new}
         kept = [piece for piece in _PIECE.finditer(old[3]) if piece[1] not in names]
-        order = [*CHILDREN, *(names - set(CHILDREN))]
+        order = [*CHILDREN, *sorted(names - set(CHILDREN))]
         children = sorted([*kept, *new], key=lambda piece: order.index(piece[1]))
         written = " ".join(f'{name}="{value}"' for name, value in head.items())
         lines = [f"<layer {written}>{comment[0]}", *(c[0] for c in children)]
