@@ -18,6 +18,7 @@ from deconv_ir.linter.inferred_graph import InferredGraph
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
+    from deconv_ir.cpu_plugin.int8 import Int8Layers
     from deconv_ir.ir.symbolic import SymbolicInference
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.probing import Contradiction
@@ -196,6 +197,31 @@ class LintContext(InferredGraph):
         from deconv_ir.ir.symbolic import infer_symbolic
 
         return infer_symbolic(self.graph, self.inference_context, self.inference)
+
+    @cached_property
+    def int8_layers(self) -> Int8Layers | None:
+        """What OpenVINO's CPU plugin computes in integers; None if nothing is quantised."""
+        if self.is_body or not self.is_openvino_model or not self._has_convolutions:
+            return None
+        if not self.by_type.get("FakeQuantize") and not self._scales_integers:
+            return None
+        from deconv_ir.cpu_plugin.int8 import Int8Layers
+
+        outputs = [self.outputs(index) for index in range(len(self.graph.layers))]
+        return Int8Layers(self.graph, outputs, self.inference_context)
+
+    @property
+    def _has_convolutions(self) -> bool:
+        return any(self.by_type.get(type_name) for type_name in CONVOLUTIONS)
+
+    @property
+    def _scales_integers(self) -> bool:
+        """Whether a Convert makes floating-point numbers of i8 or u8."""
+        return any(
+            info.element_type is not None and info.element_type.name in ("i8", "u8")
+            for index in self.by_type.get("Convert", ())
+            for info in self.inputs(index)[:1]
+        )
 
     @property
     def unequal_sizes(self) -> bool:

@@ -16,6 +16,7 @@ import pytest
 from deconv_cli.shared.pages import read_linted_file
 from drawn_networks import chain, large
 from hostile.mutate import Mutator
+from int8_networks import CONVOLUTION, GROUPED_DECONVOLUTION, Case, write
 from linter.test_bodies import MODEL as LOOP
 from linter.test_bodies import add
 from lxml import etree
@@ -346,3 +347,22 @@ def test_mutated_models_give_pages(first: int, tmp_path: Path) -> None:
         if found.sketch is not None:
             etree.fromstring(svg_of(found.sketch, found.marks()).encode())
     assert graphs
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        (
+            GROUPED_DECONVOLUTION,
+            "computed in f32: a GroupConvolutionBackpropData is never quantised",
+        ),
+        (CONVOLUTION, "computed in integers"),
+        (CONVOLUTION._replace(data=None, weights=None), None),
+    ],
+    ids=str,
+)
+def test_what_openvino_computes_in_integers(layer: Case, text: str | None, tmp_path: Path) -> None:
+    path = write(layer).save(tmp_path)
+    data = page_data(write_page(linted(path.read_bytes(), tmp_path / "model.bin")))
+    shown = next(found for found in data["layers"] if found["n"] == "the_layer").get("q")
+    assert (None if shown is None else data["pool"][shown]) == text

@@ -107,6 +107,8 @@ IR604 rank-above-5 info
 IR605 pad-before-strided info
 IR606 odd-total-padding info
 IR607 bare-layer-refused info
+IR608 f32-in-openvino info
+IR609 ranges-misread warning
 IR611 target-refuses error
 IR612 target-not-known info
 IR701 json-not-well-formed error

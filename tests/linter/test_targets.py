@@ -82,7 +82,10 @@ def word(text: str, target: str) -> str:
         (network("ReLU", "opset14"), "openvino>=2023.0", "blocked"),
         (network("ReLU", "opset14"), "openvino=2024.0", "likely"),
         (network("Gelu", "opset7"), "openvino=2021.3", "blocked"),
-        # Releases that were not measured: known only to refuse
+        # Releases that were not measured are known only to refuse, and not what the release of the
+        # previous opset and later ones may have of the next
+        (network("Gelu", "opset7", version=10), "openvino=2021.2", "blocked"),
+        (network("Gelu", "opset7", version=10), "openvino=2021.3", "unverified"),
         (network(version=10), "openvino=2021.4", "unverified"),
         (network(version=10), "openvino=2027.1", "unverified"),
         # The IR version

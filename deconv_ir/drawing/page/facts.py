@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from deconv_ir.cpu_plugin.int8 import Int8Layers
 from deconv_ir.drawing.graph.sketch import Sketch, tensor_text
 from deconv_ir.drawing.page.statistics import (
     LISTED,
@@ -94,6 +95,8 @@ class _Gatherer:
         self.reaches = reaches_of(
             self.graph, self.outputs, {*sketch.flow.hidden, *self.part_of}, context, self.misfits
         )
+        # Bodies have no answers: their inputs are values of the graph around.
+        self.int8 = None if self.part_of else Int8Layers(self.graph, self.outputs, context)
         # Layers that keep positions share the object of their input.
         self.shared_reaches: dict[int, int] = {}
         self.known: dict[tuple[int, ...], dict[str, Any]] = {}
@@ -186,6 +189,9 @@ class _Gatherer:
         if shared:
             facts["f"] = self.pool.add(shared)
             self.totals["flop"] += shared.get("flop", 0)
+        answer = None if self.int8 is None else self._int8(index)
+        if answer is not None:
+            facts["q"] = self.pool.add(answer)
         if index in self.part_of:
             part = self.part_of[index]
             facts["of"] = [part.owner, self.pool.add(part.body.name)]
@@ -194,6 +200,14 @@ class _Gatherer:
                 self.shared_reaches[id(reach)] = self.pool.add([_reach(axis) for axis in reach])
             facts["r"] = self.shared_reaches[id(reach)]
         return facts
+
+    def _int8(self, index: int) -> str | None:
+        """Say whether OpenVINO's CPU plugin computes a quantised layer in integers."""
+        assert self.int8 is not None
+        if index in self.misfits:
+            return None
+        answer = self.int8.answer(index)
+        return None if answer is None else str(answer)
 
     def _computed(
         self, index: int, layer: Layer, inputs: list[TensorInfo], outputs: Sequence[TensorInfo]

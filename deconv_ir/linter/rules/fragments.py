@@ -23,6 +23,11 @@ def quantized_filter() -> str:
     return _quantize((7, 8, 7, 8), (1, 0), (2, 1))
 
 
+def quantized_data() -> str:
+    """Return the lines that quantize the network's input; bounds are layers 7 and 8."""
+    return _quantize((7, 8, 7, 8), (0, 0), (2, 0))
+
+
 def _quantize(bounds: tuple[int, ...], source: tuple[int, int], user: tuple[int, int]) -> str:
     """Return the lines of a FakeQuantize between two layers and their ports."""
     edges = "".join(

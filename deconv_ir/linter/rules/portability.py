@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import Layer
-from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, ERROR, INFO, rule
-from deconv_ir.linter.rules.fragments import output_shape
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.linter.context import CONVOLUTIONS, LintContext
+from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, ERROR, INFO, WARNING, rule
+from deconv_ir.linter.rules.fragments import output_shape, quantized_data
 
 if TYPE_CHECKING:
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
@@ -190,6 +191,92 @@ def refused_bare_layer(context: LintContext) -> Iterator[Finding]:
             if layer.type not in ("Parameter", "Result"):
                 yield from refused_form(index, layer)
                 yield from refused_attributes(index, layer)
+
+
+@rule(
+    "IR608",
+    "f32-in-openvino",
+    INFO,
+    fails=quantized_data(),
+    weights="ones 888, f32 0 1",
+    types=CONVOLUTIONS,
+    when="int8_layers",
+)
+def f32_in_openvino(context: LintContext) -> Iterator[Finding]:
+    """OpenVINO's CPU plugin computes a quantised convolution in f32.
+
+    The message names the first condition that does not hold.  Data and weights must come from a
+    FakeQuantize, or from integers that are converted and scaled, and keep their levels on the
+    way; scales of the data must not differ within what a layer sums, scales of weights only along
+    the output channels; weights are constants of i8 without a zero point; a deconvolution has one
+    group, data without a zero point, a kernel as large as its stride and a last stride of 3 or
+    less.  docs/int8.md has all conditions with their sources.  What this program computes in
+    integers is another question: `deconv-run --explain-plan` answers it.
+    """
+    layers = context.int8_layers
+    assert layers is not None
+    for index, layer in enumerate(context.graph.layers):
+        if layer.type not in CONVOLUTIONS:
+            continue
+        answer = layers.answer(index)
+        if answer is not None and answer.integers is False:
+            yield Finding(
+                f"OpenVINO's CPU plugin computes it in f32: {answer.reason}",
+                GraphLocation(layer=index),
+            )
+
+
+@rule(
+    "IR609",
+    "ranges-misread",
+    WARNING,
+    weights="ones 888, f32 -1 1 2 3 4 1",
+    types=("FakeQuantize",),
+    when="int8_layers",
+)
+def ranges_misread(context: LintContext) -> Iterator[Finding]:
+    """The two output ranges of a FakeQuantize have different numbers of elements.
+
+    Where a convolution behind it is computed in integers, OpenVINO's CPU plugin takes the first
+    numbers for all channels, or reads beyond the shorter ones: results are wrong.  Repeat the
+    numbers, so that output_low and output_high have one shape.
+
+        <layer id="7" name="low" type="Const" version="opset1">
+            <data element_type="f32" shape="1,1,1,1" offset="888" size="4"/>
+        </layer>
+        <layer id="8" name="high" type="Const" version="opset1">
+            <data element_type="f32" shape="1,4,1,1" offset="892" size="16"/>
+        </layer>
+        <layer id="9" name="quantized" type="FakeQuantize"
+         version="opset1"><data levels="256"/></layer>
+        <edge from-layer="0" from-port="0" to-layer="9" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="9" to-port="1"/>
+        <edge from-layer="8" from-port="0" to-layer="9" to-port="2"/>
+        <edge from-layer="7" from-port="0" to-layer="9" to-port="3"/>
+        <edge from-layer="8" from-port="0" to-layer="9" to-port="4"/>
+        <edge from-layer="9" from-port="5" to-layer="2" to-port="0"/>
+        <layer id="11" name="most" type="Const" version="opset1">
+            <data element_type="f32" shape="1,1,1,1" offset="908" size="4"/>
+        </layer>
+        <layer id="12" name="levels" type="FakeQuantize"
+         version="opset1"><data levels="255"/></layer>
+        <edge from-layer="1" from-port="0" to-layer="12" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="12" to-port="1"/>
+        <edge from-layer="11" from-port="0" to-layer="12" to-port="2"/>
+        <edge from-layer="7" from-port="0" to-layer="12" to-port="3"/>
+        <edge from-layer="11" from-port="0" to-layer="12" to-port="4"/>
+        <edge from-layer="12" from-port="5" to-layer="2" to-port="1"/>
+    """
+    layers = context.int8_layers
+    assert layers is not None
+    for index, user in layers.misread_ranges().items():
+        low, high = (context.inputs(index)[port].shape for port in (3, 4))
+        name = context.graph.layers[user].name
+        yield Finding(
+            f"output_low has shape {format_shape(low)} and output_high {format_shape(high)}: "
+            f"OpenVINO's CPU plugin misreads them for {name!r}",
+            GraphLocation(layer=index, side="input", port=3),
+        )
 
 
 def _target_findings(context: LintContext, *, blocks: bool) -> Iterator[Finding]:

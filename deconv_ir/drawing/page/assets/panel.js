@@ -37,6 +37,7 @@ function showLayer(index) {
     picturesPart(index),
     bodiesPart(index),
     formulaPart(facts),
+    pluginPart(layer),
     padsPart(facts),
     reachPart(layer),
     costPart(facts),
@@ -155,6 +156,11 @@ function bodiesPart(index) {
 function formulaPart(facts) {
   return facts.formula && section("Shape", html("ul", { class: "formulas" },
     facts.formula.map((text) => html("li", {}, html("code", {}, text)))));
+}
+
+// Whether OpenVINO's CPU plugin computes a quantised layer in integers; if not, why.
+function pluginPart(layer) {
+  return layer.q !== undefined && section("OpenVINO's CPU plugin", html("p", {}, data.pool[layer.q]));
 }
 
 function padsPart(facts) {

@@ -1,0 +1,1 @@
+"""Which layers OpenVINO's CPU plugin computes in integers."""
