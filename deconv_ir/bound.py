@@ -74,8 +74,11 @@ class BoundModel:
         ShapeError, UnsupportedError, ResourceError
             As in `Model.run`.
         """
+        return self._plan_for(self._executor())
+
+    def _plan_for(self, executor: Executor) -> Plan:
         key = tuple(self._infos.values())
-        return self._executor().plan(key, lambda: self._infer(self._infos).outputs)
+        return executor.plan(key, lambda: self._infer(self._infos).outputs)
 
     def run(self, *, profile: Profile | None = None, once: bool = False) -> dict[str, Array]:
         """Compute the outputs; see `Model.run`.
@@ -104,9 +107,9 @@ class BoundModel:
         """
         if self._arrays is None:
             raise InputError("the model is bound to shapes; bind arrays to run it")
-        executor, plan = self._executor(), self.plan
-        before = {} if variables is None else variables
-        after = dict(before)
+        executor = self._executor()
+        plan = self._plan_for(executor)
+        after = {} if variables is None else dict(variables)
         try:
             observer = None if profile is None else _record(profile, plan)
             results = executor.run(plan, self._arrays, observer, after, once)
@@ -114,9 +117,12 @@ class BoundModel:
             raise out_of_memory(
                 plan.peak_bytes, error, subject="the model", file=executor.graph.file
             ) from error
-        changed = {name: a for name, a in after.items() if a is not before.get(name)}
-        owned = own([*results, *changed.values()], list(self._arrays.values()))
-        before.update(zip(changed, owned[len(results) :], strict=True))
+        given = list(self._arrays.values())
+        if variables is None:
+            return own(results, given)
+        changed = {name: a for name, a in after.items() if a is not variables.get(name)}
+        owned = own([*results, *changed.values()], given)
+        variables.update(zip(changed, owned[len(results) :], strict=True))
         return owned[: len(results)]
 
 

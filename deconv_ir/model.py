@@ -403,7 +403,7 @@ class Model(Changeable, Tileable):
 
     def _tiling(
         self, shapes: Mapping[str, Dims] | None, output: str | None
-    ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], dict[str, Source]]:
+    ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], Mapping[str, Source]]:
         infos = self._infer(self._given.infos(shapes)).outputs
         names = dict(zip(self._parameters, self.inputs, strict=True))
         return names, infos, self._wanted(output)
@@ -467,14 +467,21 @@ class Model(Changeable, Tileable):
                 needed += tensor_bytes(TensorInfo(least, info.element_type)) or 0
         require_memory(needed, self.memory_limit, file=self.graph.file)
 
-    def _wanted(self, outputs: str | Sequence[str] | None) -> dict[str, Source]:
+    def _wanted(self, outputs: str | Sequence[str] | None) -> Mapping[str, Source]:
         """Find the requested tensors, by the names under which they are returned."""
-        wanted = {}
+        if outputs is None:
+            return self._sources
+        return find_tensors(self.graph, names_of(outputs), self._sources)
+
+    @functools.cached_property
+    def _sources(self) -> Mapping[str, Source]:
+        """The tensors that are the outputs."""
+        sources = {}
         for name, index in zip(self.outputs, self._results, strict=True):
             source = self.graph.topology.sources[index][0]
             assert source is not None, "a graph with loose inputs does not load"
-            wanted[name] = source
-        return wanted if outputs is None else find_tensors(self.graph, names_of(outputs), wanted)
+            sources[name] = source
+        return MappingProxyType(sources)
 
     def _executor(
         self, sources: tuple[Source, ...], known: frozenset[str] = frozenset()

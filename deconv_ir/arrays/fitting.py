@@ -48,6 +48,14 @@ def fit(
     An `element_type` of None accepts any type.  With `narrow`, f32 arrays are accepted for f16,
     and rounded.  Messages say `what` has that name.
     """
+    if (
+        type(given) is np.ndarray
+        and element_type is not None
+        and element_type.kind != "string"
+        and given.dtype is element_type.numpy()
+        and given.shape == shape
+    ):
+        return given
     array = foreign.as_array(given, f"{what} {name!r}")
     if not compatible(array.shape, shape):
         raise InputError(
@@ -160,16 +168,21 @@ def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
     if len(results) + len(given) <= _FEW:
         kept: list[Array] = []
         for result in results:
-            shared = not result.flags.writeable or any(
-                np.may_share_memory(result, other) for other in (*given, *kept)
-            )
-            kept.append(result.copy() if shared else result)
+            shared = not result.flags.writeable or _overlaps(result, given)
+            kept.append(result.copy() if shared or _overlaps(result, kept) else result)
         return kept
     alone = _without_overlap([*given, *results])
     return [
         result if number in alone and result.flags.writeable else result.copy()
         for number, result in enumerate(results, len(given))
     ]
+
+
+def _overlaps(array: Array, others: Sequence[Array]) -> bool:
+    for other in others:  # noqa: SIM110 - a generator would take longer than a small layer
+        if np.may_share_memory(array, other):
+            return True
+    return False
 
 
 def _in_order(array: Array) -> Array:

@@ -17,6 +17,7 @@ from deconv_ir.errors import InputError, one_line
 from deconv_ir.ir.dtypes import BF16, Array
 
 _UNSIGNED, _BFLOAT = 1, 4
+_ARRAYS = (np.ndarray, np.generic, int, float, complex)
 
 
 class _DLTensor(ctypes.Structure):
@@ -49,7 +50,7 @@ class _Exported:
 
 def is_array(given: object) -> bool:
     """Whether an object is one array (or one number), not a collection of arrays."""
-    if isinstance(given, np.ndarray | np.generic | int | float | complex):
+    if isinstance(given, _ARRAYS):
         return True
     return any(
         hasattr(type(given), name) for name in ("__array__", "__array_interface__", "__dlpack__")

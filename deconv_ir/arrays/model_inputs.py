@@ -61,8 +61,8 @@ class ModelInputs:
         `inputs` are arrays by name or in order; a bare array is the only input.
         """
         given = self._by_position(inputs)
-        missing = [name for i, name in enumerate(self.ports) if i not in given]
-        if missing:
+        if len(given) < len(self.ports):
+            missing = [name for i, name in enumerate(self.ports) if i not in given]
             raise InputError(f"no array for input {_listed(missing)}", file=self.graph.file)
         bound = {}
         fit = load_fitting().fit
@@ -79,13 +79,16 @@ class ModelInputs:
         return bound
 
     def _by_position(self, inputs: Any) -> dict[int, Any]:
-        if isinstance(inputs, Mapping):
+        is_array = type(inputs) is load_fitting().np.ndarray  # the most common case, found fastest
+        if not is_array and isinstance(inputs, Mapping):
             given = {self.position(name): array for name, array in inputs.items()}
             if len(given) == len(inputs):
                 return given
             raise InputError("an input is given under two of its names", file=self.graph.file)
         wanted = len(self.ports)
-        if not isinstance(inputs, list | tuple) and load_fitting().foreign.is_array(inputs):
+        if is_array or (
+            not isinstance(inputs, list | tuple) and load_fitting().foreign.is_array(inputs)
+        ):
             if wanted == 1:
                 return {0: inputs}
             raise InputError(

@@ -207,11 +207,6 @@ class Executor:
         once : bool
             Free the packed weights of each layer when it has run.
         """
-        # Loads NumPy.
-        import numpy as np
-
-        from deconv_ir.execute.request import InferRequest
-
         request = self._idle.take(lambda idle: idle.plan is plan)
         if request is None and self.memory_limit is not None:
             clear_idle()  # arenas of other plans count as well
@@ -226,15 +221,21 @@ class Executor:
             needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
         held = self._weight_bytes + arena
         require_memory(needed, self.memory_limit, held=held, file=self.graph.file)
-        request = request or InferRequest(plan, prepared)
-        request.with_bodies = functools.partial(
-            self._with_bodies, variables={} if variables is None else variables, observer=observer
-        )
+        if request is None:
+            from deconv_ir.execute.request import InferRequest
+
+            request = InferRequest(plan, prepared)
+        if plan.bodies:
+            request.with_bodies = functools.partial(
+                self._with_bodies,
+                variables={} if variables is None else variables,
+                observer=observer,
+            )
         for index, slot in plan.inputs.items():
             request.values[slot] = inputs[index]
         step = None
         # Infinities and NaNs are valid results here, so warnings are off.
-        with np.errstate(all="ignore"):
+        with _numpy().errstate(all="ignore"):
             try:
                 if observer is None and not once:
                     for step, call in request.work:  # noqa: B007 - errors name the step
@@ -365,6 +366,14 @@ def _info(body: Body, index: int, array: Array) -> TensorInfo:
         if index in body.changing
         else info._replace(reals=None)
     )
+
+
+@functools.cache
+def _numpy() -> Any:
+    # As in `_threads`.
+    import numpy
+
+    return numpy
 
 
 @functools.cache

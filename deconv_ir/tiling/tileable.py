@@ -29,7 +29,7 @@ class Tileable(ABC):
     @abstractmethod
     def _tiling(
         self, shapes: Mapping[str, Any] | None, output: str | None
-    ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], dict[str, Source]]:
+    ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], Mapping[str, Source]]:
         """Return names of the inputs by layer, the infos of all tensors, and the outputs."""
 
     def tiled(

@@ -36,7 +36,7 @@ class Idle(Generic[_Item]):
         """Keep an object that holds `size` bytes, within the bound."""
         with self._lock:
             self._items.append((item, size))
-            held = sum(size for _, size in self._items)
+            held = size if len(self._items) == 1 else sum(size for _, size in self._items)
             while held > self.limit_bytes or len(self._items) > _MOST_ITEMS:
                 held -= self._items.pop(0)[1]
 
