@@ -53,7 +53,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 @pytest.mark.parametrize(
     "module",
     [
-        *("numpy", "scipy", "ml_dtypes", "pathspec", "psutil", "tabulate"),
+        *("numpy", "scipy", "ml_dtypes", "pathspec", "psutil", "tabulate", "dataclasses"),
         *("concurrent.futures", "difflib", "fnmatch", "glob", "hashlib"),
         *(
             "heapq",
