@@ -241,7 +241,8 @@ class _Joining:
         if maker not in self.prepared.quantizes or source in self.wanted:
             return False
         packed: Any = self.kernels[maker]
-        return len(self.users[source]) == 1 and packed.kernel.uses_dots and not packed.channels_last
+        alone = len(self.users[source]) == 1 and not packed.channels_last
+        return alone and bool(packed.kernel.can_write_codes)
 
     def _bypass(self, index: int, source: Source) -> None:
         """Let the users that quantise the data of a quantiser read them themselves."""

@@ -36,6 +36,8 @@ class Activation(NamedTuple):
     scale: float = 1.0
     offset: float = -0.0
     """A FUNCTION's result is multiplied by `scale`, then `offset` is added; -0.0 has no effect."""
+    slopes: tuple[float, ...] = ()
+    """Instead of `slope`: one for each channel, which kernels of quantised layers support."""
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of an epilogue; type and function are numbers."""
@@ -57,7 +59,10 @@ class Activation(NamedTuple):
             positive: Array = np.maximum(values, values.dtype.type(0))
             return positive
         if self.type is ActivationType.LEAKY_RELU:
-            return np.where(values < 0, values * values.dtype.type(self.slope), values)
+            slope: Any = values.dtype.type(self.slope)
+            if self.slopes:
+                slope = np.array(self.slopes, values.dtype)[(..., *(None,) * (values.ndim - 2))]
+            return np.where(values < 0, values * slope, values)
         if self.type is ActivationType.CLAMP:
             return np.clip(values, values.dtype.type(self.low), values.dtype.type(self.high))
         result = values if self.in_numpy is None else self.in_numpy(values)

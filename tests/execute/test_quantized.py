@@ -115,6 +115,24 @@ def test_codes_pass_from_layer_to_layer(tmp_path: Any) -> None:
     assert np.array_equal(shown["skip"], a.astype(np.float32))
 
 
+def test_slopes_of_each_channel_are_part_of_the_layer(tmp_path: Any) -> None:
+    net = Network("1,4,9,9")
+    w1, v1 = net.weights(6, 4, 3, 3)
+    w2, v2 = net.weights(4, 6, 3, 3)
+    slopes = np.linspace(-0.5, 1.5, 6, dtype=np.float32)
+    sums = net.convolution(net.quantize(net.x, *RANGE), w1)
+    bent = net.ir.layer("PReLU", [sums, net.ir.const(slopes)], name="bent", names="bent")
+    net.ir.result(net.convolution(net.quantize(bent, -2.0, 3.0), w2))
+    x = RNG.standard_normal((1, 4, 9, 9), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    a = convolve(fake_quantize(x.astype(float), *RANGE), v1)
+    a = a.astype(np.float32)
+    a = np.where(a < 0, a * slopes[:, None, None], a).astype(float)
+    nearly(found, convolve(fake_quantize(a, -2.0, 3.0), v2))
+    rows = rows_of(deconv_ir.load(tmp_path / "model.xml"), {"x": x})
+    assert "bent" not in rows
+
+
 def test_a_fake_quantize_behind_another_reads_numbers(tmp_path: Any) -> None:
     net = Network("1,4,6,6")
     w, values = net.weights(4, 4, 1, 1)

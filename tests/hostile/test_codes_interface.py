@@ -30,7 +30,7 @@ def quantize(**changes: Any) -> None:
 def dequantize(**changes: Any) -> None:
     given: dict[str, Any] = {
         "sums": np.zeros((1, 5, 3, 4), U32),
-        "scales": np.ones(5),
+        "of_channels": np.ones((5, 4)),
         "offsets": np.zeros((5, 2, 4)),
         "classes": np.array([0, 1, 0], np.int32),
         "addend": None,
@@ -68,8 +68,8 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     *((dequantize, {"end": n}) for n in (0, 3, 5, 2**40)),
     *((dequantize, {"classes": np.array(rows, np.int32)}) for rows in ([0, 2, 0], [0, -1, 0], [0])),
     (dequantize, {"classes": None}),
-    (dequantize, {"scales": np.ones(4)}),
-    (dequantize, {"scales": np.ones(5, F32)}),
+    (dequantize, {"of_channels": np.ones((4, 4))}),
+    (dequantize, {"of_channels": np.ones((5, 4), F32)}),
     (dequantize, {"offsets": np.zeros((4, 2, 4))}),
     (dequantize, {"addend": np.zeros((1, 5, 11), F32)}),
     (dequantize, {"out": np.zeros((1, 3, 12), U32)}),

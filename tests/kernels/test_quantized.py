@@ -63,8 +63,10 @@ def definition(problem: Problem, x: Any, w: Any, pads: Any, output: Any) -> Any:
     return out
 
 
-def made(seed: int, *, adds: bool = False) -> tuple[Any, ...]:
-    """Draw a kernel, its data, and the result by definition."""
+def made(
+    seed: int, *, adds: bool = False, activation: Activation | None = None, bias_scale: float = 1
+) -> tuple[Any, ...]:
+    """Draw a kernel, its data, and the result by definition, without activation."""
     problem, extents, pads, output = draw(seed)
     rng = np.random.default_rng(seed)
     ends = (((0.0,), (2.55,)) if seed % 3 else ((-1.3,), (2.1,))) * 2
@@ -76,14 +78,15 @@ def made(seed: int, *, adds: bool = False) -> tuple[Any, ...]:
     if not problem.forward:
         sides = (problem.groups * problem.channels_in, problem.channels_out)
     codes = rng.integers(-128, 128, (*sides, *problem.kernel)).astype(np.int8)
-    scales, bias = rng.uniform(0.001, 0.1, outputs), rng.standard_normal(outputs)
+    scales = rng.uniform(0.001, 0.1, outputs)
+    bias = bias_scale * rng.standard_normal(outputs)
     kernel = QuantizedKernel(
         problem,
         codes,
         scales,
         levels,
         bias.astype(np.float32),
-        Activation(ActivationType.RELU),
+        activation or Activation(ActivationType.RELU),
         adds=adds,
         scratch_bytes=1 << 26,
     )
@@ -138,6 +141,42 @@ def test_bands_of_the_output_change_no_bit(
     whole = kernel.plan(x.shape, pads, output).run([x])[0]
     monkeypatch.setattr(plan, "BAND_BYTES", 400)
     assert np.array_equal(kernel.plan(x.shape, pads, output).run([x])[0], whole)
+
+
+def activation_of(kind: str, channels: int) -> Activation:
+    slopes = tuple(np.linspace(-0.5, 1.5, channels).astype(np.float32).tolist())
+    return {
+        "none": Activation(),
+        "relu": Activation(ActivationType.RELU),
+        "clamp": Activation(ActivationType.CLAMP, low=-1.0, high=2.5),
+        "leaky": Activation(ActivationType.LEAKY_RELU, slope=0.125),
+        "slopes": Activation(ActivationType.LEAKY_RELU, slopes=slopes),
+        "tanh": Activation(ActivationType.FUNCTION, function="tanh", in_numpy=np.tanh),
+    }[kind]
+
+
+@pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky", "slopes", "tanh"])
+@pytest.mark.parametrize("bias_scale", [1, 300, 1e5])
+@pytest.mark.parametrize("seed", range(6))
+def test_codes_are_those_of_the_rounded_results(
+    monkeypatch: pytest.MonkeyPatch, isa: str, kind: str, bias_scale: float, seed: int
+) -> None:
+    """For biases of many steps of the levels, and where padding leaves parts of a sum out."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    problem = draw(seed)[0]
+    activation = activation_of(kind, problem.groups * problem.channels_out)
+    kernel, x, pads, output, _ = made(seed, activation=activation, bias_scale=bias_scale)
+    (results,) = kernel.plan(x.shape, pads, output).run([x])
+    number, low, high = 256, float(np.quantile(results, 0.1)), float(np.quantile(results, 0.9))
+    high += 0.01
+    writes = Levels(number, *((low,), (high,)) * 2)
+    (codes,) = kernel.coded(reads=False, writes=writes).plan(x.shape, pads, output).run([x])
+    bytes_ = codes[..., None].view(np.uint8)
+    found = np.moveaxis(bytes_, -1, 2).reshape(len(x), -1, *output)[:, : results.shape[1]]
+    share = (np.clip(results, np.float32(low), np.float32(high)).astype(float) - low) / (high - low)
+    assert np.array_equal(found, np.rint(share * (number - 1)))
 
 
 @pytest.mark.parametrize("seed", range(4))

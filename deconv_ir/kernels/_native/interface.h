@@ -102,12 +102,13 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* max_codes(data, out, fields): MaxPool of codes, each byte on its own; four axes */
 #define MAX_CODES_FIELDS(I, D, V) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
 
-/* dequantize(sums, scales, offsets, classes or None, addend or None, ranges or None, out, fields): sums
- * in 32 bits, [N, channels, rows, columns], to sums * scales[channel] + offsets[channel], or, with
- * classes, offsets[channel][classes[row]], which are those of the columns up to `begin`, of the next `chunk`
- * ones, which are repeated, and from `end` on.  `out` is [N, channels, elements] in f32, of which the element
- * `first` of a channel is the first of the sums; with ranges, its codes, as in quantize().  The addend has the
- * shape of `out` in f32. */
+/* dequantize(sums, of_channels, offsets, classes or None, addend or None, ranges or None, out, fields): sums
+ * in 32 bits, [N, channels, rows, columns], to sums * scale + offsets[channel], or, with classes,
+ * offsets[channel][classes[row]], which are those of the columns up to `begin`, of the next `chunk` ones, which
+ * are repeated, and from `end` on.  `of_channels` is [channels, 4]: the scale, the factor of negative results for
+ * ACT_LEAKY, an integer to which sums are added before they are multiplied, and the greatest magnitude of the
+ * offsets without it.  `out` is [N, channels, elements] in f32, of which the element `first` of a channel is the
+ * first of the sums; with ranges, its codes, as in quantize().  The addend has the shape of `out` in f32. */
 #define DEQUANTIZE_FIELDS(I, D, V)                                                       \
     I(isa) I(begin) I(chunk) I(end) I(first) EPILOGUE_FIELDS(I, D, V) I(highest) I(threads)
 

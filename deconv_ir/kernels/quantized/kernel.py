@@ -23,15 +23,20 @@ from deconv_ir.kernels.quantized.filter import (
     join_groups,
     sums_of_taps,
 )
-from deconv_ir.kernels.quantized.plan import PlannedCodes, QuantizedPlan
+from deconv_ir.kernels.quantized.plan import (
+    MOST_PRODUCT,
+    MOST_SUM,
+    PlannedCodes,
+    QuantizedPlan,
+)
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-MOST_TERMS = ((1 << 31) - 1) // (255 * 128)
+MOST_TERMS = MOST_SUM // MOST_PRODUCT
 """Products of codes whose sum has 32 bits."""
-_TERMS_IN_F32 = (1 << 24) // (255 * 128)
+_TERMS_IN_F32 = (1 << 24) // MOST_PRODUCT
 
 
 def quantize_filter(
@@ -175,6 +180,11 @@ class QuantizedKernel(PlannedCodes):
     def can_read_codes(self) -> bool:
         """Whether the data can be codes: four channels in an element belong to one group."""
         return self.uses_dots and self._are_whole
+
+    @property
+    def can_write_codes(self) -> bool:
+        """Whether results can become codes: NaN would be one of them."""
+        return self.uses_dots and bool(np.isfinite(self.bias).all())
 
     @property
     def _are_whole(self) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 _NARROW = 32  # columns of rows that are joined
-_CHUNK = 256  # columns with the same offsets, in which the pattern of the strides repeats
+_CHUNK = 256  # columns in which the pattern of the strides repeats
 
 
 class SumOffsets(NamedTuple):
@@ -26,6 +26,18 @@ class SumOffsets(NamedTuple):
     begin: int
     chunk: int
     end: int
+
+    def bases(self, scales: Array, most: int) -> tuple[Array, Array]:
+        """Return the offsets as multiples of scales, and the greatest magnitude of the rest.
+
+        Both are by channel.  Multiples are whole numbers up to `most`, 0 if offsets are several.
+        """
+        if self.numbers.shape[1:] != (1, 1):
+            return np.zeros(len(scales)), np.abs(self.numbers).max(axis=(1, 2))
+        offsets = self.numbers[:, 0, 0]
+        multiples = np.rint(offsets / scales)
+        multiples[~(np.abs(multiples) <= most)] = 0
+        return multiples, np.abs(offsets - multiples * scales)
 
 
 def find_offsets(
@@ -89,7 +101,7 @@ def _taps_within(problem: Problem, axis: int, x: int, pad: int, y: int) -> Array
 def _repeating(taps: Array, problem: Problem) -> tuple[Array, int, int, int]:
     """Find the columns whose taps repeat: all columns that differ, begin, chunk and end."""
     period = 1 if problem.forward else problem.strides[-1]
-    chunk = -(-_CHUNK // period) * period
+    chunk = 1 if period == 1 else -(-_CHUNK // period) * period
     count = len(taps)
     same = (taps[period:] == taps[:-period]).all(axis=1)
     # The longest stretch in which each column equals the one a period before.
@@ -97,7 +109,7 @@ def _repeating(taps: Array, problem: Problem) -> tuple[Array, int, int, int]:
     edges = np.concatenate([[-1], breaks, [len(same)]])
     longest = int(np.argmax(np.diff(edges)))
     begin, end = int(edges[longest]) + 1, int(edges[longest + 1]) + period
-    if count <= period or end - begin <= 2 * chunk:
+    if count <= period or end - begin <= 2 * _CHUNK:
         return np.arange(count), count, 0, count
     columns = np.concatenate([np.arange(begin + chunk), np.arange(end, count)])
     return columns, begin, chunk, end

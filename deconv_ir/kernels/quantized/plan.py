@@ -26,6 +26,7 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
+MOST_SUM, MOST_PRODUCT = (1 << 31) - 1, 255 * 128
 BAND_BYTES = 2 << 20
 """Bytes of sums that are made before they become results."""
 
@@ -182,7 +183,8 @@ class QuantizedPlan(ConvolutionPlan):
         writes, threads = kernel.writes, get_threads()
         ranges = None if writes is None else ranges_of(writes)
         result = out.reshape(*out.shape[:2], -1)
-        epilogue = activation.fields()
+        epilogue, slope = activation.fields(), activation.slope
+        most = MOST_SUM - kernel.problem.channels_in * kernel.problem.taps * MOST_PRODUCT
         steps = []
         for band in self._bands:
             shape = band.sums.shapes.output
@@ -199,7 +201,10 @@ class QuantizedPlan(ConvolutionPlan):
                 threads=threads,
             )
             planes = (*shape[:2], rows, math.prod(shape[2:]) // rows)
-            arrays = kernel.scales, numbers, classes, addend, ranges, result, fields
+            of_channels = np.empty((len(numbers), 4))
+            of_channels[:, 0], of_channels[:, 1] = kernel.scales, activation.slopes or slope
+            of_channels[:, 2], of_channels[:, 3] = band.offsets.bases(kernel.scales, most)
+            arrays = of_channels, numbers, classes, addend, ranges, result, fields
             steps.append((band.sums, shape, planes, arrays))
 
         def call() -> None:

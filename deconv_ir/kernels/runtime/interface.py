@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xD013197
+INTERFACE = 0xB8137C8
 """The hash of the header."""
 
 AXES = 3

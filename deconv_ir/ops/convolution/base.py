@@ -261,7 +261,7 @@ class AnyConvolution(Windowed, abc.ABC):
         """Pack the codes of a filter in f32."""
         from deconv_ir.kernels.quantized.kernel import quantize_filter
 
-        found = self._fused(constants, epilogue)
+        found = self._fused(constants, epilogue, slopes=True)
         data, filter_ = constants[:2]
         if found is None or filter_ is None or data is not None or filter_.dtype != np.float32:
             return None
@@ -284,7 +284,7 @@ class AnyConvolution(Windowed, abc.ABC):
         return None if packed is None else self._with_filter(packed, shape, constants, context)
 
     def _fused(
-        self, constants: Sequence[Constant | None], epilogue: Epilogue
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, *, slopes: bool = False
     ) -> tuple[Array | None, Activation | None] | None:
         """Return bias and activation of a kernel; None if it cannot have this epilogue."""
         from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
@@ -300,7 +300,8 @@ class AnyConvolution(Windowed, abc.ABC):
         dims = self.filter_dims(filter_.shape)
         channels = self.groups_of(filter_.shape) * bounds(dims.outputs)[0]
         axis = -1 if self.channels_last else 1
-        found = as_kernel_epilogue(epilogue, len(dims.kernel) + 2, axis, channels, filter_.dtype)
+        rank, slopes = len(dims.kernel) + 2, slopes and axis == 1
+        found = as_kernel_epilogue(epilogue, rank, axis, channels, filter_.dtype, slopes=slopes)
         if found is None:
             return None
         bias, activation = found

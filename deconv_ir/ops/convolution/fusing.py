@@ -31,13 +31,25 @@ def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> A
     return np.ascontiguousarray(np.broadcast_to(addend.reshape(-1), (channels,)))
 
 
+def _as_slopes(slopes: Array, rank: int, axis: int, channels: int) -> Array | None:
+    """Return the slopes of PReLU as one number per channel; None if they have another form."""
+    if slopes.shape == (channels,):  # they run along the channels, unlike NumPy's rule
+        return slopes
+    return as_bias(slopes, rank, axis, channels, slopes.dtype)
+
+
 def is_activation(operation: Operation) -> bool:
     """Whether the kernels support an operation as activation, for some parameters and types."""
     return operation.type in _ACTIVATIONS
 
 
-def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation | None:
-    """Return an operation with its constant inputs as an activation; None: not supported."""
+def as_activation(
+    operation: Any, parameters: Arrays, dtype: Any, slopes: Array | None = None
+) -> Activation | None:
+    """Return an operation with its constant inputs as an activation; None: not supported.
+
+    `slopes` are those of PReLU for each channel, if the kernel can have them.
+    """
     from deconv_ir.kernels import Activation, ActivationType
 
     if operation.type == "ReLU":
@@ -48,6 +60,8 @@ def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation 
         return Activation(ActivationType.CLAMP, low=operation.min, high=operation.max)
     if operation.type == "PReLU" and parameters[0].size == 1:
         return Activation(ActivationType.LEAKY_RELU, slope=float(parameters[0].reshape(())))
+    if operation.type == "PReLU" and slopes is not None:
+        return Activation(ActivationType.LEAKY_RELU, slopes=tuple(slopes.tolist()))
     if operation.type in _FUNCTIONS and dtype == np.float32 and not parameters:
         return _as_function(operation, dtype)
     return None
@@ -68,19 +82,21 @@ def _as_function(operation: Any, dtype: Any) -> Activation | None:
 
 
 def as_kernel_epilogue(
-    epilogue: Epilogue, rank: int, axis: int, channels: int, dtype: Any
+    epilogue: Epilogue, rank: int, axis: int, channels: int, dtype: Any, *, slopes: bool = False
 ) -> tuple[Array | None, Activation | None] | None:
     """Return bias and activation for a kernel; None if the epilogue is not supported.
 
-    Parameters are those of `as_bias`.
+    Parameters are those of `as_bias`, and whether the kernel can have a slope for each channel.
     """
-    bias = activation = None
+    bias = activation = of_channels = None
     if epilogue.addend is not None:
         bias = as_bias(epilogue.addend, rank, axis, channels, dtype)
         if bias is None:
             return None
     if epilogue.activation is not None:
-        activation = as_activation(epilogue.activation, epilogue.parameters, dtype)
+        if slopes and epilogue.activation.type == "PReLU":
+            of_channels = _as_slopes(epilogue.parameters[0], rank, axis, channels)
+        activation = as_activation(epilogue.activation, epilogue.parameters, dtype, of_channels)
         if activation is None:
             return None
     numbers = epilogue.scale, epilogue.offset

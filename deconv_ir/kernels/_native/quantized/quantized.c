@@ -98,7 +98,7 @@ struct dequantization {
     struct epilogue epilogue;
     struct quantizers quantizers;
     const char *sums;
-    const double *scales, *offsets;
+    const double *of_channels, *offsets;
     const int32_t *classes; /* of the rows; or NULL: one row, with one offset */
     const float *addend;
     float *out;
@@ -109,31 +109,79 @@ struct dequantization {
     int64_t begin, chunk, end; /* columns with repeated offsets; see interface.h */
     int64_t groups; /* planes of all images, or fours of them */
     int64_t rows_of_job, columns_of_job, groups_of_job;
+    int from_sums; /* whether sums become codes without numbers between them */
 };
+
+/* Set the offsets of some columns of a row, and return their number, up to `last` at most. */
+static int64_t take_offsets(const struct dequantization *d, int64_t channel, int64_t y, int64_t x,
+                            int64_t last, struct dequantizer *to) {
+    const int64_t class = d->classes ? d->classes[y] : 0;
+    const double *offsets = d->offsets + (channel * d->kinds + class) * d->width;
+    to->offsets = NULL;
+    to->offset = *offsets;
+    if (!d->classes) return last - x;
+    if (x < d->begin) {
+        to->offsets = offsets + x;
+        return least(last, d->begin) - x;
+    }
+    if (x >= d->end) {
+        to->offsets = offsets + d->begin + d->chunk + x - d->end;
+        return last - x;
+    }
+    to->offset = offsets[d->begin];
+    if (d->chunk == 1) return least(last, d->end) - x;
+    const int64_t within = (x - d->begin) % d->chunk;
+    to->offsets = offsets + d->begin + within;
+    return least(least(last, d->end) - x, d->chunk - within);
+}
+
+static struct dequantizer dequantizer_of(const struct dequantization *d, int64_t channel) {
+    return (struct dequantizer){.scale = d->of_channels[4 * channel]};
+}
+
+/* The activation is the slope, and part of the range. */
+static struct requantizer requantizer_of(const struct dequantization *d, int64_t channel) {
+    const struct epilogue *e = &d->epilogue;
+    const double *of = d->of_channels + 4 * channel;
+    struct requantizer r = {
+        .numbers = dequantizer_of(d, channel),
+        .codes = quantizer_of(&d->quantizers, channel),
+        .slope = 1,
+        .base = fabs(of[2]) < INT32_MAX ? (int32_t)of[2] : 0,
+    };
+    const float low = r.codes.least, high = r.codes.most;
+    if (e->activation == ACT_LEAKY) r.slope = (float)of[1];
+    if (e->activation == ACT_RELU) r.codes.least = fminf(fmaxf(low, 0), high);
+    if (e->activation == ACT_CLAMP) {
+        r.codes.least = fminf(fmaxf((float)e->low, low), high);
+        r.codes.most = fminf(fmaxf((float)e->high, low), high);
+    }
+    r.greatest = of[3] * fmax(1, fabsf(r.slope));
+    return r;
+}
 
 /* Compute the numbers of a row from column x to `last`, without activation. */
 static void dequantize_row(const struct dequantization *d, int64_t plane, int64_t y, int64_t x,
                            int64_t last, float *out) {
     const int64_t channel = plane % d->channels, at = (plane * d->rows + y) * d->columns;
     const int64_t to = plane * d->plane + d->first + y * d->columns;
-    const int64_t class = d->classes ? d->classes[y] : 0;
-    const double *offsets = d->offsets + (channel * d->kinds + class) * d->width;
-    struct dequantizer row = {d->scales[channel], offsets[0], NULL, NULL};
-    while (x < last) {
-        int64_t count = last - x;
-        if (d->classes && x < d->begin) {
-            row.offsets = offsets + x;
-            count = least(count, d->begin - x);
-        } else if (d->classes && x < d->end) {
-            const int64_t within = (x - d->begin) % d->chunk;
-            row.offsets = offsets + d->begin + within;
-            count = least(least(count, d->end - x), d->chunk - within);
-        } else if (d->classes) {
-            row.offsets = offsets + d->begin + d->chunk + x - d->end;
-        }
+    struct dequantizer row = dequantizer_of(d, channel);
+    for (int64_t count; x < last; out += count, x += count) {
+        count = take_offsets(d, channel, y, x, last, &row);
         if (d->addend) row.addend = d->addend + to + x;
         d->functions->dequantize(&row, count, d->sums + (at + x) * 4, out);
-        out += count, x += count;
+    }
+}
+
+/* Compute the codes of a row of four planes from column x to `last`. */
+static void requantize_row(const struct dequantization *d, struct requantizer *r, int64_t plane,
+                           int64_t channels, int64_t y, int64_t x, int64_t last, uint32_t *out) {
+    const int64_t channel = plane % d->channels, step = d->rows * d->columns;
+    const char *sums = d->sums + (plane * step + y * d->columns) * 4;
+    for (int64_t count; x < last; out += count, x += count) {
+        for (int64_t c = 0; c < channels; c++)
+            count = take_offsets(d, channel + c, y, x, last, &r[c].numbers);
+        d->functions->requantize(r, sums + x * 4, step, channels, count, out);
     }
 }
 
@@ -146,21 +194,32 @@ static void dequantize_block(const struct dequantization *d, int64_t group, int6
     const int64_t rows = least(d->rows_of_job, d->rows - y), count = rows * (last - x);
     const int64_t most_count = d->rows_of_job * d->columns_of_job;
     const int64_t channels = least(together, d->channels - channel);
+    uint32_t *codes = NULL;
+    if (d->codes)
+        codes = d->codes + (image * groups + channel / 4) * d->plane + d->first + y * d->columns + x;
+    if (d->from_sums) {
+        struct requantizer r[4];
+        for (int64_t c = 0; c < channels; c++) r[c] = requantizer_of(d, channel + c);
+        for (int64_t i = 0; i < rows; i++)
+            requantize_row(d, r, image * d->channels + channel, channels, y + i, x, last,
+                           codes + i * (last - x));
+        return;
+    }
     for (int64_t c = 0; c < channels; c++) {
         const int64_t plane = image * d->channels + channel + c;
+        struct epilogue epilogue = d->epilogue;
+        epilogue.slope = d->of_channels[4 * (channel + c) + 1];
         float *to = scratch + c * most_count;
         if (!d->codes) to = d->out + plane * d->plane + d->first + y * d->columns + x;
         for (int64_t i = 0; i < rows; i++)
             dequantize_row(d, plane, y + i, x, last, to + i * (last - x));
-        d->kernels->activate(&d->epilogue, to, count);
+        d->kernels->activate(&epilogue, to, count);
     }
     if (!d->codes) return;
     struct quantizer quantizers[4];
     for (int64_t c = 0; c < channels; c++)
         quantizers[c] = quantizer_of(&d->quantizers, channel + c);
-    d->functions->quantize(quantizers, scratch, most_count, channels, count,
-                           d->codes + (image * groups + channel / 4) * d->plane + d->first +
-                               y * d->columns + x);
+    d->functions->quantize(quantizers, scratch, most_count, channels, count, codes);
 }
 
 static void dequantize_job(void *context, int64_t job, void *scratch) {
@@ -208,7 +267,7 @@ PyObject *module_dequantize(PyObject *module, PyObject *arguments) {
         .kernels = microkernels_for((enum isa)f.isa, ACC_F32),
         .epilogue = EPILOGUE_OF(f),
         .sums = b[0].buf,
-        .scales = b[1].buf,
+        .of_channels = b[1].buf,
         .offsets = b[2].buf,
         .classes = b[3].buf,
         .addend = b[4].buf,
@@ -228,7 +287,7 @@ PyObject *module_dequantize(PyObject *module, PyObject *arguments) {
     const int64_t together = has_codes ? 4 : 1, planes = divide_up(d.channels, together);
     const int64_t rows_of_classes = has_classes ? b[3].len / 4 : d.rows;
     const int64_t all_bytes = b[0].shape[0] * d.channels * d.plane * (int64_t)sizeof(float);
-    if (b[1].itemsize == 8 && b[1].len == d.channels * 8 && b[2].itemsize == 8 &&
+    if (b[1].itemsize == 8 && b[1].len == d.channels * 32 && b[2].itemsize == 8 &&
         b[2].shape[0] == d.channels && d.kinds >= 1 && rows_of_classes == d.rows &&
         (has_classes ? has_all_columns(&d) : d.kinds == 1 && d.width == 1) &&
         (!has_classes || b[3].itemsize == 4) && (!has_addend || b[4].len == all_bytes) &&
@@ -238,6 +297,7 @@ PyObject *module_dequantize(PyObject *module, PyObject *arguments) {
         (!has_codes || quantizers_take(&d.quantizers, &b[5], d.channels, f.highest)) &&
         epilogue_take(&d.epilogue, f.isa, 1, f.activation, f.function)) {
         const int64_t of_job = JOB_CODES / together;
+        d.from_sums = has_codes && !has_addend && d.epilogue.activation != ACT_FUNCTION;
         if (!has_classes) d.columns *= d.rows, d.rows = 1;
         d.columns_of_job = least(d.columns, of_job);
         d.rows_of_job = d.columns_of_job < d.columns ? 1 : most(1, of_job / d.columns_of_job);

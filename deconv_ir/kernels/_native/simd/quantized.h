@@ -12,15 +12,26 @@ struct quantizer {
 };
 
 /* The codes of numbers in f32 are known if their ends, in steps of the levels, are below this, and
- * their distance from the nearest integer below TIE. */
+ * their distance from the nearest integer below TIE; those of sums if that is below 0.5 less the
+ * rounding errors of numbers whose offsets, in steps, have this magnitude. */
 #define MOST_LEVEL_32 512
 #define TIE (0.5f - 0x1p-12f)
+#define ERROR_OF(offset) (0x1p-24 * (6 * MOST_LEVEL_32 + 5 * (offset)))
 
 /* The numbers of sums: sum * scale + offset, with offsets for each, or one. */
 struct dequantizer {
     double scale, offset;
     const double *offsets; /* or NULL */
     const float *addend;   /* or NULL: added before the result is rounded */
+};
+
+/* From sums to codes: number = (sum + base) * scale + offset, times `slope` if it is negative. */
+struct requantizer {
+    struct dequantizer numbers; /* without an addend */
+    struct quantizer codes;
+    float slope;
+    int32_t base;
+    double greatest; /* magnitude of an offset */
 };
 
 struct quantized_functions {
@@ -30,6 +41,10 @@ struct quantized_functions {
                      int64_t count, uint32_t *out);
     /* The numbers of sums; `out` may be the sums themselves. */
     void (*dequantize)(const struct dequantizer *d, int64_t count, const void *sums, float *out);
+    /* The codes of `channels` rows of sums, at most 4, which are `step` elements apart; the
+     * requantizers either all have `offsets`, or none. */
+    void (*requantize)(const struct requantizer *r, const char *sums, int64_t step,
+                       int64_t channels, int64_t count, uint32_t *out);
 };
 
 extern const struct quantized_functions functions_quantized_baseline;

@@ -27,6 +27,21 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(limited)(NAME(vec) v
 #endif
 }
 
+static inline __attribute__((always_inline)) NAME(vec) NAME(greater)(NAME(vec) a, NAME(vec) b) {
+#if defined(__AVX512F__) && LANES == 16
+    return (NAME(vec))_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__) && LANES == 8
+    return (NAME(vec))_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    const NAME(ints) above = a > b;
+    return (NAME(vec))(((NAME(ints))a & above) | ((NAME(ints))b & ~above));
+#endif
+}
+
+static inline __attribute__((always_inline)) NAME(vec) NAME(smaller)(NAME(vec) a, NAME(vec) b) {
+    return -NAME(greater)(-a, -b);
+}
+
 /* The codes of numbers within the range. */
 static inline __attribute__((always_inline)) NAME(ints) NAME(codes)(const struct quantizer *q,
                                                                     NAME(vec) v) {
@@ -145,8 +160,119 @@ static void NAME(dequantize)(const struct dequantizer *d, int64_t count, const v
     else NAME(dequantize_vectors)(0, 0, d, count, sums, out);
 }
 
-const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {NAME(quantize),
-                                                                       NAME(dequantize)};
+/* Numbers of sums, rounded once, without those beyond the range of the codes. */
+static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(
+    const int has_offsets, const int has_slope, const struct requantizer *r, const char *sums,
+    int64_t i) {
+    const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i);
+    NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * r->numbers.scale;
+    if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(r->numbers.offsets + i);
+    else value += r->numbers.offset;
+    NAME(vec) v = __builtin_convertvector(value, NAME(vec));
+    if (has_slope) {
+        const NAME(ints) below = v < 0;
+        v = (NAME(vec))(((NAME(ints))(v * r->slope) & below) | ((NAME(ints))v & ~below));
+    }
+    return NAME(limited)(v, r->codes.least - (NAME(vec)){0}, r->codes.most - (NAME(vec)){0});
+}
+
+/* As quantize_vectors(): in f32, and again in f64 where a number is near the middle of two levels.
+ * Numbers are in steps of the levels: a sum times a factor, and an offset. */
+static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
+    const int has_offsets, const int has_slope, const int channels, const struct requantizer *r,
+    const char *sums, int64_t step, int64_t count, uint32_t *out) {
+    NAME(vec) scale[4], factor[4], offset[4], slope[4], least[4], most[4], zero[4];
+    NAME(ints) base[4];
+    double error = 0;
+#pragma GCC unroll 4
+    for (int c = 0; c < channels; c++) {
+        const struct quantizer *q = &r[c].codes;
+        const double level_of_zero = -q->low * q->factor, moved = has_slope ? 0 : level_of_zero;
+        scale[c] = (float)(r[c].numbers.scale * q->factor) - (NAME(vec)){0};
+        factor[c] = (float)q->factor - (NAME(vec)){0};
+        const double rest = r[c].numbers.offset - r[c].base * r[c].numbers.scale;
+        offset[c] = (float)(rest * q->factor + moved) - (NAME(vec)){0};
+        base[c] = r[c].base - (NAME(ints)){0};
+        slope[c] = r[c].slope - (NAME(vec)){0};
+        least[c] = (float)(q->least * q->factor + moved) - (NAME(vec)){0};
+        most[c] = (float)(q->most * q->factor + moved) - (NAME(vec)){0};
+        zero[c] = (float)level_of_zero - (NAME(vec)){0};
+        error = fmax(error, q->tie < 0 ? 1 : ERROR_OF(r[c].greatest * q->factor));
+    }
+    const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
+    for (int64_t i = 0; i < count; i += LANES) {
+        /* What the bits of ROUNDING_32 add up to, is subtracted first. */
+        NAME(ints) codes = (NAME(ints)){0} - (channels > 1 ? (int32_t)0x8b400000 : 0x4b400000);
+        NAME(vec) worst = {0};
+#pragma GCC unroll 4
+        for (int c = 0; c < channels; c++) {
+            const char *at = sums + 4 * (c * step + i);
+            const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)at;
+            NAME(vec) level = __builtin_convertvector(sum + base[c], NAME(vec)) * scale[c];
+            if (has_offsets)
+                level += __builtin_convertvector(
+                    (NAME(wide))*(const NAME(loose_wide) *)(r[c].numbers.offsets + i), NAME(vec)) *
+                    factor[c];
+            else level += offset[c];
+            if (has_slope)
+                level = NAME(greater)(level, (NAME(vec)){0}) +
+                        NAME(smaller)(level, (NAME(vec)){0}) * slope[c];
+            else if (has_offsets) level += zero[c];
+            level = NAME(limited)(level, least[c], most[c]);
+            if (has_slope) level += zero[c];
+            const NAME(vec) shifted = level + ROUNDING_32;
+            const NAME(vec) rest = level - (shifted - ROUNDING_32);
+            worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
+            codes += (NAME(ints))shifted << (8 * c);
+        }
+        if (NAME(has_any)(worst >= tie)) {
+            codes = (NAME(ints)){0};
+            for (int c = 0; c < channels; c++)
+                codes |= NAME(codes)(&r[c].codes,
+                                     NAME(numbers)(has_offsets, has_slope, r + c,
+                                                   sums + 4 * c * step, i)) << (8 * c);
+        }
+        *(NAME(loose_ints) *)(void *)(out + i) = codes;
+    }
+}
+
+static void NAME(requantize_some)(const int has_offsets, const struct requantizer *r,
+                                  const char *sums, int64_t step, int64_t channels, int64_t count,
+                                  uint32_t *out) {
+    int has_slope = 0;
+    for (int64_t c = 0; c < channels; c++) has_slope |= r[c].slope != 1;
+    if (channels == 4 && has_offsets)
+        NAME(requantize_vectors)(1, 1, 4, r, sums, step, count, out);
+    else if (channels == 4 && has_slope)
+        NAME(requantize_vectors)(0, 1, 4, r, sums, step, count, out);
+    else if (channels == 4)
+        NAME(requantize_vectors)(0, 0, 4, r, sums, step, count, out);
+    else NAME(requantize_vectors)(has_offsets, 1, (int)channels, r, sums, step, count, out);
+}
+
+static void NAME(requantize)(const struct requantizer *r, const char *sums, int64_t step,
+                             int64_t channels, int64_t count, uint32_t *out) {
+    const int has_offsets = r->numbers.offsets != NULL;
+    const int64_t whole = count / LANES * LANES, rest = count - whole;
+    NAME(requantize_some)(has_offsets, r, sums, step, channels, whole, out);
+    if (!rest) return;
+    int32_t last[4 * LANES] = {0};
+    double offsets[4 * LANES] = {0};
+    uint32_t codes[LANES];
+    struct requantizer ones[4];
+    for (int64_t c = 0; c < channels; c++) {
+        memcpy(last + c * LANES, sums + 4 * (c * step + whole), (size_t)rest * sizeof *last);
+        ones[c] = r[c];
+        if (!has_offsets) continue;
+        memcpy(offsets + c * LANES, r[c].numbers.offsets + whole, (size_t)rest * sizeof *offsets);
+        ones[c].numbers.offsets = offsets + c * LANES;
+    }
+    NAME(requantize_some)(has_offsets, ones, (const char *)last, LANES, channels, LANES, codes);
+    memcpy(out + whole, codes, (size_t)rest * sizeof *out);
+}
+
+const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {
+    NAME(quantize), NAME(dequantize), NAME(requantize)};
 
 #undef ROUNDING
 #undef ROUNDING_32
