@@ -8,11 +8,11 @@ themselves read the data before it.  The results have the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.execute.joined import users_of
 from deconv_ir.execute.prepare import PreparedModel
-from deconv_ir.ir.dtypes import U32, Array
+from deconv_ir.ir.dtypes import F32, U32, Array
 from deconv_ir.ir.graph import Source, rewire
 from deconv_ir.ir.operation import Context, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.quantization import Levels
@@ -80,6 +80,51 @@ class MaxOfCodes(Operation):
             pool_codes(contiguous(inputs[0]), out, windows)
 
 
+class SumOfCodes(Operation):
+    """Add, of codes: in f32, or, with an activation, as codes."""
+
+    given: tuple[Levels, Levels] = field()
+    channels: int = field()
+    levels: Levels | None = field(default=None)
+    activation: Any = field(default=None)
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array."""
+        return True
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Add."""
+        import numpy as np
+
+        from deconv_ir.kernels.runtime.memory import empty
+
+        shape, dtype = inputs[0].shape, inputs[0].dtype
+        if self.levels is None:
+            shape, dtype = (shape[0], self.channels, *shape[2:]), np.dtype(np.float32)
+        out = empty(shape, dtype)
+        self.execute_into(inputs, context, out)
+        return (out,)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Add."""
+        from deconv_ir.kernels.activation import Activation
+        from deconv_ir.kernels.copies import contiguous
+        from deconv_ir.kernels.quantized.codes import add_codes
+
+        first, second = map(contiguous, inputs)
+        if out.size:
+            activation = self.activation or Activation()
+            add_codes(first, second, out, self.given, self.levels, activation)
+
+
+class _CodeSum(NamedTuple):
+    """An addition of tensors that may be codes."""
+
+    inputs: tuple[int, int]
+    quantizers: dict[int, int | None]
+    """Those that read it, through an activation, if there is one."""
+
+
 _MOST_RANK = 5
 
 
@@ -123,12 +168,21 @@ class _Joining:
         # The tensors that always have a multiple of four channels.
         self.fours: set[Source | None] = set()
         self.first_only = set(prepared.first_only)
+        self.sums: dict[int, _CodeSum] = {}
+        # Tensor on levels -> the other terms of its sums.
+        self.in_sums: dict[int, set[int]] = {}
 
     def join(self, *, codes: bool) -> PreparedModel:
         """Return the network with joined layers."""
         dropped: set[int] = set()
         as_codes = self._as_codes() if codes else set()
+        added: set[int] = set()
+        for step in self.sums:
+            if self._adds(step, as_codes):
+                added |= self._add_codes(step, as_codes, dropped)
         for index, levels in self.levels.items():
+            if index in added:
+                continue
             output, source = (index, 0), self.rows[index][0]
             assert source is not None, "it has data"
             if index not in as_codes:
@@ -159,6 +213,7 @@ class _Joining:
     def _as_codes(self) -> set[int]:
         """Return the quantisers all of whose users can read codes."""
         on = {index: levels.of_results for index, levels in self.levels.items()}
+        self._find_sums(on)
         for step in self.prepared.steps:
             if self._makes_fours(step):
                 self.fours.add(self._made(step))
@@ -173,12 +228,15 @@ class _Joining:
                 coded.remove(step)
                 pending += [s[0] for s in self.rows[step] if s is not None]
                 pending += self.users.get((step, 0), ())
+                pending += self.in_sums.get(step, ())
         for step in coded:
             self.codes.add((step, 0))
-            self.reads.update(u for u in self.users.get((step, 0), ()) if u not in coded)
+            others = self.users.get((step, 0), set()) - coded - self.sums.keys()
+            self.reads.update(others)
             if step not in self.levels and self.layers[step].type == "MaxPool":
                 self._pool_codes(step)
-        return coded & set(self.levels)
+        self.on = on
+        return coded
 
     def _passed_levels(self, step: int, on: dict[int, Levels]) -> Levels | None:
         """Return the levels on which a Concat or MaxPool of codes lies; None for other layers."""
@@ -206,7 +264,91 @@ class _Joining:
                 return False
         users = self.users.get((step, 0), set())
         carriers = coded - self.levels.keys()
-        return all(user in carriers or self._reads(user, (step, 0), on[step]) for user in users)
+        return all(
+            user in carriers or self._adds(user, coded) or self._reads(user, (step, 0), on[step])
+            for user in users
+        )
+
+    def _find_sums(self, on: dict[int, Levels]) -> None:
+        """Find the additions whose terms are on levels."""
+        for step in self.prepared.steps:
+            found = self._sum_of(step, on) if self.layers[step].operation.is_sum else None
+            if found is not None:
+                self.sums[step] = found
+                one, other = found.inputs
+                self.in_sums.setdefault(one, set()).add(other)
+                self.in_sums.setdefault(other, set()).add(one)
+
+    def _sum_of(self, step: int, on: dict[int, Levels]) -> _CodeSum | None:
+        """Return an addition as one of codes; None if it cannot be."""
+        rows, shape = self.rows[step], self.infos[step][0].shape
+        inputs = tuple(s[0] for s in rows if s is not None and s[1] == 0 and s[0] in on)
+        if len(inputs) != 2 or len(rows) != 2 or step in self.kernels or shape is None:
+            return None
+        same = all(self.infos[one][0].shape == shape for one in inputs)
+        single = all(on[one].is_single for one in inputs)
+        if not (same and is_static(shape) and single and len(shape) > 1):
+            return None
+        found: dict[int, int | None] = {}
+        for user in self.users.get((step, 0), ()):
+            found[user] = None
+            if self._activation(user) is not None:
+                found |= dict.fromkeys(self.users.get((user, 0), ()), user)
+        quantizers = {at: by for at, by in found.items() if self._is_single(at)}
+        return _CodeSum((inputs[0], inputs[1]), quantizers)
+
+    def _is_single(self, step: int) -> bool:
+        """Whether a step is a quantiser with one range."""
+        return step in self.levels and self.levels[step].is_single
+
+    def _activation(self, step: int) -> Any:
+        """Return a layer that additions of codes can compute as an activation; None for others."""
+        from deconv_ir.kernels.activation import ActivationType
+        from deconv_ir.ops.convolution.fusing import as_activation, is_activation
+
+        operation, parameters = self.layers[step].operation, self.rows[step][1:]
+        values = [None if s is None else self.prepared.constants.get(s) for s in parameters]
+        if not is_activation(operation) or any(value is None for value in values):
+            return None
+        found = as_activation(operation, values, F32.numpy())
+        return None if found is None or found.type is ActivationType.FUNCTION else found
+
+    def _adds(self, step: int, coded: set[int]) -> bool:
+        """Whether an addition reads codes."""
+        return step in self.sums and coded.issuperset(self.sums[step].inputs)
+
+    def _add_codes(self, step: int, coded: set[int], dropped: set[int]) -> set[int]:
+        """Let an addition read codes, and the quantisers behind it, which are returned, add them.
+
+        What nothing else reads is `dropped`.
+        """
+        rows, found = self.rows[step], self.sums[step]
+        one, other = (self.on[index] for index in found.inputs)
+        added = SumOfCodes(given=(one, other), channels=static(self.infos[step][0].shape)[1])
+        self.layers[step] = self.layers[step]._replace(operation=added)
+        quantizers = {at: by for at, by in found.quantizers.items() if at in coded}
+        for index, through in quantizers.items():
+            activation = None if through is None else self._activation(through)
+            own = SumOfCodes(
+                given=added.given,
+                channels=added.channels,
+                levels=self.levels[index],
+                activation=activation,
+            )
+            self.layers[index] = self.layers[index]._replace(operation=own)
+            self.rows[index] = rows
+            self.users[(step if through is None else through, 0)].discard(index)
+        for index in (*quantizers.values(), step):
+            if index is not None and not self.users.get((index, 0)):
+                if (index, 0) not in self.wanted:
+                    dropped.add(index)
+                    self.users.get((step, 0), set()).discard(index)
+        for source in rows:
+            assert source is not None, "a sum has two terms"
+            self.users[source].update(quantizers)
+            if step in dropped:
+                self.users[source].discard(step)
+        return set(quantizers)
 
     def _makes_fours(self, step: int) -> bool:
         """Whether the output of a layer always has a multiple of four channels."""

@@ -102,6 +102,13 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* max_codes(data, out, fields): MaxPool of codes, each byte on its own; four axes */
 #define MAX_CODES_FIELDS(I, D, V) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
 
+/* add_codes(first, second, out, fields): [N, ceil(channels / 4), positions] of codes to sums of numbers, low +
+ * code * step each: `out` is [N, channels, positions] in f32, or, if `highest` is not 0, has the shape of the
+ * data and the codes of the sums from out_low to out_high, after an activation that is not a function. */
+#define ADD_CODES_FIELDS(I, D, V)                                                        \
+    I(isa) D(first_low) D(first_step) D(second_low) D(second_step) EPILOGUE_FIELDS(I, D, V) \
+    D(out_low) D(out_high) I(highest) I(threads)
+
 /* dequantize(sums, of_channels, offsets, classes or None, addend or None, ranges or None, out, fields): sums
  * in 32 bits, [N, channels, rows, columns], to sums * scale + offsets[channel], or, with classes,
  * offsets[channel][classes[row]], which are those of the columns up to `begin`, of the next `chunk` ones, which
@@ -161,6 +168,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(multiply, MULTIPLY_FIELDS) T(multiply_codes, MULTIPLY_CODES_FIELDS)               \
     T(quantize, QUANTIZE_FIELDS) T(dequantize, DEQUANTIZE_FIELDS)                       \
     T(max_codes, MAX_CODES_FIELDS)                                                      \
+    T(add_codes, ADD_CODES_FIELDS)                                                      \
     T(attend, ATTEND_FIELDS)                                                            \
     T(copy_matrices, COPY_MATRICES_FIELDS) T(recur, RECUR_FIELDS)
 

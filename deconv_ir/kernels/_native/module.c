@@ -63,6 +63,7 @@ static PyObject *module_keep(PyObject *module, PyObject *arguments) {
 static PyMethodDef module_methods[] = {
     {"quantize", module_quantize, METH_VARARGS, "Replace f32 by codes of four channels."},
     {"max_codes", module_max_codes, METH_VARARGS, "Pool codes."},
+    {"add_codes", module_add_codes, METH_VARARGS, "Add numbers given and stored as codes."},
     {"dequantize", module_dequantize, METH_VARARGS, "Replace sums of products of codes by f32."},
     {"resample", module_resample, METH_VARARGS, "Interpolate the last two of three axes."},
     {"recur", module_recur, METH_VARARGS, "Compute an LSTM or a GRU over time."},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deconv_ir.ir.quantization import Levels
+from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -63,6 +64,39 @@ def pool_codes(data: Array, out: Array, windows: Sequence[tuple[int, int, int, i
             strides=strides,
             dilations=dilations,
             pads_begin=pads,
+            threads=get_threads(),
+        ),
+    )
+
+
+def add_codes(
+    first: Array,
+    second: Array,
+    out: Array,
+    given: Sequence[Levels],
+    levels: Levels | None,
+    activation: Activation,
+) -> None:
+    """Add two tensors of codes ``[N, ceil(C / 4), *X]``, whose numbers are on single levels.
+
+    `out` gets the codes of the sums, after an activation, or, without `levels`, ``[N, C, *X]``:
+    the sums, in f32.
+    """
+    module = compiled_module()
+    assert module is not None, "codes are for compiled kernels"
+    one, other = given
+    module.add_codes(
+        *(array.reshape(*array.shape[:2], -1) for array in (first, second, out)),
+        interface.add_codes_fields(
+            isa=isa_number(),
+            first_low=one.output_low[0],
+            first_step=one.steps[0],
+            second_low=other.output_low[0],
+            second_step=other.steps[0],
+            **activation.fields(),
+            out_low=0 if levels is None else levels.low[0],
+            out_high=0 if levels is None else levels.high[0],
+            highest=0 if levels is None else levels.number - 1,
             threads=get_threads(),
         ),
     )

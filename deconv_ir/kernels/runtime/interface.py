@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xB8137C8
+INTERFACE = 0x65272FF
 """The hash of the header."""
 
 AXES = 3
@@ -381,6 +381,48 @@ def max_codes_fields(
         pads_begin_0,
         pads_begin_1,
         pads_begin_2,
+        threads,
+    )
+
+
+_add_codes = Struct("=qddddqdddqddddqq").pack
+
+
+def add_codes_fields(
+    *,
+    isa: int,
+    first_low: float,
+    first_step: float,
+    second_low: float,
+    second_step: float,
+    activation: int,
+    low: float,
+    high: float,
+    slope: float,
+    function: int,
+    scale: float,
+    offset: float,
+    out_low: float,
+    out_high: float,
+    highest: int,
+    threads: int,
+) -> bytes:
+    return _add_codes(
+        isa,
+        first_low,
+        first_step,
+        second_low,
+        second_step,
+        activation,
+        low,
+        high,
+        slope,
+        function,
+        scale,
+        offset,
+        out_low,
+        out_high,
+        highest,
         threads,
     )
 

@@ -124,7 +124,7 @@ struct direct_search {
 #define SMALL_PLANE 1024
 
 /* Choose how a tile is summed: channel by channel; in the output itself, if the positions of a
- * plane are those of the output without gaps (with one tap or one axis); or in scratch. */
+ * plane are those of the output without gaps (with one tap or one row); or in scratch. */
 static void choose_way(const struct direct_search *s, struct tiling *t) {
     const struct problem *problem = &s->search.k->problem;
     const struct axis *a = s->plan->axes;
@@ -133,8 +133,8 @@ static void choose_way(const struct direct_search *s, struct tiling *t) {
     t->depthwise = !t->compact && problem->channels_in == 1 && problem->channels_out == 1 &&
                    (plain || plane <= SMALL_PLANE);
     t->straight = plain && !t->depthwise && a[1].out_stride == 1 &&
-                  (t->shape[2] == a[2].output || a[1].output == 1) &&
-                  t->pitch == (a[1].output == 1 ? t->shape[2] : a[2].output);
+                  (a[1].output == 1 ||
+                   (t->shape[2] == a[2].output && t->pitch == a[2].output));
 }
 
 /* Keep a tiling if it is the best that fits. */

@@ -18,8 +18,20 @@ struct quantizers {
 static struct quantizer quantizer_of(const struct quantizers *q, int64_t channel) {
     const double *range = q->ranges + (q->count > 1 ? 2 * channel : 0);
     const double low = range[0], high = range[1], factor = (double)q->highest / (high - low);
-    const int near = fmax(fabs(low), fabs(high)) * factor <= MOST_LEVEL_32;
-    return (struct quantizer){(float)low, (float)high, low, factor, near ? TIE : -1};
+    const int near = levels_are_near(low, high, factor);
+    return (struct quantizer){(float)low, (float)high, low, factor, near ? TIE : -1,
+                              level_of_ends(low, high, factor)};
+}
+
+/* Make an activation part of the range of codes, and return the factor of negative numbers. */
+static float take_activation(const struct epilogue *e, double slope, struct quantizer *codes) {
+    const float low = codes->least, high = codes->most;
+    if (e->activation == ACT_RELU) codes->least = fminf(fmaxf(low, 0), high);
+    if (e->activation == ACT_CLAMP) {
+        codes->least = fminf(fmaxf((float)e->low, low), high);
+        codes->most = fminf(fmaxf((float)e->high, low), high);
+    }
+    return e->activation == ACT_LEAKY ? (float)slope : 1;
 }
 
 /* Whether ranges are those of a number of channels, and possible. */
@@ -139,23 +151,14 @@ static struct dequantizer dequantizer_of(const struct dequantization *d, int64_t
     return (struct dequantizer){.scale = d->of_channels[4 * channel]};
 }
 
-/* The activation is the slope, and part of the range. */
 static struct requantizer requantizer_of(const struct dequantization *d, int64_t channel) {
-    const struct epilogue *e = &d->epilogue;
     const double *of = d->of_channels + 4 * channel;
     struct requantizer r = {
         .numbers = dequantizer_of(d, channel),
         .codes = quantizer_of(&d->quantizers, channel),
-        .slope = 1,
         .base = fabs(of[2]) < INT32_MAX ? (int32_t)of[2] : 0,
     };
-    const float low = r.codes.least, high = r.codes.most;
-    if (e->activation == ACT_LEAKY) r.slope = (float)of[1];
-    if (e->activation == ACT_RELU) r.codes.least = fminf(fmaxf(low, 0), high);
-    if (e->activation == ACT_CLAMP) {
-        r.codes.least = fminf(fmaxf((float)e->low, low), high);
-        r.codes.most = fminf(fmaxf((float)e->high, low), high);
-    }
+    r.slope = take_activation(&d->epilogue, of[1], &r.codes);
     r.greatest = of[3] * fmax(1, fabsf(r.slope));
     return r;
 }
@@ -311,4 +314,75 @@ PyObject *module_dequantize(PyObject *module, PyObject *arguments) {
                                   (int64_t)sizeof(float));
     }
     return release_all(failed, b, 7);
+}
+
+struct code_addition {
+    const struct quantized_functions *functions;
+    struct code_sum sum;
+    const uint32_t *first, *second;
+    uint32_t *codes; /* or NULL */
+    float *numbers;
+    int64_t channels, fours, positions, jobs_of_four;
+};
+
+static void add_job(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct code_addition *a = context;
+    const int64_t four = job / a->jobs_of_four, x = job % a->jobs_of_four * JOB_CODES;
+    const int64_t count = least(JOB_CODES, a->positions - x), at = four * a->positions + x;
+    if (a->codes) {
+        a->functions->add(&a->sum, a->first + at, a->second + at, count, a->codes + at);
+        return;
+    }
+    const int64_t image = four / a->fours, channel = four % a->fours * 4;
+    float *out = a->numbers + (image * a->channels + channel) * a->positions + x;
+    for (int64_t c = 0; c < least(4, a->channels - channel); c++)
+        a->functions->add_numbers(&a->sum, a->first + at, a->second + at, (int)c, count,
+                                  out + c * a->positions);
+}
+
+PyObject *module_add_codes(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int failed = -1;
+    PyObject *given[3];
+    struct add_codes_fields f;
+    if (take_call(arguments, 3, given, &f, sizeof f)) return NULL;
+    Py_buffer b[3] = {0};
+    struct quantizers quantizers;
+    double range[2] = {f.out_low, f.out_high};
+    const Py_buffer ranges = {.buf = range, .len = sizeof range, .itemsize = 8};
+    const Py_buffer *first = &b[0], *second = &b[1], *out = &b[2];
+    if (!take_arrays(given, 3, 1 << 2, b) || first->ndim != 3 || out->ndim != 3 ||
+        second->ndim != 3 || !isa_available(f.isa))
+        return release_all(failed, b, 3);
+    struct code_addition a = {
+        .functions = BY_ISA((enum isa)f.isa, &functions_quantized),
+        .sum = {.low = {f.first_low, f.second_low}, .step = {f.first_step, f.second_step}},
+        .first = first->buf,
+        .second = second->buf,
+        .codes = f.highest ? out->buf : NULL,
+        .numbers = out->buf,
+        .channels = out->shape[1],
+        .fours = first->shape[1],
+        .positions = first->shape[2],
+    };
+    const int64_t channels = f.highest ? a.fours : divide_up(a.channels, 4);
+    if (first->itemsize == 4 && second->itemsize == 4 && out->itemsize == 4 &&
+        first->len == second->len && second->shape[1] == a.fours &&
+        second->shape[2] == a.positions && out->shape[0] == first->shape[0] &&
+        channels == a.fours && (!f.highest || out->len == first->len) &&
+        out->shape[2] == a.positions && out->len > 0 && f.activation >= ACT_NONE &&
+        f.activation < ACT_FUNCTION &&
+        (!f.highest || quantizers_take(&quantizers, &ranges, 1, f.highest))) {
+        struct epilogue epilogue = EPILOGUE_OF(f);
+        epilogue.activation = (enum activation)f.activation;
+        if (f.highest) {
+            a.sum.codes = quantizer_of(&quantizers, 0);
+            a.sum.slope = take_activation(&epilogue, f.slope, &a.sum.codes);
+        }
+        a.jobs_of_four = divide_up(a.positions, JOB_CODES);
+        failed = run_unlocked(add_job, &a, first->shape[0] * a.fours * a.jobs_of_four,
+                              least(f.threads, most(1, first->len / 4 / LEAST_SHARED)), 0);
+    }
+    return release_all(failed, b, 3);
 }

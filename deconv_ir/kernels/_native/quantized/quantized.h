@@ -6,6 +6,7 @@
 
 PyObject *module_quantize(PyObject *module, PyObject *arguments);
 PyObject *module_max_codes(PyObject *module, PyObject *arguments);
+PyObject *module_add_codes(PyObject *module, PyObject *arguments);
 PyObject *module_dequantize(PyObject *module, PyObject *arguments);
 
 #endif

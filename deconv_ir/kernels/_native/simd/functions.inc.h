@@ -314,18 +314,25 @@ FUNCTION(isfinite, TRUTH(ABS(A) < __builtin_inff()))
 FUNCTION(to_f16, NAME(through_half)(A))
 FUNCTION(to_bf16, NAME(through_bfloat)(A))
 
-/* The nearest of the levels of a range, from 0 to the number in the second operand, in f64: its
- * boundaries are exact.  NaN stays NaN. */
+/* The nearest of the levels of a range, from 0 to the number in the second operand: in f32, and again
+ * in f64 where a number is near the middle of two.  NaN stays NaN. */
 static void NAME(do_nearest_level)(const float *const *operands, const float *immediates,
                                    int64_t count, float *out) {
     const float *const first = operands[0];
-    const float begin = immediates[0], end = immediates[1];
-    const VF low = ALL(begin), high = ALL(end);
-    const double factor = (double)operands[1][0] / ((double)end - begin);
+    const double begin = immediates[0], end = immediates[1];
+    const VF low = ALL(immediates[0]), high = ALL(immediates[1]);
+    const double factor = (double)operands[1][0] / (end - begin);
+    const VF factor_32 = ALL((float)factor), begin_32 = ALL((float)(-begin * factor));
+    const VI tie = (VI)ALL(levels_are_near(begin, end, factor) ? TIE : 0);
     for (int64_t i = 0; i < count; i += LANES) {
-        VD level = __builtin_convertvector(NAME(clamped)(A, low, high), VD);
-        level = (level - (double)begin) * factor + 0x1.8p52 - 0x1.8p52;
-        STORE(out + i, __builtin_convertvector(level, VF));
+        const VF v = NAME(clamped)(A, low, high), level = v * factor_32 + begin_32;
+        VF nearest = level + 0x1.8p23f - 0x1.8p23f;
+        if (NAME(any)((VI)ABS(level - nearest) >= tie)) {
+            VD wide = __builtin_convertvector(v, VD);
+            wide = (wide - begin) * factor + 0x1.8p52 - 0x1.8p52;
+            nearest = __builtin_convertvector(wide, VF);
+        }
+        STORE(out + i, nearest);
     }
 }
 

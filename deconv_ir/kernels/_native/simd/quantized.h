@@ -2,21 +2,16 @@
 #ifndef DECONV_SIMD_QUANTIZED_H
 #define DECONV_SIMD_QUANTIZED_H
 
+#include "simd/levels.h"
 #include "simd/microkernels.h"
 
 /* The codes of numbers from `low` to `high`: (number - low) * factor, from 0 to `highest`. */
 struct quantizer {
     float least, most; /* the lower and the higher bound */
     double low, factor;
-    float tie; /* TIE, or -1: levels are not near enough in f32 */
+    float tie;   /* TIE, or -1: levels are not near enough in f32 */
+    double ends; /* level_of_ends() */
 };
-
-/* The codes of numbers in f32 are known if their ends, in steps of the levels, are below this, and
- * their distance from the nearest integer below TIE; those of sums if that is below 0.5 less the
- * rounding errors of numbers whose offsets, in steps, have this magnitude. */
-#define MOST_LEVEL_32 512
-#define TIE (0.5f - 0x1p-12f)
-#define ERROR_OF(offset) (0x1p-24 * (6 * MOST_LEVEL_32 + 5 * (offset)))
 
 /* The numbers of sums: sum * scale + offset, with offsets for each, or one. */
 struct dequantizer {
@@ -34,6 +29,14 @@ struct requantizer {
     double greatest; /* magnitude of an offset */
 };
 
+/* From two codes to one: number = low[0] + code * step[0] + low[1] + another * step[1], times `slope` if it
+ * is negative; each term and the sum are rounded to f32. */
+struct code_sum {
+    double low[2], step[2];
+    struct quantizer codes;
+    float slope;
+};
+
 struct quantized_functions {
     /* The codes of `channels` rows, at most 4, which are `step` elements apart, in the bytes of
      * `out`; each has a quantizer. */
@@ -45,6 +48,12 @@ struct quantized_functions {
      * requantizers either all have `offsets`, or none. */
     void (*requantize)(const struct requantizer *r, const char *sums, int64_t step,
                        int64_t channels, int64_t count, uint32_t *out);
+    /* The codes of sums: each byte on its own. */
+    void (*add)(const struct code_sum *s, const uint32_t *first, const uint32_t *second,
+                int64_t count, uint32_t *out);
+    /* The sums of one byte of each element. */
+    void (*add_numbers)(const struct code_sum *s, const uint32_t *first, const uint32_t *second,
+                        int byte, int64_t count, float *out);
 };
 
 extern const struct quantized_functions functions_quantized_baseline;

@@ -160,6 +160,12 @@ static void NAME(dequantize)(const struct dequantizer *d, int64_t count, const v
     else NAME(dequantize_vectors)(0, 0, d, count, sums, out);
 }
 
+/* Numbers, times a slope where they are negative. */
+static inline __attribute__((always_inline)) NAME(vec) NAME(bent)(NAME(vec) v, float slope) {
+    const NAME(ints) below = v < 0;
+    return (NAME(vec))(((NAME(ints))(v * slope) & below) | ((NAME(ints))v & ~below));
+}
+
 /* Numbers of sums, rounded once, without those beyond the range of the codes. */
 static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(
     const int has_offsets, const int has_slope, const struct requantizer *r, const char *sums,
@@ -169,10 +175,7 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(
     if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(r->numbers.offsets + i);
     else value += r->numbers.offset;
     NAME(vec) v = __builtin_convertvector(value, NAME(vec));
-    if (has_slope) {
-        const NAME(ints) below = v < 0;
-        v = (NAME(vec))(((NAME(ints))(v * r->slope) & below) | ((NAME(ints))v & ~below));
-    }
+    if (has_slope) v = NAME(bent)(v, r->slope);
     return NAME(limited)(v, r->codes.least - (NAME(vec)){0}, r->codes.most - (NAME(vec)){0});
 }
 
@@ -197,7 +200,7 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
         least[c] = (float)(q->least * q->factor + moved) - (NAME(vec)){0};
         most[c] = (float)(q->most * q->factor + moved) - (NAME(vec)){0};
         zero[c] = (float)level_of_zero - (NAME(vec)){0};
-        error = fmax(error, q->tie < 0 ? 1 : ERROR_OF(r[c].greatest * q->factor));
+        error = fmax(error, ERROR_32(q->ends, r[c].greatest * q->factor));
     }
     const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
     for (int64_t i = 0; i < count; i += LANES) {
@@ -271,8 +274,118 @@ static void NAME(requantize)(const struct requantizer *r, const char *sums, int6
     memcpy(out + whole, codes, (size_t)rest * sizeof *out);
 }
 
+/* The sums of one byte of each code, in f64, each term and the sum rounded to f32. */
+static inline __attribute__((always_inline)) NAME(vec) NAME(added)(
+    const struct code_sum *s, NAME(ints) first, NAME(ints) second, int byte) {
+    const NAME(ints) a = first >> (8 * byte) & 255, b = second >> (8 * byte) & 255;
+    NAME(wide) one = __builtin_convertvector(a, NAME(wide)) * s->step[0];
+    NAME(wide) other = __builtin_convertvector(b, NAME(wide)) * s->step[1];
+    one += s->low[0];
+    other += s->low[1];
+    return __builtin_convertvector(one, NAME(vec)) + __builtin_convertvector(other, NAME(vec));
+}
+
+/* Not inlined: numbers are broadcast from memory. */
+static __attribute__((noinline)) void NAME(add_bytes)(const struct code_sum *s,
+                                                      const uint32_t *first,
+                                                      const uint32_t *second, int byte,
+                                                      uint32_t *out) {
+    const NAME(ints) a = *(const NAME(loose_ints) *)(const void *)first;
+    const NAME(ints) b = *(const NAME(loose_ints) *)(const void *)second;
+    const NAME(vec) least = s->codes.least - (NAME(vec)){0}, most = s->codes.most - (NAME(vec)){0};
+    const NAME(vec) v = NAME(bent)(NAME(added)(s, a, b, byte), s->slope);
+    const NAME(ints) codes = NAME(codes)(&s->codes, NAME(limited)(v, least, most));
+    *(NAME(loose_ints) *)(void *)out |= codes << (8 * byte);
+}
+
+static void NAME(add_exactly)(const struct code_sum *s, const uint32_t *first,
+                              const uint32_t *second, uint32_t *out) {
+    memset(out, 0, LANES * sizeof *out);
+    for (int c = 0; c < 4; c++) NAME(add_bytes)(s, first, second, c, out);
+}
+
+static void NAME(add_numbers)(const struct code_sum *s, const uint32_t *first,
+                              const uint32_t *second, int byte, int64_t count, float *out) {
+    if (count < LANES) {
+        uint32_t codes[2][LANES] = {{0}};
+        float sums[LANES];
+        memcpy(codes[0], first, (size_t)count * sizeof *first);
+        memcpy(codes[1], second, (size_t)count * sizeof *second);
+        NAME(add_numbers)(s, codes[0], codes[1], byte, LANES, sums);
+        memcpy(out, sums, (size_t)count * sizeof *out);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += LANES) {
+        /* The last vector overlaps the one before. */
+        const int64_t i = least(at, count - LANES);
+        const NAME(ints) a = *(const NAME(loose_ints) *)(const void *)(first + i);
+        const NAME(ints) b = *(const NAME(loose_ints) *)(const void *)(second + i);
+        *(NAME(loose) *)(out + i) = NAME(added)(s, a, b, byte);
+    }
+}
+
+/* As requantize_vectors(). */
+static inline __attribute__((always_inline)) void NAME(add_vectors)(
+    const int has_slope, const struct code_sum *s, const uint32_t *first, const uint32_t *second,
+    int64_t count, uint32_t *out) {
+    const struct quantizer *q = &s->codes;
+    const double zero_level = -q->low * q->factor, moved = has_slope ? 0 : zero_level;
+    double greatest = 0;
+    for (int i = 0; i < 2; i++)
+        greatest += (fabs(s->low[i]) + 255 * fabs(s->step[i])) * q->factor;
+    const double error = ERROR_32(q->ends, greatest);
+    const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
+    const float one = (float)(s->step[0] * q->factor), other = (float)(s->step[1] * q->factor);
+    const float offset = (float)((s->low[0] + s->low[1]) * q->factor + moved);
+    const NAME(vec) least = (float)(q->least * q->factor + moved) - (NAME(vec)){0};
+    const NAME(vec) most = (float)(q->most * q->factor + moved) - (NAME(vec)){0};
+    for (int64_t i = 0; i < count; i += LANES) {
+        const NAME(ints) given[2] = {*(const NAME(loose_ints) *)(const void *)(first + i),
+                                     *(const NAME(loose_ints) *)(const void *)(second + i)};
+        /* What the bits of ROUNDING_32 add up to, is subtracted first. */
+        NAME(ints) codes = (NAME(ints)){0} - (int32_t)0x8b400000;
+        NAME(vec) worst = {0};
+#pragma GCC unroll 4
+        for (int c = 0; c < 4; c++) {
+            const NAME(ints) a = given[0] >> (8 * c) & 255, b = given[1] >> (8 * c) & 255;
+            NAME(vec) level = __builtin_convertvector(a, NAME(vec)) * one + offset;
+            level += __builtin_convertvector(b, NAME(vec)) * other;
+            if (has_slope)
+                level = NAME(greater)(level, (NAME(vec)){0}) +
+                        NAME(smaller)(level, (NAME(vec)){0}) * s->slope;
+            level = NAME(limited)(level, least, most);
+            if (has_slope) level += (float)zero_level;
+            const NAME(vec) shifted = level + ROUNDING_32;
+            const NAME(vec) rest = level - (shifted - ROUNDING_32);
+            worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
+            codes += (NAME(ints))shifted << (8 * c);
+        }
+        *(NAME(loose_ints) *)(void *)(out + i) = codes;
+        if (NAME(has_any)(worst >= tie)) NAME(add_exactly)(s, first + i, second + i, out + i);
+    }
+}
+
+static void NAME(add_some)(const struct code_sum *s, const uint32_t *first,
+                           const uint32_t *second, int64_t count, uint32_t *out) {
+    if (s->slope != 1) NAME(add_vectors)(1, s, first, second, count, out);
+    else NAME(add_vectors)(0, s, first, second, count, out);
+}
+
+static void NAME(add_codes)(const struct code_sum *s, const uint32_t *first,
+                            const uint32_t *second, int64_t count, uint32_t *out) {
+    const int64_t whole = count / LANES * LANES, rest = count - whole;
+    NAME(add_some)(s, first, second, whole, out);
+    if (!rest) return;
+    uint32_t last[2][LANES] = {{0}}, codes[LANES];
+    memcpy(last[0], first + whole, (size_t)rest * sizeof *out);
+    memcpy(last[1], second + whole, (size_t)rest * sizeof *out);
+    NAME(add_some)(s, last[0], last[1], LANES, codes);
+    memcpy(out + whole, codes, (size_t)rest * sizeof *out);
+}
+
 const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {
-    NAME(quantize), NAME(dequantize), NAME(requantize)};
+    NAME(quantize), NAME(dequantize), NAME(requantize), NAME(add_codes),
+    NAME(add_numbers)};
 
 #undef ROUNDING
 #undef ROUNDING_32
