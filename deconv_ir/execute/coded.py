@@ -307,8 +307,9 @@ class _Joining:
         from deconv_ir.ops.convolution.fusing import as_activation, is_activation
 
         operation, parameters = self.layers[step].operation, self.rows[step][1:]
-        values = [None if s is None else self.prepared.constants.get(s) for s in parameters]
-        if not is_activation(operation) or any(value is None for value in values):
+        constants = self.prepared.constants
+        values = [constants[s] for s in parameters if s is not None and s in constants]
+        if not is_activation(operation) or len(values) < len(parameters):
             return None
         found = as_activation(operation, values, F32.numpy())
         return None if found is None or found.type is ActivationType.FUNCTION else found
@@ -338,11 +339,11 @@ class _Joining:
             self.layers[index] = self.layers[index]._replace(operation=own)
             self.rows[index] = rows
             self.users[(step if through is None else through, 0)].discard(index)
-        for index in (*quantizers.values(), step):
-            if index is not None and not self.users.get((index, 0)):
-                if (index, 0) not in self.wanted:
-                    dropped.add(index)
-                    self.users.get((step, 0), set()).discard(index)
+        for at in (*quantizers.values(), step):
+            if at is None or (at, 0) in self.wanted or self.users.get((at, 0)):
+                continue
+            dropped.add(at)
+            self.users.get((step, 0), set()).discard(at)
         for source in rows:
             assert source is not None, "a sum has two terms"
             self.users[source].update(quantizers)

@@ -7,6 +7,7 @@ loops.  Codes between layers may not change a bit.
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,117 @@ def test_codes_pass_from_layer_to_layer(tmp_path: Any) -> None:
     shown = deconv_ir.load(tmp_path / "model.xml").run([x], outputs=["skip", "y"])
     assert np.array_equal(shown["y"], found)
     assert np.array_equal(shown["skip"], a.astype(np.float32))
+
+
+ENDS = [(-2.03, 2.01), (-1.31, 3.11), (-4.1, 4.3), (0.0, 3.7)]
+
+
+@pytest.mark.parametrize("channels", [4, 6])
+@pytest.mark.parametrize("act", ["", "ReLU", "PReLU", "Clamp"])
+def test_tensors_of_levels_are_added_as_codes(tmp_path: Any, channels: int, act: str) -> None:
+    """The sum is read by quantisers, directly and through an activation, and by another layer."""
+    net = Network(f"2,{channels},5,7")
+    ir = net.ir
+    w1, v1 = net.weights(channels, channels, 3, 3)
+    w2, v2 = net.weights(4, channels, 3, 3)
+    first = net.quantize(net.x, *ENDS[0])
+    second = net.quantize(net.convolution(first, w1), *ENDS[1])
+    total = ir.layer("Add", [second, first])
+    bent = total
+    if act:
+        slope = [ir.const(np.float32(-0.25))] if act == "PReLU" else []
+        bent = ir.layer(act, [total, *slope], {"min": "-1", "max": "1.5"} if act == "Clamp" else {})
+    again = ir.layer("Add", [net.quantize(bent, *ENDS[2]), net.quantize(total, *ENDS[3])])
+    ir.result(net.convolution(net.quantize(again, *ENDS[2]), w2))
+    ir.result(ir.layer("Sqrt", [ir.layer("Abs", [again])]))
+    x = RNG.standard_normal((2, channels, 5, 7), dtype=np.float32)
+    found, roots = net.run(tmp_path, x)
+
+    def level(values: Any, ends: tuple[float, float]) -> Any:
+        """Return a FakeQuantize's results in f32, of values in f32."""
+        return fake_quantize(values.astype(np.float32).astype(float), *ends).astype(np.float32)
+
+    a = level(x, ENDS[0])
+    b = level(convolve(fake_quantize(x.astype(float), *ENDS[0]), v1), ENDS[1])
+    added = b + a
+    activated = {
+        "": added,
+        "ReLU": np.maximum(added, 0),
+        "PReLU": np.where(added < 0, added * np.float32(-0.25), added),
+        "Clamp": np.clip(added, np.float32(-1), np.float32(1.5)),
+    }[act]
+    expected = level(activated, ENDS[2]) + level(added, ENDS[3])
+    assert np.array_equal(roots, np.sqrt(np.abs(expected)))
+    nearly(found, convolve(fake_quantize(expected.astype(float), *ENDS[2]), v2))
+
+
+KINDS = ["convolution"] * 2 + ["add"] * 2 + ["depthwise", "pool", "concat", "relu", "prelu"]
+
+
+def drawn(seed: int) -> tuple[Network, list[str]]:
+    """Draw a network of quantised layers; return it, and the names of all tensors."""
+    rng = random.Random(seed)
+    net = Network("2,4,9,12")
+    tensors, names = [(net.x, 4)], []
+
+    def add(kind: str, sources: list[Any], attributes: dict[str, str], channels: int) -> None:
+        names.append(f"t{len(names)}")
+        tensors.append(
+            (net.ir.layer(kind, sources, attributes, name=names[-1], names=names[-1]), channels)
+        )
+
+    spatial = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    for _ in range(rng.randint(4, 10)):
+        source, channels = rng.choice(tensors)
+        ends = rng.choice(ENDS)
+        kind = rng.choice(KINDS)
+        other, others = rng.choice([t for t in tensors if kind != "add" or t[1] == channels])
+        if kind == "convolution":
+            outputs = rng.choice((4, 6, 8))
+            weights, _ = net.weights(outputs, channels, 3, 3)
+            add(
+                "Convolution",
+                [net.quantize(source, *ends), weights],
+                spatial | {"dilations": "1,1"},
+                outputs,
+            )
+        elif kind == "depthwise":
+            weights, _ = net.weights(channels, 1, 3, 3)
+            shape = net.ir.const(np.array([channels, 1, 1, 3, 3]))
+            weights = net.ir.layer("Reshape", [weights, shape], {"special_zero": "false"})
+            add(
+                "GroupConvolution",
+                [net.quantize(source, *ends), weights],
+                spatial | {"dilations": "1,1"},
+                channels,
+            )
+        elif kind == "pool":
+            window = spatial | {"kernel": "3,3", "rounding_type": "floor"}
+            add("MaxPool", [net.quantize(source, *ends)], window, channels)
+        elif kind in ("concat", "add"):
+            pair = [net.quantize(source, *ends), net.quantize(other, *rng.choice(ENDS[:2]))]
+            if kind == "add":
+                add("Add", pair, {}, channels)
+            else:
+                add("Concat", pair, {"axis": "1"}, channels + others)
+        elif kind == "relu":
+            add("ReLU", [source], {}, channels)
+        else:
+            slopes = np.linspace(0, 0.5, channels, dtype=np.float32)
+            add("PReLU", [source, net.ir.const(slopes)], {}, channels)
+    net.ir.result(tensors[-1][0])
+    return net, names
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_codes_change_no_bit_of_drawn_networks(tmp_path: Any, seed: int) -> None:
+    """Tensors that are asked for are f32, so that nothing is left to be codes."""
+    net, names = drawn(seed)
+    model = deconv_ir.load(net.ir.save(tmp_path))
+    x = np.random.default_rng(seed).standard_normal((2, 4, 9, 12), dtype=np.float32)
+    (found,) = model.run([x]).values()
+    shown = model.run([x], outputs=names)
+    assert np.array_equal(found, shown[names[-1]])
 
 
 def test_slopes_of_each_channel_are_part_of_the_layer(tmp_path: Any) -> None:

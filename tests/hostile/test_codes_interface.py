@@ -44,6 +44,21 @@ def dequantize(**changes: Any) -> None:
     MODULE.dequantize(*given.values(), fields)
 
 
+def add_codes(**changes: Any) -> None:
+    given: dict[str, Any] = {
+        "first": np.zeros((2, 2, 7), U32),
+        "second": np.zeros((2, 2, 7), U32),
+        "out": np.zeros((2, 2, 7), U32),
+    }
+    figures = {"out_low": 0.0, "out_high": 1.0, "highest": 255, "threads": 1, "isa": isa_number()}
+    steps = {"first_low": 0.0, "first_step": 1.0, "second_low": 0.0, "second_step": 1.0}
+    epilogue = Activation().fields()
+    given |= {k: v for k, v in changes.items() if k in given}
+    figures |= {k: v for k, v in changes.items() if k in figures}
+    epilogue |= {k: v for k, v in changes.items() if k in epilogue}
+    MODULE.add_codes(*given.values(), interface.add_codes_fields(**figures, **steps, **epilogue))
+
+
 def max_codes(**changes: Any) -> None:
     given = {"data": np.zeros((2, 1, 6, 6), U32), "out": np.zeros((2, 1, 3, 3), U32)}
     figures: dict[str, Any] = {
@@ -62,6 +77,21 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     *((quantize, {"ranges": np.array(rows)}) for rows in (
         [[1.0, 0.0]], [[0.0, 0.0]], [[0.0, np.inf]], [[0.0, np.nan]], [[0.0, 1.0]] * 2, [0.0],
     )),
+    *((add_codes, {"highest": n}) for n in (-1, 256, 2**40)),
+    *((add_codes, {"isa": n}) for n in (-1, 99)),
+    *((add_codes, {"activation": n}) for n in (-1, 4, 99)),
+    *((add_codes, {"out_high": n}) for n in (0.0, -1.0, np.inf, np.nan)),
+    *(
+        (add_codes, {name: np.zeros(shape, U32)})
+        for name in ("first", "second", "out")
+        for shape in ((2, 2, 8), (2, 3, 7), (1, 2, 7), (2, 14))
+    ),
+    (add_codes, {"first": np.zeros((2, 2, 7), F64)}),
+    *(
+        (add_codes, {"highest": 0, "out": np.zeros(shape, F32)})
+        for shape in ((2, 4, 7), (2, 9, 7), (1, 5, 7), (2, 5, 8))
+        if shape != (2, 4, 7)
+    ),
     *((dequantize, {"first": n}) for n in (-1, 1, 2**40)),
     *((dequantize, {"begin": n}) for n in (-1, 0, 3, 2**40)),
     *((dequantize, {"chunk": n}) for n in (-1, 0, 2, 2**40)),
@@ -84,7 +114,7 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call", [quantize, dequantize, max_codes])
+@pytest.mark.parametrize("call", [quantize, dequantize, max_codes, add_codes])
 def test_arrays_that_fit_are_computed(call: Any) -> None:
     call()
 

@@ -12,6 +12,7 @@ from deconv_ir.kernels import pack_filter
 from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized import plan
+from deconv_ir.kernels.quantized.codes import add_codes
 from deconv_ir.kernels.quantized.kernel import QuantizedKernel
 from deconv_ir.kernels.runtime.cpu import MACHINES, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -177,6 +178,38 @@ def test_codes_are_those_of_the_rounded_results(
     found = np.moveaxis(bytes_, -1, 2).reshape(len(x), -1, *output)[:, : results.shape[1]]
     share = (np.clip(results, np.float32(low), np.float32(high)).astype(float) - low) / (high - low)
     assert np.array_equal(found, np.rint(share * (number - 1)))
+
+
+@pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky"])
+@pytest.mark.parametrize("ends", [(-3.3, 4.1), (-0.01, 0.02), (-900.0, 1.0)])
+def test_added_codes_are_those_of_the_sum_in_f32(
+    monkeypatch: pytest.MonkeyPatch, isa: str, kind: str, ends: tuple[float, float]
+) -> None:
+    """For ranges around the sums, much narrower, and far wider; with counts of no whole vector."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    rng = np.random.default_rng(48)
+    bytes_ = rng.integers(0, 256, (2, 2, 3, 5, 37, 4), np.uint8)
+    first, second = bytes_.view(np.uint32)[..., 0]
+    one, other = (
+        Levels(256, (low,), (high,), (low,), (high,)) for low, high in ((-2.03, 2.01), (-1.3, 3.1))
+    )
+    activation = activation_of(kind, 1)
+    values = [
+        (levels.output_low[0] + codes * levels.steps[0]).astype(np.float32)
+        for levels, codes in zip((one, other), np.moveaxis(bytes_, -1, 3), strict=True)
+    ]
+    sums = values[0] + values[1]
+    numbers = np.empty((2, 11, 5, 37), np.float32)
+    add_codes(first, second, numbers, (one, other), None, Activation())
+    assert np.array_equal(numbers, sums.reshape(2, 12, 5, 37)[:, :11])
+    low, high = ends
+    found = np.empty_like(first)
+    add_codes(first, second, found, (one, other), Levels(256, *((low,), (high,)) * 2), activation)
+    bent = np.clip(activation.apply(sums), np.float32(low), np.float32(high)).astype(float)
+    expected = np.rint((bent - low) * (255 / (high - low)))
+    assert np.array_equal(np.moveaxis(found[..., None].view(np.uint8), -1, 2), expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
