@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -284,6 +287,60 @@ class TestAction:
             ("PATCH", "/repos/owner/models/issues/comments/4711"),
         ]
         assert "No problem found" in server[-1][2]["body"]
+
+    def test_the_steps_run_as_a_runner_runs_them(
+        self, server: list[tuple[str, str, Any]], bad: Path, tmp_path: Path
+    ) -> None:
+        """The shell code of both steps, with GitHub's variables; pip only notes what it installs.
+
+        GitHub, "Workflow syntax": `shell: bash` runs a file with -e and -o pipefail.
+        """
+        steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+        tools = tmp_path / "bin"
+        tools.mkdir()
+        python = tools / "python3"
+        # `python3 -m venv FOLDER` makes a folder with this Python and a pip.
+        python.write_text(
+            f"""#!/bin/sh
+mkdir -p "$3/bin"
+printf '#!/bin/sh\nexec {sys.executable} "$@"\n' > "$3/bin/python"
+printf '#!/bin/sh\necho "$@" > {tmp_path}/installed\n' > "$3/bin/pip"
+chmod +x "$3/bin/python" "$3/bin/pip"
+"""
+        )
+        python.chmod(0o755)
+        (tmp_path / "event.json").write_text(json.dumps({"pull_request": {"number": 12}}))
+        (tmp_path / "runner temp").mkdir()
+        environment = os.environ | {
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "RUNNER_TEMP": str(tmp_path / "runner temp"),
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_REPOSITORY": "owner/models",
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+            "GITHUB_OUTPUT": str(tmp_path / "output.txt"),
+            "LINT_PATHS": "'models/bad.xml'\nmodels",
+            "LINT_TARGET": "openvino=2024.6 openvino>=2026.0",
+            "LINT_TOKEN": "secret",
+        }
+        ends = []
+        for number, step in enumerate(steps):
+            script = tmp_path / f"step{number}.sh"
+            script.write_text(step["run"])
+            command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)]
+            ends.append(
+                subprocess.run(
+                    command, env=environment, cwd=tmp_path, capture_output=True, text=True
+                )
+            )
+        assert [end.returncode for end in ends] == [0, 1], ends
+        assert (tmp_path / "installed").read_text() == f"install --quiet {ROOT}\n"
+        assert "::error title=IR401 declared-dims-differ,file=models/bad.xml" in ends[1].stdout
+        assert (tmp_path / "output.txt").read_text() == "exit-code=1\n"
+        summary = (tmp_path / "summary.md").read_text()
+        assert "openvino=2024.6" in summary
+        assert "OpenVINO 2026.0 to 2026.4" in summary
+        assert [asked[0] for asked in server] == ["GET", "GET", "POST"]
 
     def test_the_inputs_are_no_part_of_commands(self) -> None:
         """GitHub, "Security hardening": expressions in scripts let names run commands."""

@@ -98,6 +98,8 @@ def word(text: str, target: str) -> str:
             "openvino=2024.6",
             "unverified",
         ),
+        # What nothing needs is not read
+        (network("ReLU", "opset14").replace("Result", "Other"), "openvino=2023.3", "unverified"),
         # An operation of an extension, and an invalid file
         (network("Own", "extension"), "openvino=2024.6", "unverified"),
         (network("ReLU", "opset1").replace("</net>", ""), "openvino=2024.6", "unverified"),

@@ -88,6 +88,8 @@ def reasons(context: LintContext, releases: Iterable[Release]) -> Iterator[Reaso
         return
     known: dict[object, list[tuple[_Fault, frozenset[Release]]]] = {}
     unneeded = frozenset(context.unneeded)
+    # Without a Result nothing is needed.
+    reads_layers = any(layer.type == "Result" for layer in root.graph.layers)
     for form in layer_forms(context):
         layer = context.graph.layers[form.layer]
         extras = (*layer.extras, *(e for p in (*layer.inputs, *layer.outputs) for e in p.extras))
@@ -100,7 +102,7 @@ def reasons(context: LintContext, releases: Iterable[Release]) -> Iterator[Reaso
             known[key] = [(fault, frozenset(where)) for fault, where in found.items()]
         for fault, where in known[key]:
             # The reader leaves out layers that nothing needs.
-            blocks = fault.blocks and form.layer not in unneeded
+            blocks = fault.blocks and reads_layers and form.layer not in unneeded
             yield Reason(blocks, fault.message, where, form.layer)
 
 
