@@ -78,6 +78,15 @@ class SymbolicInference(NamedTuple):
     conditions: tuple[Condition, ...]
     contradictions: tuple[Contradiction, ...]
 
+    def texts(self, layer: int, output: int) -> tuple[str, ...] | None:
+        """Return the dims of an output as texts; None if no size of an input determines one."""
+        outputs = self.shapes[layer]
+        shape = outputs[output] if output < len(outputs) else None
+        sizes = [dim for dim in shape or () if not isinstance(dim, int)]
+        if not sizes or any(n.text not in self.names for size in sizes for n in size.names()):
+            return None
+        return tuple(map(str, shape or ()))
+
 
 def infer_symbolic(
     graph: Graph,

@@ -235,8 +235,8 @@ class LintContext(InferredGraph):
         return any(
             isinstance(dim, Interval)
             for index in self.by_type.get("Parameter", ())
-            for port in self.graph.layers[index].outputs
-            for dim in port.shape or ()
+            for info in self.outputs(index)
+            for dim in info.shape or ()
         )
 
     @property

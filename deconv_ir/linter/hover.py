@@ -142,13 +142,24 @@ class _Pointer:
         where = f"output {output}{came}"
         if info.shape is None:
             return f"{where}: the rank is not known"
+        expressions = self.expressions(producer, output)
         if axis is None:
-            return f"{where}: {_code(format_shape(info.shape))} {info.element_type or ''}".rstrip()
+            joined = None if expressions is None else ",".join(expressions)
+            sizes = "" if joined is None else f", sizes {_code(f'[{joined}]')}"
+            shape = f"{_code(format_shape(info.shape))} {info.element_type or ''}".rstrip()
+            return f"{where}: {shape}{sizes}"
         if axis >= len(info.shape):
             return f"{where} has no axis {axis}: the computed shape is {format_shape(info.shape)}"
         text = f"{where}, axis {axis}: **{format_shape((info.shape[axis],))[1:-1]}**"
+        if expressions is not None:
+            text += f", size {_code(expressions[axis])}"
         formula = self.formula(producer, output, axis)
         return f"{text}\n\n{_code(formula)}" if formula else text
+
+    def expressions(self, index: int, output: int) -> tuple[str, ...] | None:
+        """Return the dims of a tensor of a dynamic model as expressions; None: they are numbers."""
+        found = self.context.symbolic
+        return None if found is None else found.texts(index, output)
 
     def formula(self, index: int, output: int, axis: int) -> str | None:
         layer = self.graph.layers[index]

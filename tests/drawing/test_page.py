@@ -349,6 +349,17 @@ def test_mutated_models_give_pages(first: int, tmp_path: Path) -> None:
     assert graphs
 
 
+def test_sizes_of_a_dynamic_model_are_expressions(tmp_path: Path) -> None:
+    """A kernel of 2 and a stride of 2 without pads double the extents: Y = 2*(X - 1) + 2."""
+    attributes = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    ir = deconvolution_ir("?,2,?,?", (2, 3, 2, 2), attributes)
+    path = ir.save(tmp_path)
+    data = page_data(write_page(linted(path.read_bytes(), tmp_path / "model.bin")))
+    shown = [data["pool"][row[2]] for row in data["tensors"]]
+    assert shown[0] == "?×2×?×? f32 = [N,2,H,W]"  # noqa: RUF001
+    assert shown[2].endswith(" = [N,3,2*H,2*W]")
+
+
 @pytest.mark.parametrize(
     ("layer", "text"),
     [

@@ -30,6 +30,7 @@ from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import compatible, intersect
+from deconv_ir.ir.symbolic import infer_symbolic
 from deconv_ir.ir.window import Window
 from deconv_ir.ops.constants.constant import Const
 
@@ -103,6 +104,8 @@ class _Gatherer:
         self.totals = {"flop": 0, "constants": 0, "constant_bytes": 0}
         if self.part_of:
             self.totals["in_bodies"] = len(self.part_of)
+        wrong = bool(self.part_of or inference.errors or self.misfits)
+        self.symbolic = None if wrong else infer_symbolic(self.graph, context, inference)
         self.tensor_number: dict[tuple[int, int], int] = {}
         self.tensors: list[list[Any]] = []
 
@@ -143,7 +146,7 @@ class _Gatherer:
         """
         info = self._info(index, port)
         declared = layer.outputs[port] if port < len(layer.outputs) else None
-        text = tensor_text(info)
+        text = tensor_text(info) + self._expressions(index, port)
         row: list[Any] = [index, port, self.pool.add(text)]
         if declared is not None:
             stated = TensorInfo(declared.shape, declared.element_type)
@@ -154,6 +157,11 @@ class _Gatherer:
             if wrong:
                 row.append(1)
         return row
+
+    def _expressions(self, index: int, port: int) -> str:
+        """Return the dims of a tensor of a dynamic model as expressions; empty if all are known."""
+        found = None if self.symbolic is None else self.symbolic.texts(index, port)
+        return "" if found is None else f" = [{','.join(found)}]"
 
     def _info(self, index: int, port: int) -> TensorInfo:
         outputs = self.outputs[index]

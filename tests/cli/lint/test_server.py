@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from linter.network import NETWORK, WEIGHTS
+from support import deconvolution_ir
 
 pytest.importorskip("pygls")
 
@@ -165,6 +166,24 @@ def test_saving_sees_another_bin(path: Path) -> None:
         path.with_suffix(".bin").write_bytes(WEIGHTS[:100])
         editor.text_document_did_save(lsp.DidSaveTextDocumentParams(identifier(path)))
         assert {d.code for d in await editor.diagnostics()} == {"IR502"}
+
+    speak(talk)
+
+
+def test_hover_shows_sizes_of_dynamic_models_as_expressions(tmp_path: Path) -> None:
+    """A kernel of 2 and a stride of 2 without pads: Y = 2*(X - 1) + 2 = 2*X."""
+    attributes = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    ir = deconvolution_ir("?,2,?,?", (2, 3, 2, 2), attributes, "-1,3,-1,-1")
+    path = ir.save(tmp_path)
+    text = path.read_text("utf-8")
+
+    async def talk(editor: Editor) -> None:
+        await editor.open(path, text)
+        tensor, _ = await editor.hover(path, text, '<port id="2" precision="FP32" names="y">')
+        assert tensor.endswith(", sizes `[N,3,2*H,2*W]`")
+        part = "<dim>-1</dim>\n</port>"
+        size, _ = await editor.hover(path, text, part)
+        assert ", size `2*W`" in size
 
     speak(talk)
 
