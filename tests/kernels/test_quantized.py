@@ -153,12 +153,13 @@ def activation_of(kind: str, channels: int) -> Activation:
         "leaky": Activation(ActivationType.LEAKY_RELU, slope=0.125),
         "slopes": Activation(ActivationType.LEAKY_RELU, slopes=slopes),
         "tanh": Activation(ActivationType.FUNCTION, function="tanh", in_numpy=np.tanh),
+        "hswish": Activation(ActivationType.FUNCTION, function="hswish"),
     }[kind]
 
 
 @pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky", "slopes", "tanh"])
+@pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky", "slopes", "tanh", "hswish"])
 @pytest.mark.parametrize("bias_scale", [1, 300, 1e5])
 @pytest.mark.parametrize("seed", range(6))
 def test_codes_are_those_of_the_rounded_results(

@@ -159,6 +159,7 @@ static struct requantizer requantizer_of(const struct dequantization *d, int64_t
         .base = fabs(of[2]) < INT32_MAX ? (int32_t)of[2] : 0,
     };
     r.slope = take_activation(&d->epilogue, of[1], &r.codes);
+    if (d->epilogue.activation == ACT_FUNCTION) r.hswish = d->epilogue.function;
     r.greatest = of[3] * fmax(1, fabsf(r.slope));
     return r;
 }
@@ -300,7 +301,9 @@ PyObject *module_dequantize(PyObject *module, PyObject *arguments) {
         (!has_codes || quantizers_take(&d.quantizers, &b[5], d.channels, f.highest)) &&
         epilogue_take(&d.epilogue, f.isa, 1, f.activation, f.function)) {
         const int64_t of_job = JOB_CODES / together;
-        d.from_sums = has_codes && !has_addend && d.epilogue.activation != ACT_FUNCTION;
+        const int swishes = f.function == PW_hswish && !d.epilogue.scales;
+        d.from_sums = has_codes && !has_addend &&
+                      (d.epilogue.activation != ACT_FUNCTION || swishes);
         if (!has_classes) d.columns *= d.rows, d.rows = 1;
         d.columns_of_job = least(d.columns, of_job);
         d.rows_of_job = d.columns_of_job < d.columns ? 1 : most(1, of_job / d.columns_of_job);

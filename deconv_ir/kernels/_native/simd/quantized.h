@@ -25,6 +25,7 @@ struct requantizer {
     struct dequantizer numbers; /* without an addend */
     struct quantizer codes;
     float slope;
+    pointwise_function hswish; /* instead of the slope, or NULL */
     int32_t base;
     double greatest; /* magnitude of an offset */
 };

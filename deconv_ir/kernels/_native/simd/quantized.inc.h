@@ -166,23 +166,32 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(bent)(NAME(vec) v, f
     return (NAME(vec))(((NAME(ints))(v * slope) & below) | ((NAME(ints))v & ~below));
 }
 
+/* What is done to the numbers of sums before they become codes. */
+enum { NAME(unbent), NAME(sloped), NAME(swished) };
+
 /* Numbers of sums, rounded once, without those beyond the range of the codes. */
 static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(
-    const int has_offsets, const int has_slope, const struct requantizer *r, const char *sums,
+    const int has_offsets, const int bend, const struct requantizer *r, const char *sums,
     int64_t i) {
     const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i);
     NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * r->numbers.scale;
     if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(r->numbers.offsets + i);
     else value += r->numbers.offset;
     NAME(vec) v = __builtin_convertvector(value, NAME(vec));
-    if (has_slope) v = NAME(bent)(v, r->slope);
+    if (bend == NAME(sloped)) v = NAME(bent)(v, r->slope);
+    if (bend == NAME(swished)) {
+        float line[LANES];
+        *(NAME(loose) *)line = v;
+        r->hswish((const float *const[]){line, line, line}, NULL, LANES, line);
+        v = (NAME(vec))*(const NAME(loose) *)line;
+    }
     return NAME(limited)(v, r->codes.least - (NAME(vec)){0}, r->codes.most - (NAME(vec)){0});
 }
 
 /* As quantize_vectors(): in f32, and again in f64 where a number is near the middle of two levels.
  * Numbers are in steps of the levels: a sum times a factor, and an offset. */
 static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
-    const int has_offsets, const int has_slope, const int channels, const struct requantizer *r,
+    const int has_offsets, const int bend, const int channels, const struct requantizer *r,
     const char *sums, int64_t step, int64_t count, uint32_t *out) {
     NAME(vec) scale[4], factor[4], offset[4], slope[4], least[4], most[4], zero[4];
     NAME(ints) base[4];
@@ -190,18 +199,21 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
 #pragma GCC unroll 4
     for (int c = 0; c < channels; c++) {
         const struct quantizer *q = &r[c].codes;
-        const double level_of_zero = -q->low * q->factor, moved = has_slope ? 0 : level_of_zero;
+        const double level_of_zero = -q->low * q->factor, moved = bend ? 0 : level_of_zero;
         scale[c] = (float)(r[c].numbers.scale * q->factor) - (NAME(vec)){0};
         factor[c] = (float)q->factor - (NAME(vec)){0};
         const double rest = r[c].numbers.offset - r[c].base * r[c].numbers.scale;
         offset[c] = (float)(rest * q->factor + moved) - (NAME(vec)){0};
         base[c] = r[c].base - (NAME(ints)){0};
-        slope[c] = r[c].slope - (NAME(vec)){0};
+        /* HSwish is x * (x / 6 + 0.5), with the factor from 0 to 1. */
+        slope[c] = (bend == NAME(swished) ? (float)(1 / (6 * q->factor)) : r[c].slope) -
+                   (NAME(vec)){0};
         least[c] = (float)(q->least * q->factor + moved) - (NAME(vec)){0};
         most[c] = (float)(q->most * q->factor + moved) - (NAME(vec)){0};
         zero[c] = (float)level_of_zero - (NAME(vec)){0};
         error = fmax(error, ERROR_32(q->ends, r[c].greatest * q->factor));
     }
+    if (bend == NAME(swished)) error *= 2; /* its slope is up to 1.5 */
     const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
     for (int64_t i = 0; i < count; i += LANES) {
         /* What the bits of ROUNDING_32 add up to, is subtracted first. */
@@ -217,12 +229,15 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
                     (NAME(wide))*(const NAME(loose_wide) *)(r[c].numbers.offsets + i), NAME(vec)) *
                     factor[c];
             else level += offset[c];
-            if (has_slope)
+            if (bend == NAME(sloped))
                 level = NAME(greater)(level, (NAME(vec)){0}) +
                         NAME(smaller)(level, (NAME(vec)){0}) * slope[c];
+            else if (bend == NAME(swished))
+                level *= NAME(limited)(level * slope[c] + 0.5f, (NAME(vec)){0},
+                                       1 - (NAME(vec)){0});
             else if (has_offsets) level += zero[c];
             level = NAME(limited)(level, least[c], most[c]);
-            if (has_slope) level += zero[c];
+            if (bend) level += zero[c];
             const NAME(vec) shifted = level + ROUNDING_32;
             const NAME(vec) rest = level - (shifted - ROUNDING_32);
             worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
@@ -232,7 +247,7 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
             codes = (NAME(ints)){0};
             for (int c = 0; c < channels; c++)
                 codes |= NAME(codes)(&r[c].codes,
-                                     NAME(numbers)(has_offsets, has_slope, r + c,
+                                     NAME(numbers)(has_offsets, bend, r + c,
                                                    sums + 4 * c * step, i)) << (8 * c);
         }
         *(NAME(loose_ints) *)(void *)(out + i) = codes;
@@ -242,15 +257,20 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
 static void NAME(requantize_some)(const int has_offsets, const struct requantizer *r,
                                   const char *sums, int64_t step, int64_t channels, int64_t count,
                                   uint32_t *out) {
-    int has_slope = 0;
-    for (int64_t c = 0; c < channels; c++) has_slope |= r[c].slope != 1;
-    if (channels == 4 && has_offsets)
-        NAME(requantize_vectors)(1, 1, 4, r, sums, step, count, out);
-    else if (channels == 4 && has_slope)
-        NAME(requantize_vectors)(0, 1, 4, r, sums, step, count, out);
+    int bend = r->hswish ? NAME(swished) : NAME(unbent);
+    for (int64_t c = 0; c < channels; c++)
+        if (r[c].slope != 1) bend = NAME(sloped);
+    if (channels == 4 && bend == NAME(swished) && has_offsets)
+        NAME(requantize_vectors)(1, NAME(swished), 4, r, sums, step, count, out);
+    else if (channels == 4 && bend == NAME(swished))
+        NAME(requantize_vectors)(0, NAME(swished), 4, r, sums, step, count, out);
+    else if (channels == 4 && has_offsets)
+        NAME(requantize_vectors)(1, NAME(sloped), 4, r, sums, step, count, out);
+    else if (channels == 4 && bend == NAME(sloped))
+        NAME(requantize_vectors)(0, NAME(sloped), 4, r, sums, step, count, out);
     else if (channels == 4)
-        NAME(requantize_vectors)(0, 0, 4, r, sums, step, count, out);
-    else NAME(requantize_vectors)(has_offsets, 1, (int)channels, r, sums, step, count, out);
+        NAME(requantize_vectors)(0, NAME(unbent), 4, r, sums, step, count, out);
+    else NAME(requantize_vectors)(has_offsets, bend, (int)channels, r, sums, step, count, out);
 }
 
 static void NAME(requantize)(const struct requantizer *r, const char *sums, int64_t step,
