@@ -291,21 +291,6 @@ def test_three_vectors_are_a_panel_where_two_would_leave_more_empty(monkeypatch,
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("machine", MACHINES)
-def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, machine, isa):
-    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
-    monkeypatch.setenv("DECONV_IR_ISA", isa)
-    kernel = ones((311, 164, 2, 2), (2, 2))
-    told = describe(kernel, np.ones((2, 311, 52, 26), np.float32), (0, 0), (104, 52))
-    block = told["width"]
-    rows, columns = told["tile"][1:]
-    heights = [min(rows, 52 - first) for first in range(0, 52, rows)]
-    blocks = sum(-(-height * columns // block) for height in heights)
-    # With tiles of other heights the last block of each would be nearly empty.
-    assert blocks * block <= 1.05 * 52 * 26
-
-
 @pytest.mark.parametrize("used", [1, 2, 5])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_panels_are_shared_where_positions_are_few(monkeypatch, machine, used):

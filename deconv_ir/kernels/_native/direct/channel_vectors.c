@@ -72,10 +72,7 @@ static void gather(const struct direct_context *c, const struct direct_tile *til
     const float *from = (const float *)c->data + tile->first_image * c->run->image_step +
                         g->first_channel * c->run->channel_step + g->rows.begin * step[1] +
                         g->columns.begin * step[2];
-    /* Contiguous rows are joined into one. */
-    const int joined = step[2] == 1 && step[1] == g->columns.count;
-    const int64_t runs = joined ? least(g->rows.count, 1) : g->rows.count;
-    const int64_t count = joined ? g->rows.count * g->columns.count : g->columns.count;
+    const int64_t runs = g->rows.count, count = g->columns.count;
     for (int64_t residue = 0; residue < a[0].residues; residue++) {
         const struct stretch z = stretch_of(c, tile, 0, a[0].residue + residue);
         for (int64_t i = 0; i < z.count; i++) {

@@ -38,8 +38,6 @@ static int copy_volume(const struct direct_context *c, const struct direct_tile 
     const int64_t pitch = t->pitch * size, count = x.count * size, gap = pitch - count;
     const int64_t row_step = axes[1].in_stride * step[1] * in_size;
     const int plain = x_step == 1 && size == in_size;
-    /* Rows without gaps in source and target are joined into one. */
-    const int joined = plain && count == pitch && row_step == pitch;
     /* The rows with data; empty if a row has no positions. */
     const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
     /* Taken taps read no rows before `skipped`, and none from `end` on. */
@@ -65,8 +63,8 @@ static int copy_volume(const struct direct_context *c, const struct direct_tile 
         if (plain && held) {
             /* The zeros after a row are those before the next one.  An element copied beyond them
              * is overwritten by that row, or lies in the channel's slack. */
-            c->kernels->copy_rows(at, row_step, joined ? 1 : held, joined ? held * count : count,
-                                  gap, c->run->channel_step * in_size, row);
+            c->kernels->copy_rows(at, row_step, held, count, gap, c->run->channel_step * in_size,
+                                  row);
             row += held * pitch;
         }
         for (int64_t j = 0; j < held && !plain; j++, at += row_step, row += pitch) {

@@ -181,10 +181,6 @@ void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
                                  tile->weights + (b - from) * block_bytes);
             for (int64_t at = 0, some; at < sweep->positions; at += some) {
                 some = least(step, sweep->positions - at);
-                /* Leave two vectors for the last micro-kernels rather than one. */
-                if (step > 2 * lanes && some == step &&
-                    divide_up(sweep->positions - at - step, lanes) == 1)
-                    some -= lanes;
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)
                     for (int64_t b = from; b < end; b++)
                         sum_block(c, tile, &in, &part, sub, b, at, some,

@@ -87,9 +87,6 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
     if (bytes < 8) COPY_ROWS(0, 4);
     else if (bytes < 16) COPY_ROWS(0, 8);
     else if (bytes < COPY_STEP) COPY_ROWS(0, 16);
-    else if (steps < 2) COPY_ROWS(1, COPY_STEP);
-    else if (steps == 2) COPY_ROWS(2, COPY_STEP);
-    else if (steps == 3) COPY_ROWS(3, COPY_STEP);
     else COPY_ROWS(steps, COPY_STEP);
 #undef COPY_ROWS
 }

@@ -178,15 +178,11 @@ extern const struct microkernels *const dots_avx2, *const dots_avx512;
 const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator);
 
 /* Choose the next micro-kernels for `vectors` vectors: return their columns, at most `columns`, and
- * set `blocks` to their number.  The last two micro-kernels have nearly equal widths, since one
- * with a single column would wait for its weights. */
+ * set `blocks` to their number. */
 static inline int next_blocks(const struct microkernels *kernels, int rows, int columns,
                               int64_t vectors, int64_t *blocks) {
-    const int evens = columns == 3 || columns == 4;
-    if (evens && vectors == columns + 1) columns = (columns + 2) / 2;
     while (columns > vectors || !kernels->table[rows][columns]) columns--;
     *blocks = vectors / columns;
-    if (evens && *blocks > 1 && vectors % columns == 1) --*blocks;
     return columns;
 }
 enum accumulator accumulator_of(enum element element);

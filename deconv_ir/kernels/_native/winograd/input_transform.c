@@ -240,12 +240,7 @@ static void copy_rows(const struct wino_context *c, const struct wino_tile *tile
         s[a] = stretch_make(at, at + shape[a], run->data[a]);
         from += s[a].begin * run->step[a] * size;
     }
-    /* Contiguous whole rows are joined into one. */
-    int64_t rows = s[1].count, row = s[2].count;
-    if (row == shape[2] && run->step[2] == 1 && run->step[1] == shape[2]) {
-        row *= rows;
-        rows = most(0, least(rows, 1));
-    }
+    const int64_t rows = s[1].count, row = s[2].count;
     to += (s[0].before * shape[1] + s[1].before) * shape[2] + s[2].before;
     for (int64_t z = 0; z < s[0].count; z++, to += shape[1] * shape[2])
         for (int64_t y = 0; y < rows; y++) {

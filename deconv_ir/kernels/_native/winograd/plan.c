@@ -239,21 +239,6 @@ static void consider_shape(struct wino_search *s, struct wino_tiling t) {
     }
 }
 
-/* The height above `low`, up to that of the tiling, for which the fewest positions of blocks are
- * empty. */
-static int64_t fitting_height(const struct wino_search *s, struct wino_tiling t, int64_t low) {
-    int64_t best = t.shape[1], fewest = 0;
-    t.images = 1;
-    t.width = PANEL_COLUMNS * s->search.k->kernels->lanes;
-    for (int64_t height = t.shape[1]; height > low; height--) {
-        const int64_t blocks = wino_count_blocks(s->plan, &t, height);
-        if (height < t.shape[1] && blocks >= fewest) continue;
-        best = height;
-        fewest = blocks;
-    }
-    return best;
-}
-
 static void consider_all(struct search *search, int64_t threads, int64_t scratch_bytes) {
     struct wino_search *s = (struct wino_search *)search;
     struct wino_tiling t = {.images = 1};
@@ -261,20 +246,15 @@ static void consider_all(struct search *search, int64_t threads, int64_t scratch
     s->threads = threads;
     s->scratch_bytes = scratch_bytes;
     for (t.shape[0] = w[0]; t.shape[0] > 0; t.shape[0] = next_part(w[0], t.shape[0], 4))
-        for (int64_t height = w[1], next; height > 0; height = next) {
-            next = next_part(w[1], height, 4);
+        for (int64_t height = w[1]; height > 0; height = next_part(w[1], height, 4))
             for (t.shape[2] = w[2]; t.shape[2] > 0; t.shape[2] = next_part(w[2], t.shape[2], 4)) {
                 /* Lines that belong to different positions can only form whole rows. */
                 if (t.shape[2] < w[2] &&
                     (s->plan->interleaved_high > 0 || t.shape[2] < s->search.k->kernels->lanes))
                     break;
                 t.shape[1] = height;
-                if (count_positions(s->plan, &t) > MOST_POSITIONS) continue;
-                consider_shape(s, t);
-                t.shape[1] = fitting_height(s, t, next);
-                if (t.shape[1] < height) consider_shape(s, t);
+                if (count_positions(s->plan, &t) <= MOST_POSITIONS) consider_shape(s, t);
             }
-        }
 }
 
 static void choose_tiling(const struct kernel *k, const struct run *run, struct wino_plan *plan) {
