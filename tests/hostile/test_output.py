@@ -68,7 +68,7 @@ def test_a_full_disk_leaves_what_was_there(folder: Path, small_disk: Path) -> No
     assert (small_disk / "y.npy").read_text() == "mine"
 
 
-def test_a_disk_that_can_not_be_written(folder: Path, small_disk: Path) -> None:
+def test_a_disk_that_cannot_be_written(folder: Path, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     for command in (("run", *RUN[:3], "--output"), ("lint", "model.xml", "--output")):
         code, _, error = run(*command, "disk/y", cwd=folder)

@@ -162,7 +162,7 @@ def test_paths_that_are_no_files(kind: str, words: str, which: str, tmp_path: Pa
 @pytest.mark.parametrize(
     "extra", ['path="/etc/passwd"', 'file="../secret.bin"', 'bin="secret.bin"']
 )
-def test_an_ir_can_not_name_another_file(extra: str, tmp_path: Path) -> None:
+def test_an_ir_cannot_name_another_file(extra: str, tmp_path: Path) -> None:
     (tmp_path / "secret.bin").write_bytes(b"\x7f" * 12)
     folder = tmp_path / "models"
     folder.mkdir()

@@ -76,7 +76,7 @@ def test_results_are_kept_within_a_bound_on_all(total: int, is_kept: bool) -> No
 @pytest.mark.skipif(
     "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer keeps what is freed"
 )
-def test_nothing_is_kept_where_that_is_said():
+def test_freed_blocks_are_not_kept_within_a_bound_of_0():
     memory.set_memory_pool_limit(0)
     for _ in range(2):
         between = pages() + 130 * MIB  # generous limits: an emulator also frees memory of its own

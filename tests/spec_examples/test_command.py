@@ -160,7 +160,7 @@ def test_junit(tmp_path: Path, doc: Path) -> None:
     ]
 
 
-def test_a_report_that_can_not_be_written(tmp_path: Path, doc: Path) -> None:
+def test_a_report_that_cannot_be_written(tmp_path: Path, doc: Path) -> None:
     result = invoke("check", doc, "--output", tmp_path / "none" / "report")
     assert result.exit_code == 2
     assert "cannot write the report: No such file or directory" in result.stderr
@@ -236,7 +236,7 @@ def test_standard_input(doc: Path) -> None:
     assert (fixed.exit_code, fixed.stdout) == (0, XML)
 
 
-def test_fix_leaves_a_document_it_can_not_write(doc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fix_leaves_a_document_it_cannot_write(doc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path) -> object:
         raise OSError(errno.ENOSPC, "No space left on device")
 

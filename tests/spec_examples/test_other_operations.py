@@ -172,7 +172,7 @@ def test_layers_that_are_never_closed() -> None:
     assert [j.verdict for j in judge(text)] == [Verdict.RIGHT, Verdict.RIGHT]
 
 
-def test_an_operation_without_a_shape_rule_can_not_be_told() -> None:
+def test_an_operation_without_a_shape_rule_cannot_be_told() -> None:
     (judgement,) = judge(page("Roll-7", layer("Rolling", "", "3,10", "3,10")))
     assert judgement.verdict is Verdict.UNTOLD
     assert judgement.reason == "no shape rule for Rolling is known"

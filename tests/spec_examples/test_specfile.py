@@ -191,7 +191,7 @@ def test_unknown_attributes_are_refused() -> None:
         parse_spec(change("strides", "stride").encode())
 
 
-def test_files_that_can_not_be_read(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DeconvError, match="cannot read the file: No such file"):
         read_spec(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")

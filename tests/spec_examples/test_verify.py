@@ -283,7 +283,7 @@ def test_generating_twice_gives_the_same_bytes_and_the_formats_differ(tmp_path: 
         assert other["manifest.json"] == first["manifest.json"]
 
 
-def test_nothing_is_written_where_something_can_not_be_made(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_made_leaves_all_unwritten(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(SPEC.replace("arrays = false", ""))
     result = invoke_script("spec", "generate", tmp_path / "spec.toml", "--out", tmp_path / "out")
     assert result.exit_code == 2
@@ -292,7 +292,7 @@ def test_nothing_is_written_where_something_can_not_be_made(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(SPEC)
     (tmp_path / "out").write_text("a file")
     result = invoke_script("spec", "generate", tmp_path / "spec.toml", "--out", tmp_path / "out")

@@ -161,7 +161,7 @@ def test_profile_as_trace_and_json() -> None:
 @pytest.mark.parametrize(
     ("trace", "words"), [("none/t.json", "directory none does not exist"), ("t.txt", "")]
 )
-def test_traces_that_can_not_be_written(trace: str, words: str) -> None:
+def test_traces_that_cannot_be_written(trace: str, words: str) -> None:
     done = invoke(BLOCK, "--random-inputs", "0", "--profile", trace)
     assert done.exit_code == 2
     assert words in done.stderr

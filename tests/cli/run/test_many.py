@@ -165,7 +165,7 @@ def test_files_without_the_axis_of_the_batch_are_stacked() -> None:
     np.testing.assert_allclose(np.load("out/f2.npy"), np.load("y.npy")[0], rtol=1e-5, atol=1e-6)
 
 
-def test_an_output_that_can_not_be_divided(here: Path) -> None:
+def test_an_output_that_cannot_be_divided(here: Path) -> None:
     ir = IR()
     x = ir.parameter("x", "?,2,4,5")
     axes = ir.const(np.array([0]))

@@ -44,7 +44,7 @@ def test_layers() -> None:
     assert complete("run", "model.xml", "--until", "y", "--output-layer", "upp") == ["upper"]
 
 
-def test_nothing_where_there_is_no_model() -> None:
+def test_no_name_is_completed_without_a_model() -> None:
     Path("broken.xml").write_text("<net")
     for model in ("none.xml", "broken.xml", "."):
         assert complete("run", model, "--layer", "u") == []

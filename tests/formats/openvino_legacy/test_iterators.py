@@ -121,7 +121,7 @@ def test_invalid_bodies(was: str, now: str, message: str, tmp_path: Path) -> Non
     assert caught.value.line is not None
 
 
-def test_nothing_is_reported_of_a_body(tmp_path: Path) -> None:
+def test_a_right_body_has_no_finding(tmp_path: Path) -> None:
     assert not check_file(iterator().write(tmp_path), choose()).findings
 
 

@@ -120,7 +120,7 @@ def test_proposals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=identify)
-def test_nothing_is_reported(row: Row, tmp_path: Path) -> None:
+def test_a_right_layer_has_no_finding(row: Row, tmp_path: Path) -> None:
     """What a conversion adds to a correct file is no finding."""
     ir, _ = network_of(row)
     result = check_file(ir.write(tmp_path), choose())

@@ -102,7 +102,7 @@ def test_a_model_is_told_and_run_by_its_semantics(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("extents", "end"), [("6", "0"), ("7", "1"), ("?", "1")])
-def test_nothing_is_told_where_they_agree_or_nothing_is_known(
+def test_semantics_that_agree_or_are_unknown_give_no_finding(
     extents: str, end: str, tmp_path: Path
 ) -> None:
     assert deconv_ir.load(network(tmp_path, extents, end), warn=False).findings == ()
