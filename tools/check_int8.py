@@ -4,6 +4,7 @@ Run it with a Python that has OpenVINO, on a processor with AVX-512 or AVX2, wit
 
     python tools/check_int8.py                        # the cases of tools/int8_networks.py
     python tools/check_int8.py --drawn 500 --seed 1   # and random combinations of them
+    python tools/check_int8.py model.xml ...          # all layers of networks instead
 
 A layer runs in integers if its primitive does.  `runtimePrecision` alone does not tell: for a layer
 whose data are converted to f32 before it, the plugin reports the type of its weights; these layers
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from int8_networks import NAME, Case, cases, drawn, write
 
 from deconv_ir.cpu_plugin.conditions import Int8Answer, Int8Condition
-from deconv_ir.cpu_plugin.int8 import Int8Layers
+from deconv_ir.cpu_plugin.int8 import TYPES, Int8Layers
 from deconv_ir.formats import parse_bytes
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.linter.engine import open_context
@@ -50,9 +51,9 @@ class Executed(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A case, the answer, and what is executed; None: the plugin does not compile it."""
+    """A layer, the answer, and what is executed; None: the plugin does not compile it."""
 
-    case: Case
+    layer: str
     answer: Int8Answer | None
     executed: Executed | None
 
@@ -64,29 +65,38 @@ class Compared(NamedTuple):
         return self.executed.integers is (self.answer is not None and self.answer.integers)
 
 
-def answer_of(path: Path) -> Int8Answer | None:
-    """Return the answer for the layer of a network."""
+def answers_of(path: Path) -> dict[str, Int8Answer | None]:
+    """Return the answers for the layers of a network, by name."""
     parsed = parse_bytes(path.read_bytes(), path.name, DEFAULT_LIMITS)
     context = open_context(parsed, choose(), path.with_suffix(".bin"))
     layers = context.graph.layers
     outputs = [context.outputs(index) for index in range(len(layers))]
     found = Int8Layers(context.graph, outputs, context.inference_context)
-    return found.answer(next(i for i, layer in enumerate(layers) if layer.name == NAME))
+    return {
+        layer.name: found.answer(index) for index, layer in enumerate(layers) if layer.type in TYPES
+    }
 
 
-def executed(core: Any, path: Path) -> Executed | None:
-    """Return how the plugin executes the layer of a network."""
+def answer_of(path: Path) -> Int8Answer | None:
+    """Return the answer for the layer of a case."""
+    return answers_of(path)[NAME]
+
+
+def executed(core: Any, path: Path) -> dict[str, Executed] | None:
+    """Return how the plugin executes the convolutions of a network, by name."""
     try:
         compiled = core.compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     except RuntimeError:
         return None
+    found = {}
     for operation in compiled.get_runtime_model().get_ordered_ops():
         info = {key: value.astype(str) for key, value in operation.get_rt_info().items()}
-        names = info["originalLayersNames"].split(",")
-        # A layer that was split keeps its name with an ending.
-        if info["layerType"] in _LAYER_TYPES and {NAME, f"{NAME}_original"}.intersection(names):
-            return Executed(info["runtimePrecision"], info["primitiveType"])
-    raise AssertionError(f"{path}: no layer {NAME!r} in the executed graph")
+        if info["layerType"] in _LAYER_TYPES:
+            for name in info["originalLayersNames"].split(","):
+                # A layer that was split keeps its name with an ending.
+                row = Executed(info["runtimePrecision"], info["primitiveType"])
+                found[name.removesuffix("_original")] = row
+    return found
 
 
 def compared(which: Iterable[Case]) -> Iterator[Compared]:
@@ -97,19 +107,35 @@ def compared(which: Iterable[Case]) -> Iterator[Compared]:
     with tempfile.TemporaryDirectory() as folder:
         for case in which:
             path = write(case).save(Path(folder))
-            yield Compared(case, answer_of(path), executed(core, path))
+            found = executed(core, path)
+            yield Compared(str(case), answer_of(path), None if found is None else found[NAME])
+
+
+def compared_networks(paths: Iterable[Path]) -> Iterator[Compared]:
+    """Iterate over the layers of networks with their answers."""
+    import openvino as ov
+
+    core = ov.Core()
+    for path in paths:
+        found = executed(core, path) or {}
+        for name, answer in answers_of(path).items():
+            yield Compared(f"{path}: {name}", answer, found.get(name))
 
 
 def main() -> None:
     """Compare, and print the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--drawn", type=int, default=0, help="number of random combinations")
     parser.add_argument("--seed", type=int, default=47)
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     conditions: Counter[Int8Condition] = Counter()
     misleading = wrong = 0
-    for case, answer, found in compared(chain(cases(), drawn(options.seed, options.drawn))):
+    rows = compared(chain(cases(), drawn(options.seed, options.drawn)))
+    if options.networks:
+        rows = compared_networks(options.networks)
+    for layer, answer, found in rows:
         if found is None:
             counts["not compiled"] += 1
             continue
@@ -120,9 +146,9 @@ def main() -> None:
         if answer is not None and answer.condition is not None:
             conditions[answer.condition] += 1
         misleading += not found.integers and found.precision != "f32"
-        if not Compared(case, answer, found).agrees:
+        if not Compared(layer, answer, found).agrees:
             wrong += 1
-            print(f"{case}: {answer}; executed as {found.primitive}")
+            print(f"{layer}: {answer}; executed as {found.primitive}")
     for text, count in sorted(counts.items()):
         print(f"{count:6} {text}")
     print("first condition that does not hold:")
