@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
     from deconv_ir.ir.options import Accuracy, Semantics
     from deconv_ir.ir.regions import Blocker
-    from deconv_ir.ir.symbolic_shapes import SymbolicShapes
+    from deconv_ir.ir.symbolic_shapes import InferredShapes, SymbolicShapes
     from deconv_ir.kernels import get_threads, set_memory_pool_limit, set_threads
     from deconv_ir.limits import Limits
     from deconv_ir.linter import lint
@@ -74,7 +74,7 @@ __all__ = ["Accuracy", "BoundModel", "IRWarning", "Limits", "Model", "Overrides"
 __all__ += ["State", "load", "save"]
 # The network
 __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port"]
-__all__ += ["SymbolicShapes", "Topology"]
+__all__ += ["InferredShapes", "SymbolicShapes", "Topology"]
 # Running
 __all__ += ["Blocker", "LayerTime", "PadMode", "Plan", "Profile", "Step", "Tile", "TiledRun"]
 __all__ += ["conv_transpose"]
@@ -142,6 +142,7 @@ _LATER = {
     "Severity": "findings",
     "State": "state",
     "Step": "execute.plan",
+    "InferredShapes": "ir.symbolic_shapes",
     "SymbolicShapes": "ir.symbolic_shapes",
     "TensorDifference": "compare.tensors",
     "TextSpan": "findings",

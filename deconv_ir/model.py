@@ -25,7 +25,7 @@ from deconv_ir.ir.graph import Graph, Port, Source, needed_layers
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics
-from deconv_ir.ir.shapes import Shape, format_shape
+from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ir.tensor_names import find_tensors, input_ports, missing, names_of, output_ports
 from deconv_ir.ops.single_layer import extract_layer
 from deconv_ir.tiling.tileable import Tileable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deconv_ir.bound import BoundModel
     from deconv_ir.execute.profile import Profile
     from deconv_ir.execute.variables import Variables
-    from deconv_ir.ir.symbolic_shapes import SymbolicShapes
+    from deconv_ir.ir.symbolic_shapes import InferredShapes, SymbolicShapes
     from deconv_ir.state import State
 
     Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
@@ -149,7 +149,7 @@ class Model(Changeable, Tileable):
         self._whole = tuple(findings)
         self.findings += self._whole
 
-    def infer_shapes(self, shapes: Mapping[str, Dims] | None = None) -> dict[str, Shape]:
+    def infer_shapes(self, shapes: Mapping[str, Dims] | None = None) -> InferredShapes:
         """Compute the shapes of the outputs.
 
         Parameters
@@ -160,9 +160,9 @@ class Model(Changeable, Tileable):
 
         Returns
         -------
-        dict
-            Output name -> shape; dims are int, or `Interval` if they depend on unknown values; None
-            for a dynamic rank.
+        InferredShapes
+            A dict: output name -> shape; dims are int, or `Interval` if they depend on unknown
+            values; None for a dynamic rank.  Its `expressions` are the same dims as expressions.
 
         Raises
         ------
@@ -178,12 +178,14 @@ class Model(Changeable, Tileable):
         >>> model.infer_shapes({"x": (1, 8, 16, 16)})
         {'y': (1, 4, 32, 32)}
         """
-        infos = self._given.infos(shapes)
-        inference = self._infer_from(infos)
-        return {
+        from deconv_ir.ir.symbolic_shapes import InferredShapes
+
+        inference = self._infer_from(self._given.infos(shapes))
+        found = {
             name: inference.outputs[index][0].shape
             for name, index in zip(self.outputs, self._results, strict=True)
         }
+        return InferredShapes(found, lambda: self.symbolic_shapes(shapes))
 
     def symbolic_shapes(self, shapes: Mapping[str, Dims] | None = None) -> SymbolicShapes:
         """Compute the shapes of the outputs as expressions of the inputs' dynamic dims.

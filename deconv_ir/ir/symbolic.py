@@ -138,9 +138,8 @@ class _Trace(Trials):
         return self._result(known)
 
     def _result(self, known: Sequence[Infos]) -> SymbolicInference:
-        never = {i: e for i, e in self.errors.items() if i in self.space.never}
-        if self.space.has_assumptions:
-            never = {}
+        certain = self.space.never - self.space.doubtful
+        never = {i: e for i, e in self.errors.items() if i in certain}
         contradictions = [
             Contradiction(index, error)
             for index, error in never.items()

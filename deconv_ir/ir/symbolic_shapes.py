@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context
-from deconv_ir.ir.shapes import static
+from deconv_ir.ir.shapes import Shape, static
 from deconv_ir.ir.size_expression import SizeExpression
 from deconv_ir.ir.size_solutions import Solutions, both
 from deconv_ir.ir.symbolic import SymbolicInference, SymbolicShape, infer_symbolic
@@ -45,6 +46,41 @@ class SymbolicShapes:
     inputs: dict[str, tuple[int | str, ...] | None]
     outputs: dict[str, tuple[int | str, ...] | None]
     conditions: tuple[str, ...] = ()
+
+
+class InferredShapes(dict[str, Shape]):
+    """The shapes of a model's outputs, by name: dims are int, or `Interval` if they vary.
+
+    Attributes
+    ----------
+    expressions : dict
+        Output name -> tuple of int or str, the dims as expressions of the inputs' dynamic dims, as
+        `SymbolicShapes` has them; None for a dynamic rank.  They are computed when they are read.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml").reshape((-1, 8, -1, -1))
+    >>> shapes = model.infer_shapes()
+    >>> isinstance(shapes, deconv_ir.InferredShapes), shapes, shapes.expressions
+    (True, {'y': (?, 4, 2.., 2..)}, {'y': ('N', 4, '2*H', '2*W')})
+    """
+
+    def __init__(
+        self, shapes: Mapping[str, Shape], trace: Callable[[], SymbolicShapes] | None = None
+    ) -> None:
+        super().__init__(shapes)
+        self._trace = trace
+
+    @functools.cached_property
+    def expressions(self) -> dict[str, tuple[int | str, ...] | None]:
+        """The dims as expressions."""
+        if self._trace is not None:
+            return self._trace().outputs
+        return {name: None if s is None else static(s) for name, s in self.items()}
+
+    def __reduce__(self) -> tuple[type[dict[str, Shape]], tuple[dict[str, Shape]]]:
+        return dict, (dict(self),)  # a model stays in its process
 
 
 def texts(shape: SymbolicShape) -> tuple[int | str, ...] | None:

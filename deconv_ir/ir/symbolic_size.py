@@ -87,8 +87,10 @@ class SizeSpace:
         Indices of layers that need two sizes to be equal that never are.
     has_new_bindings : bool
         Whether a name was found to stand for another size since the trace began.
-    has_assumptions : bool
-        Whether a name stands for another size to which it is broadcast: it could be 1 instead.
+    doubtful : set of int
+        Those of them that depend on an assumption.
+    assumed : set of Name
+        Names of sizes of which one is broadcast to another: it could be 1 instead.
     divides : bool
         Whether remainders are taken to be 0 even where those of the example are not.
     orders : dict of SizeExpression to int
@@ -104,7 +106,8 @@ class SizeSpace:
         self.bindings: dict[Name, SizeExpression] = {}
         self.conditions: list[Condition] = []
         self.never: set[int] = set()
-        self.has_assumptions = False
+        self.doubtful: set[int] = set()
+        self.assumed: set[Name] = set()
         self.has_new_bindings = False
         self._effort = MOST_EFFORT
         self.divides = False
@@ -119,6 +122,7 @@ class SizeSpace:
         self._effort = MOST_EFFORT
         self.conditions.clear()
         self.never.clear()
+        self.doubtful.clear()
         self._noted.clear()
         self._zeros.clear()
 
@@ -160,7 +164,8 @@ class SizeSpace:
             meaning = {name: other}
             self.bindings = {k: v.replace(meaning) for k, v in self.bindings.items()}
             self.bindings[name] = other
-            self.has_assumptions = self.has_assumptions or is_assumed
+            if is_assumed:
+                self.assumed |= {name, *other.names()}
             if other.name is not None:
                 self.bounds[other.name.text] = max(low, least), min(high, most)
             self.has_new_bindings = True
@@ -212,6 +217,8 @@ class SizeSpace:
                 found = _either(found, self._not_empty(self.zeros(side - 1), left, right))
         if found is False:
             self.never.add(self.layer)
+            if self._is_assumed(left) or self._is_assumed(right):
+                self.doubtful.add(self.layer)
             return False
         if found is True:
             return True
@@ -220,6 +227,11 @@ class SizeSpace:
             self._noted.add(key)
             self.conditions.append(Condition(self.layer, left, right, found, divisor, broadcasts))
         return True
+
+    def _is_assumed(self, size: SizeExpression) -> bool:
+        """Whether a size depends on one that may be 1 instead."""
+        meant = {n for name in self.assumed if (b := self.bindings.get(name)) for n in b.names()}
+        return not (self.assumed | meant).isdisjoint(size.names())
 
     def _not_empty(
         self, found: bool | Solutions | None, *sides: SizeExpression

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 
 import numpy as np
@@ -11,8 +12,13 @@ from support import IR, Out
 from tiling.random_networks import Network
 
 import deconv_ir
+from deconv_ir.formats import parse_bytes
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.graph import Layer, Port
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context
+from deconv_ir.ir.symbolic import infer_symbolic
+from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.ops import all_operations
 from deconv_ir.ops.examples import parse_example
 from deconv_ir.ops.single_layer import wrap_layer
@@ -254,3 +260,44 @@ def test_caches_of_a_decoder_share_names() -> None:
     ]
     assert list(found.outputs.values()) == [*[("N", 2, "L + H2", 3)] * 3, ("N", "L", 6)]
     assert found.conditions == ()
+
+
+class TestInferredShapes:
+    def test_expressions_are_a_second_field(self) -> None:
+        ir = IR()
+        ir.result(deconvolution(ir, ir.parameter("x", "?,3,?,?")), "y")
+        model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+        found = model.infer_shapes()
+        (name,) = found
+        # Y = 2*(X - 1) + 4 - 1 - 1 = 2*X
+        assert found.expressions == {name: ("N", 4, "2*H", "2*W")}
+        assert model.infer_shapes({"x": (1, 3, 5, 7)}).expressions == {name: (1, 4, 10, 14)}
+        assert pickle.loads(pickle.dumps(found)) == dict(found)
+
+
+@pytest.mark.parametrize("broadcast", ["nothing", "others", "these"])
+def test_sizes_that_are_never_equal_beside_a_broadcast(broadcast: str) -> None:
+    """A kernel of 2 gives 2*H, one of 3 gives 2*H + 1, by stride 2 without pads: never equal.
+
+    Where one of the two heights may be 1 instead, as it may be broadcast, nothing is said.
+    """
+    ir = IR()
+    x, other = ir.parameter("x", "1,3,?,6"), ir.parameter("z", "1,3,?,6")
+    places = WINDOWS | {"pads_begin": "0,0", "pads_end": "0,0"}
+    sides = [
+        ir.layer("ConvolutionBackpropData", [source, weights(ir, 3, 3, k, 2)], places)
+        for source, k in ((x, 2), (other if broadcast == "these" else x, 3))
+    ]
+    if broadcast != "nothing":
+        first = x if broadcast == "these" else ir.parameter("p", "1,3,?,6")
+        ir.result(ir.layer("Add", [first, other]))
+    joined = ir.layer("Concat", sides, {"axis": "1"}, name="joined")
+    ir.result(joined)
+    parsed = parse_bytes(ir.xml().encode(), "m.xml", DEFAULT_LIMITS)
+    assert parsed.graph is not None
+    context = Context(weights=None)
+    inference = infer(parsed.graph, context, collect=True)
+    found = infer_symbolic(parsed.graph, context, inference)
+    assert found is not None
+    names = [parsed.graph.layers[c.layer].name for c in found.contradictions]
+    assert names == ([] if broadcast == "these" else ["joined"])
