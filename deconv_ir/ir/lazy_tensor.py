@@ -4,31 +4,44 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array, ElementType
 
 
 class Codes(NamedTuple):
-    """Elements that are codes of four bits, whose values are alike along the last axis.
+    """Elements as a file stores them, and what computes them: ``(number - zero) * scale``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from deconv_ir.operations import Codes
-    >>> base = np.arange(16, dtype=np.float32)
-    >>> codes = Codes(lambda: np.array([0x21], np.uint8), base, (2,), base - 8)
-    >>> [float(codes.values[code]) for code in (1, 2)]
-    [-7.0, -6.0]
+    >>> from deconv_ir.ir.dtypes import U4
+    >>> stored = np.array([0x21], np.uint8)
+    >>> numbers = lambda: np.arange(16, dtype=np.float32)
+    >>> codes = Codes(U4, lambda start, stop: stored, numbers, (2,), scale=np.float32(2))
+    >>> codes.nbytes
+    5
     """
 
-    read: Callable[[], Array]
-    """Returns the codes of all elements, two to a byte, the first in the lower bits."""
-    base: Array
-    """``[16]``: the values of codes in the file, in f32."""
+    element_type: ElementType
+    """The type of the stored numbers."""
+    read: Callable[[int, int], Array]
+    """Called with two elements, at the borders of bytes; returns the bytes of those between."""
+    numbers: Callable[[], Array]
+    """Returns the numbers of all codes of up to 8 bits, in f32."""
     axes: tuple[int, ...]
-    """Extents of the axes that `values` refers to."""
-    values: Array
-    """``[*outer, 16]``: the values of the 16 codes, in the tensor's dtype; `outer` is broadcast to
-    the axes but the last."""
+    """Extents of the axes to which `zero` and `scale` are broadcast."""
+    halves: bool = False
+    """Whether the stored numbers are rounded to f16 first."""
+    zero: Array | None = None
+    """Subtracted in f32; None: 0."""
+    scale: Array | None = None
+    """In f16 or f32; products are rounded to this type.  None: 1."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored numbers, zeros and scales."""
+        others = (array.nbytes for array in (self.zero, self.scale) if array is not None)
+        return self.element_type.size_of(math.prod(self.axes)) + sum(others)
 
 
 class LazyTensor:
@@ -47,7 +60,7 @@ class LazyTensor:
     file : tuple of int, optional
         Descriptor of an open file that holds the elements unchanged, and their offset in it.
     codes : Codes, optional
-        The elements as codes, if they are stored so.
+        The elements as they are stored, if in fewer bytes.
 
     Examples
     --------
@@ -78,6 +91,11 @@ class LazyTensor:
         self.part_bytes = part_bytes
         self.file = file
         self.codes = codes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the elements as they are stored."""
+        return self.nbytes if self.codes is None else self.codes.nbytes
 
     @property
     def ndim(self) -> int:

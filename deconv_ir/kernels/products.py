@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.ir.lazy_tensor import LazyTensor
 
 # Maximum number of pieces of a result for threads, minimum multiply-adds of a piece and, if
 # matrices are divided, its minimum rows or columns.
@@ -41,12 +40,11 @@ _LEAST_COLUMNS = 9
 # Minimum number of elements of a matrix that is packed.
 _LEAST_PACKED = 1 << 10
 _MOST_STACKED = 8
-# Codes of a group are a multiple of this, as in simd/codes.h.
-_CODE_STEP = 32
 MOST_CODED_ROWS = 4
-"""Rows up to which a product reads codes: unpacked ones are faster for more."""
+"""Rows up to which a product looks codes up: unpacked ones are faster for more."""
 
-_IDENTITY = Activation()
+IDENTITY = Activation()
+"""No activation."""
 
 
 class RightFactor(abc.ABC):
@@ -76,7 +74,7 @@ class RightFactor(abc.ABC):
         self,
         rows: Array,
         bias: Array | None = None,
-        activation: Activation = _IDENTITY,
+        activation: Activation = IDENTITY,
         out: Array | None = None,
     ) -> Array:
         """Return the product of ``[M, K]`` in f32 and this matrix, plus ``[N]``: ``[M, N]``.
@@ -119,112 +117,7 @@ class PackedMatrix(RightFactor):
         return lambda rows, out: run(rows, data, bias, out, fields)
 
 
-class _Coding(NamedTuple):
-    """Values of codes: ``(base[code] - zero) * scale``, rounded to f16 if `halves`."""
-
-    base: Array
-    """``[16]``, f32"""
-    scales: Array
-    zeros: Array
-    """``[N, groups]``, f32"""
-    halves: bool
-
-
-class CodedMatrix(RightFactor):
-    """The right factor of products, as codes of four bits.
-
-    Products of few rows look the codes up, and take about the time to read them from memory; the
-    bits of a sum depend on neither the number of rows nor that of threads.  More rows are
-    multiplied by the values, which are packed on first use, and kept.
-
-    Parameters
-    ----------
-    codes : ndarray
-        ``[N, K / 2]`` of uint8: the first of two codes is in the lower bits.
-    coding : _Coding
-        The values of the codes, for groups of K / groups terms.
-    read : callable
-        Returns the matrix: ``[K, N]`` in f32.
-    """
-
-    def __init__(self, codes: Array, coding: _Coding, read: Callable[[], Array]) -> None:
-        super().__init__((2 * codes.shape[1], len(codes)))
-        self._codes, self._coding, self._read = codes, coding, read
-        self._packed: PackedMatrix | None = None
-        self._isa = isa_number()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the codes, and of the packed matrix once there is one."""
-        packed = 0 if self._packed is None else self._packed.nbytes
-        return self._codes.nbytes + self._coding.scales.nbytes + self._coding.zeros.nbytes + packed
-
-    def multiplier(
-        self, bias: Array | None, activation: Activation, count: int
-    ) -> Callable[[Array, Array], object]:
-        """Return `multiply` by the codes, or by the packed matrix."""
-        if count > MOST_CODED_ROWS:
-            if self._packed is None:
-                self._packed = pack_matrix(self._read())
-                assert self._packed is not None, "`code_matrix` has seen that it can be"
-            return self._packed.multiplier(bias, activation, count)
-        module = compiled_module()
-        assert module is not None, "the matrix is coded for it"
-        run, codes, (base, scales, zeros, halves) = module.multiply_codes, self._codes, self._coding
-        fields = interface.multiply_codes_fields(
-            isa=self._isa, halves=halves, threads=get_threads()
-        )
-
-        def multiply(rows: Array, out: Array) -> None:
-            rows = np.ascontiguousarray(rows)
-            run(rows, codes, base, scales, zeros, out, bias, fields)
-            if activation != _IDENTITY:
-                out[...] = activation.apply(out)
-
-        return multiply
-
-
-def code_matrix(transposed: LazyTensor) -> CodedMatrix | None:
-    """Return a lazy tensor ``[N, K]`` of codes in f32 as a right factor; None if it is not one.
-
-    Values are integers, minus a zero point, or those of NF4, times a scale for groups of terms,
-    which are multiples of 32.
-    """
-    codes, module = transposed.codes, compiled_module()
-    # Vectors of the baseline cannot look codes up.
-    if codes is None or module is None or isa_number() == 0:
-        return None
-    if transposed.dtype != np.float32 or transposed.ndim != 2:
-        return None
-    (columns, terms), group = transposed.shape, codes.axes[-1]
-    if not transposed.size or group % _CODE_STEP or terms % group or not _can_pack(terms, columns):
-        return None
-    spread = np.broadcast_to(codes.values, (*codes.axes[:-1], 16))
-    coding = _coding_of(spread.reshape(columns, terms // group, 16), codes.base)
-    if coding is None:
-        return None
-    packed = codes.read().reshape(columns, terms // 2)
-    return CodedMatrix(packed, coding, lambda: transposed.whole().T)
-
-
-def _coding_of(values: Array, base: Array) -> _Coding | None:
-    """Return what computes exactly these values, ``[N, groups, 16]``; None if nothing does."""
-    values = np.ascontiguousarray(values, np.float32)
-    # The zero point is the code of the value 0, and the scale the value at a distance of 1 from it.
-    zeros = base[(values == 0).argmax(-1)]
-    for exact in (base, base.astype(np.float16).astype(np.float32)):
-        distances = exact - zeros[..., None]
-        one = np.abs(np.abs(distances) - 1).argmin(-1)[..., None]
-        scales = np.take_along_axis(values * np.sign(distances), one, -1)
-        with np.errstate(all="ignore"):
-            found = distances * scales
-            for halves in (False, True):
-                if np.array_equal(found.astype(np.float16) if halves else found, values):
-                    return _Coding(exact, scales[..., 0].copy(), zeros, halves)
-    return None
-
-
-def _can_pack(terms: int, columns: int) -> bool:
+def can_pack(terms: int, columns: int) -> bool:
     """Whether a matrix is large enough, and not padded by more than a quarter."""
     module = compiled_module()
     if module is None or terms * columns < _LEAST_PACKED:
@@ -239,7 +132,7 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     than a quarter of the packed matrix would be padding.
     """
     module = compiled_module()
-    if module is None or matrix.dtype != np.float32 or not _can_pack(*matrix.shape):
+    if module is None or matrix.dtype != np.float32 or not can_pack(*matrix.shape):
         return None
     isa, lanes = isa_number(), module.PRODUCT_LANES
     matrix = matrix if matrix.flags.aligned else matrix.copy()
@@ -258,7 +151,7 @@ def scratch_bytes(rows: int, depth: int, columns: int) -> int:
     if module is None or depth * columns * max(rows, _LEAST_ROWS) < _LEAST_COMPILED:
         return 0
     lanes: int = module.PRODUCT_LANES
-    packed: int = min(rows + lanes, module.PRODUCT_ROWS) + module.PRODUCT_COLUMNS + lanes
+    packed: int = min(rows + lanes, module.PRODUCT_ROWS) + module.PRODUCT_COLUMNS + 2 * lanes
     terms: int = min(depth, module.PRODUCT_DEPTH)
     coded = depth * min(rows, MOST_CODED_ROWS)
     return get_threads() * max(terms * packed, coded) * 4
@@ -291,7 +184,7 @@ def _compiled(a: Array, b: Array) -> Array:
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     product = empty((*stack, a.shape[-2], b.shape[-1]), np.dtype(np.float32))
     if product.size:
-        fields = _multiply_fields(isa_number(), _IDENTITY, is_packed=False)
+        fields = _multiply_fields(isa_number(), IDENTITY, is_packed=False)
         module.multiply(_spread(a, stack), _spread(b, stack), None, product, fields)
     return product
 

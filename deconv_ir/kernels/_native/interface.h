@@ -40,6 +40,17 @@ enum winograd_choice { WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED };
  * read, or are not finite. */
 enum outcome { AS_PLANNED, PLAN_AGAIN, PACK_AGAIN };
 
+/* Codes of a compressed matrix: of 4 bits, integers, 8 bits with a table, floats. */
+enum compressed_form {
+    COMPRESSED_4,
+    COMPRESSED_U8,
+    COMPRESSED_I8,
+    COMPRESSED_TABLE,
+    COMPRESSED_F16,
+    COMPRESSED_BF16,
+    COMPRESSED_FORMS
+};
+
 enum pooled { POOLED_MAX, POOLED_SUM, POOLINGS };
 
 /* GridSample: how positions are interpolated, and what lies beyond the data. */
@@ -137,10 +148,17 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * bias a single row */
 #define MULTIPLY_FIELDS(I, D, V) I(isa) I(is_packed) EPILOGUE_FIELDS(I, D, V) I(threads)
 
-/* multiply_codes(a, codes, base, scales, zeros, out, bias or None, fields): [M, K] times the
- * transpose of a matrix [N, K] of codes of four bits, whose values are (base[code] - zero) * scale,
- * rounded to f16 if `halves`; scales and zeros are [N, groups] in f32 */
-#define MULTIPLY_CODES_FIELDS(I, D, V) I(isa) I(halves) I(threads)
+/* multiply_codes(a, codes, base, scales, zeros or None, bias or None, out, fields): [M, K] times the transpose of
+ * a matrix [N, K] of codes of four bits, whose values are (base[code] - zero) * scale, rounded to f16 if `halves`;
+ * scales and zeros are [N, groups] of f16 or f32.  `looks_up`: for few rows, without an activation. */
+#define MULTIPLY_CODES_FIELDS(I, D, V) \
+    I(isa) I(halves) I(looks_up) EPILOGUE_FIELDS(I, D, V) I(threads)
+
+/* multiply_compressed(a, codes, table or None, scales or None, zeros or None, bias or None, out, fields): [M, K]
+ * times a matrix [K, N] of codes, which the other arrays describe as struct compressed_matrix does; `group` terms
+ * have the same scale */
+#define MULTIPLY_COMPRESSED_FIELDS(I, D, V) \
+    I(isa) I(form) I(group) I(halves) EPILOGUE_FIELDS(I, D, V) I(threads)
 
 /* attend(query, key, value, mask or None, out, fields): stacks of matrices */
 #define ATTEND_FIELDS(I, D, V) I(isa) D(scale) I(threads)
@@ -166,6 +184,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(standardize, STANDARDIZE_FIELDS) T(sum_rows, SUM_ROWS_FIELDS)                     \
     T(softmax, SOFTMAX_FIELDS) T(pack_columns, PACK_COLUMNS_FIELDS)                     \
     T(multiply, MULTIPLY_FIELDS) T(multiply_codes, MULTIPLY_CODES_FIELDS)               \
+    T(multiply_compressed, MULTIPLY_COMPRESSED_FIELDS)                                  \
     T(quantize, QUANTIZE_FIELDS) T(dequantize, DEQUANTIZE_FIELDS)                       \
     T(max_codes, MAX_CODES_FIELDS)                                                      \
     T(add_codes, ADD_CODES_FIELDS)                                                      \

@@ -69,6 +69,8 @@ static PyMethodDef module_methods[] = {
     {"recur", module_recur, METH_VARARGS, "Compute an LSTM or a GRU over time."},
     {"pack_columns", module_pack_columns, METH_VARARGS, "Pack a matrix for multiply()."},
     {"multiply_codes", module_multiply_codes, METH_VARARGS, "Multiply by a matrix of 4-bit codes."},
+    {"multiply_compressed", module_multiply_compressed, METH_VARARGS,
+     "Multiply by a compressed matrix."},
     {"multiply", module_multiply, METH_VARARGS, "Multiply stacks of matrices."},
     {"attend", module_attend, METH_VARARGS, "Compute attention."},
     {"copy_matrices", module_copy_matrices, METH_VARARGS, "Make matrices contiguous."},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x65272FF
+INTERFACE = 0x7B236EA
 """The hash of the header."""
 
 AXES = 3
@@ -27,6 +27,16 @@ WINOGRAD_NEVER, WINOGRAD_BY_COST, WINOGRAD_ALWAYS = range(3)
 WINOGRAD_REFUSED, WINOGRAD_ALLOWED, WINOGRAD_JUDGED = range(3)
 
 AS_PLANNED, PLAN_AGAIN, PACK_AGAIN = range(3)
+
+(
+    COMPRESSED_4,
+    COMPRESSED_U8,
+    COMPRESSED_I8,
+    COMPRESSED_TABLE,
+    COMPRESSED_F16,
+    COMPRESSED_BF16,
+    COMPRESSED_FORMS,
+) = range(7)
 
 POOLED_MAX, POOLED_SUM, POOLINGS = range(3)
 
@@ -301,11 +311,49 @@ def multiply_fields(
     return _multiply(isa, is_packed, activation, low, high, slope, function, scale, offset, threads)
 
 
-_multiply_codes = Struct("=qqq").pack
+_multiply_codes = Struct("=qqqqdddqddq").pack
 
 
-def multiply_codes_fields(*, isa: int, halves: int, threads: int) -> bytes:
-    return _multiply_codes(isa, halves, threads)
+def multiply_codes_fields(
+    *,
+    isa: int,
+    halves: int,
+    looks_up: int,
+    activation: int,
+    low: float,
+    high: float,
+    slope: float,
+    function: int,
+    scale: float,
+    offset: float,
+    threads: int,
+) -> bytes:
+    return _multiply_codes(
+        isa, halves, looks_up, activation, low, high, slope, function, scale, offset, threads
+    )
+
+
+_multiply_compressed = Struct("=qqqqqdddqddq").pack
+
+
+def multiply_compressed_fields(
+    *,
+    isa: int,
+    form: int,
+    group: int,
+    halves: int,
+    activation: int,
+    low: float,
+    high: float,
+    slope: float,
+    function: int,
+    scale: float,
+    offset: float,
+    threads: int,
+) -> bytes:
+    return _multiply_compressed(
+        isa, form, group, halves, activation, low, high, slope, function, scale, offset, threads
+    )
 
 
 _quantize = Struct("=qqq").pack

@@ -111,45 +111,46 @@ class Const(Operation):
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
         """Return the array; elements that share a byte are unpacked when they are read."""
-        count = self.check()
+        self.check()
         weights, element_type = context.weights, self.element_type
         assert element_type is not None
         shape, name = static(self.shape), element_type.name
         if weights is None or name in ("u3", "u6") or element_type.kind == "string":
             return None
-        dtype = element_type.numpy()
-        if element_type.is_packed:
-            per_byte = 8 // element_type.bits
+        dtype, bits = element_type.numpy(), element_type.bits
 
-            def read_packed(start: int, stop: int) -> Array:
-                first = start // per_byte
-                data = weights.read(self.offset + first, -(-stop // per_byte) - first)
-                return unpack(data, element_type, stop - first * per_byte)[
-                    start - first * per_byte :
-                ]
+        def read_bytes(start: int, stop: int) -> memoryview:
+            first = start * bits // 8
+            return weights.read(self.offset + first, -(-stop * bits // 8) - first)
 
-            def read_codes() -> Array:
-                return np.frombuffer(weights.read(self.offset, -(-count // 2)), np.uint8)
-
-            codes = None
-            if per_byte == 2 and shape:
-                every = memoryview(bytes(b | b + 1 << 4 for b in range(0, 16, 2)))
-                values = unpack(every, element_type, 16)
-                outer = (1,) * (len(shape) - 1)
-                codes = Codes(
-                    read_codes, values.astype(np.float32), shape, values.reshape(*outer, 16)
-                )
-            return LazyTensor(shape, dtype, read_packed, codes=codes)
+        codes = None
+        if name in ("f16", "bf16") or (bits in (2, 4, 8) and name != "boolean"):
+            codes = Codes(
+                element_type,
+                lambda i, j: np.frombuffer(read_bytes(i, j), np.uint8),
+                lambda: _numbers(element_type),
+                shape,
+            )
 
         def read(start: int, stop: int) -> Array:
-            size = int(dtype.itemsize)
-            data = weights.read(self.offset + start * size, (stop - start) * size)
-            return unpack(data, element_type, stop - start)
+            before = start % max(1, 8 // bits)
+            return unpack(read_bytes(start, stop), element_type, stop - start + before)[before:]
 
         descriptor = getattr(weights, "descriptor", None)
         whole = self.offset + self.size <= getattr(weights, "file_bytes", 0)
-        file = (descriptor, self.offset) if descriptor is not None and whole else None
-        return LazyTensor(shape, dtype, read, file=file)
+        file = None
+        if descriptor is not None and whole and not element_type.is_packed:
+            file = descriptor, self.offset
+        return LazyTensor(shape, dtype, read, file=file, codes=codes)
+
+
+def _numbers(element_type: ElementType) -> Array:
+    """Return the numbers of the codes of 2, 4 or 8 bits, in f32."""
+    bits = element_type.bits
+    codes = np.arange(1 << bits, dtype=np.uint8).reshape(-1, 8 // bits)
+    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
+    every = memoryview(np.bitwise_or.reduce(codes << shifts, axis=1).astype(np.uint8))
+    return unpack(every, element_type, 1 << bits).astype(np.float32)
 
 
 def _strings(data: memoryview, count: int) -> Array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.lazy_tensor import Codes, LazyTensor
 from deconv_ir.ir.operation import (
     Arrays,
     Context,
@@ -79,10 +79,21 @@ class Convert(Operation):
         (data,), to = inputs, self.destination_type
         if to is None or to.is_packed:
             return None
-        codes = data.codes and data.codes._replace(values=convert(data.codes.values, to))
         return LazyTensor(
-            data.shape, to.numpy(), lambda i, j: convert(data.read(i, j), to), codes=codes
+            data.shape,
+            to.numpy(),
+            lambda i, j: convert(data.read(i, j), to),
+            codes=_converted(data, to),
         )
+
+
+def _converted(data: LazyTensor, to: ElementType) -> Codes | None:
+    """Return the codes of elements in f32, or of codes up to 8 bits in f16; None: other types."""
+    codes = data.codes
+    if codes is None or to.name == "f32":
+        return codes
+    plain = codes.scale is None and codes.zero is None and codes.element_type.bits <= 8
+    return codes._replace(halves=True) if to.name == "f16" and plain else None
 
 
 def _range(to: ElementType) -> tuple[float, float]:

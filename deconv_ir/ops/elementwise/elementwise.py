@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.ir.dtypes import BOOLEAN, Array
-from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.lazy_tensor import Codes, LazyTensor
 from deconv_ir.ir.operation import (
     Arrays,
     Call,
@@ -273,12 +273,28 @@ class Binary(WithBroadcast, Elementwise):
                 other = other[first:last]
             return apply(rows, other).reshape(-1)[start - first * row : stop - first * row]
 
-        codes = large.codes
-        if codes is not None:
-            alike = codes.axes == shape and (rank == 0 or small.shape[-1] == 1)
-            codes = codes._replace(values=apply(codes.values, whole())) if alike else None
+        codes = None if large.codes is None else self._scaled(large, small, turned=turned)
         dtype = inputs[0].dtype if not self.boolean_result else np.dtype(bool)
         return LazyTensor(shape, dtype, read, codes=codes)
+
+
+    def _scaled(self, large: LazyTensor, small: LazyTensor, *, turned: bool) -> Codes | None:
+        """Return codes with a zero point or a scale, if this is what the operation applies."""
+        codes, name, dtype = large.codes, self.type, large.dtype
+        if codes is None or codes.axes != large.shape or codes.scale is not None:
+            return None
+        if dtype not in (np.float16, np.float32) or small.dtype != dtype:
+            return None
+        if name == "Multiply":
+            return codes._replace(scale=small.whole())
+        if name != "Subtract" or turned or codes.zero is not None:
+            return None
+        zero = small.whole()
+        if dtype == np.float32:
+            return codes._replace(zero=zero)
+        # In f16, only differences of small integers are exact.
+        exact = codes.element_type.is_integer and (zero == np.rint(zero)) & (abs(zero) < 1024)
+        return codes._replace(zero=zero.astype(np.float32)) if np.all(exact) else None
 
 
 class Unary(Elementwise):

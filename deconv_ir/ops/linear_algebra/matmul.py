@@ -180,7 +180,8 @@ class MatMul(Operation):
         An activation is applied while the sums are in cache.
         """
         from deconv_ir.kernels.activation import Activation
-        from deconv_ir.kernels.products import code_matrix, pack_matrix
+        from deconv_ir.kernels.compressed import compressed_matrix
+        from deconv_ir.kernels.products import pack_matrix
 
         a, b = constants
         if a is not None or b is None or len(b.shape) != 2:
@@ -191,8 +192,8 @@ class MatMul(Operation):
         if epilogue.adds or fused is None:
             return None
         factor: RightFactor | None = None
-        if self.transpose_b and isinstance(b, LazyTensor):
-            factor = code_matrix(b)
+        if isinstance(b, LazyTensor):
+            factor = compressed_matrix(b, transposed=self.transpose_b)
         if factor is None:
             matrix = whole(b)
             factor = pack_matrix(matrix.T if self.transpose_b else matrix)

@@ -134,7 +134,7 @@ static void fetch_part(const float *panel, int64_t elements, int64_t from, int64
 /* Sum some rows, which are packed, in a panel of columns; `next`: the panel read next, or NULL. */
 static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t panel,
                       const float *data, const float *next, const float *a, float *out) {
-    const int64_t lanes = p->kernels->lanes, depth = least(MOST_DEPTH, p->k - k);
+    const int64_t lanes = p->kernels->lanes, depth = least(p->depth, p->k - k);
     const int64_t begin = panel_begin(p->vectors, p->panels, panel);
     const int columns = (int)(panel_begin(p->vectors, p->panels, panel + 1) - begin);
     const struct epilogue *const finish = k + depth == p->k ? p->finish : NULL;
@@ -156,33 +156,59 @@ static const float *packed_at(const struct product *p, int64_t panel, int64_t k)
     return p->packed + (begin * p->k + k * columns) * p->kernels->lanes;
 }
 
+/* Unpack terms of a panel of codes: column by column, then as rows of vectors. */
+static void unpack_codes(const struct product *p, int64_t begin, int64_t vectors, int64_t k,
+                         int64_t depth, struct pack_buffers to) {
+    const int64_t lanes = p->kernels->lanes;
+    for (int64_t v = 0; v < vectors; v++) {
+        const int64_t first = (begin + v) * lanes, count = least(lanes, p->n - first);
+        for (int64_t c = 0; c < count; c++)
+            p->decodes->unpack(p->coded, first + c, k, k + depth, to.unpacked + c * depth);
+        p->kernels->gather_channels(to.unpacked, depth, count, depth, p->unpacked, to.gathered);
+        place_lines(to.gathered, lanes, lanes, depth, vectors * lanes, to.b + v * lanes);
+    }
+}
+
+/* The terms of a panel from k on, unpacked in to.b if they are not packed. */
+static const float *panel_at(const struct product *p, const float *b, int64_t panel, int64_t k,
+                             int64_t depth, struct pack_buffers to) {
+    if (p->packed) return packed_at(p, panel, k);
+    const int64_t lanes = p->kernels->lanes, begin = panel_begin(p->vectors, p->panels, panel);
+    const int64_t vectors = panel_begin(p->vectors, p->panels, panel + 1) - begin;
+    if (p->coded) unpack_codes(p, begin, vectors, k, depth, to);
+    else if (p->compressed)
+        p->unpacks->unpack(p->compressed, begin * lanes, vectors, k, k + depth, to.b,
+                           vectors * lanes);
+    else pack_panel(p, b + k * p->b.row, panel, depth, to.gathered, to.b);
+    return to.b;
+}
+
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
                 int64_t first_panel, int64_t last_panel, struct pack_buffers to, float *out) {
-    for (int64_t k = 0; k < p->k; k += MOST_DEPTH) {
-        const int64_t depth = least(MOST_DEPTH, p->k - k);
+    for (int64_t k = 0; k < p->k; k += p->depth) {
+        const int64_t depth = least(p->depth, p->k - k);
         pack_groups(p, a + k * p->a.column, rows, depth, to);
         for (int64_t panel = first_panel; panel < last_panel; panel++) {
-            const float *data = to.b, *next = NULL;
-            if (p->packed) {
-                data = packed_at(p, panel, k);
-                if (panel + 1 < last_panel) next = packed_at(p, panel + 1, k);
-                else if (k + depth < p->k) next = packed_at(p, first_panel, k + depth);
-            } else pack_panel(p, b + k * p->b.row, panel, depth, to.gathered, to.b);
+            const float *const data = panel_at(p, b, panel, k, depth, to), *next = NULL;
+            if (p->packed && panel + 1 < last_panel) next = packed_at(p, panel + 1, k);
+            else if (p->packed && k + depth < p->k) next = packed_at(p, first_panel, k + depth);
             sum_panel(p, rows, k, panel, data, next, to.a, out);
         }
     }
 }
 
 int64_t count_packed(struct product *p, int64_t rows) {
-    const int64_t depth = least(p->k, MOST_DEPTH), widest = p->kernels->columns[p->kernels->rows];
+    const int64_t depth = least(p->k, p->depth), widest = p->kernels->columns[p->kernels->rows];
     p->packed_a = rows * depth;
     p->packed_b = p->packed ? 0 : depth * widest * p->kernels->lanes;
-    return (p->packed_a + p->packed_b + depth * p->kernels->lanes) * (int64_t)sizeof(float);
+    const int64_t vectors = depth * p->kernels->lanes * (p->coded ? 2 : 1);
+    return (p->packed_a + p->packed_b + vectors) * (int64_t)sizeof(float);
 }
 
 struct pack_buffers places_at(const struct product *p, float *scratch) {
-    float *const b = scratch + p->packed_a;
-    return (struct pack_buffers){scratch, b, b + p->packed_b};
+    float *const b = scratch + p->packed_a, *const gathered = b + p->packed_b;
+    const int64_t depth = least(p->k, p->depth);
+    return (struct pack_buffers){scratch, b, gathered, gathered + depth * p->kernels->lanes};
 }
 
 /* The first row of a job: each has whole groups. */
@@ -197,7 +223,7 @@ static void multiply(void *context, int64_t job, void *scratch) {
     const int64_t index = job / p->column_jobs / p->row_jobs;
     const int64_t first = row_begin(p, row_job);
     sum_panels(p, matrix_at(p, &p->a, index) + first * p->a.row,
-               p->packed ? NULL : matrix_at(p, &p->b, index), row_begin(p, row_job + 1) - first,
+               p->b.first ? matrix_at(p, &p->b, index) : NULL, row_begin(p, row_job + 1) - first,
                column_job * p->panels_at_once,
                least(p->panels, (column_job + 1) * p->panels_at_once), places_at(p, scratch),
                p->out + (index * p->m + first) * p->step);
@@ -230,9 +256,7 @@ static void copy_pieces(void *context, int64_t job, void *scratch) {
     }
 }
 
-/* Divide the work among all threads: rows, which are packed for all columns of a job, and columns
- * if rows are few. */
-static int run(struct product *p, int64_t threads) {
+int run_product(struct product *p, int64_t threads) {
     int64_t matrices = 1;
     for (int d = 0; d < p->stacked; d++) matrices *= p->stack[d];
     const int64_t wanted = threads > 1 ? divide_up(2 * threads, matrices) : 1;
@@ -270,7 +294,7 @@ void set_columns(struct product *p, int64_t n) {
 int take_kernels(struct product *p, int64_t isa) {
     if (!isa_available(isa)) return 0;
     p->kernels = microkernels_for((enum isa)isa, ACC_F32);
-    p->scale = 1;
+    p->scale = 1, p->depth = MOST_DEPTH;
     if (p->kernels->columns[p->kernels->rows] > MOST_PANEL) return 0;
     set_columns(p, p->n);
     for (int i = 0; i < MOST_DEPTH; i++) p->places[i] = i;
@@ -382,7 +406,7 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
             good = good && buffers[3].len == p.n * (int64_t)sizeof(float);
             p.bias = buffers[3].buf;
         }
-        if (good) failed = run(&p, threads_within(f.threads));
+        if (good) failed = run_product(&p, threads_within(f.threads));
     }
     return release_all(failed, buffers, held);
 }

@@ -3,12 +3,16 @@
 #define DECONV_PRODUCTS_H
 
 #include "python/call.h"
+#include "simd/codes.h"
 #include "simd/microkernels.h"
 
 #define MOST_STACKED 8
 #define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
 #define MOST_DEPTH 256 /* terms that are packed at once */
 #define MOST_PANEL 4   /* vectors of columns of a panel */
+/* Blocks of a compressed matrix that few rows are multiplied by stay in the first-level cache. */
+#define FEW_ROWS 16
+#define FEW_ROWS_DEPTH 64
 #define MOST_PRODUCT_LANES (CACHE_LINE / (int)sizeof(float)) /* of any instruction set */
 /* For attention: bytes of the weights of a job, if it has at least LEAST_VECTORS vectors of
  * queries; and keys whose mask is copied at once. */
@@ -26,22 +30,28 @@ struct product {
     const struct microkernels *kernels;
     struct matrices a, b;
     const float *packed; /* b, or NULL */
+    const struct compressed_matrix *compressed; /* b, or NULL */
+    const struct compressed_functions *unpacks;
+    const struct coded_matrix *coded; /* b, or NULL */
+    const struct coded_functions *decodes;
     const float *bias;   /* initial value of the sums of each row; or NULL */
     const struct epilogue *finish; /* of complete sums, or NULL */
     float *out, scale; /* scale: factor of a */
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
     int64_t m, n, k, step, vectors, panels; /* step: from one row of `out` to the next */
+    int64_t depth; /* terms of a block */
     int padded; /* whether rows of `out` hold whole vectors */
     int64_t row_jobs, column_jobs, panels_at_once;
     int64_t pieces, pieces_at_once; /* of a copy */
     int64_t packed_a, packed_b; /* elements of scratch */
-    int32_t places[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
+    /* Where terms are before they are packed, and after codes are unpacked; `offsets`: in a panel. */
+    int32_t places[MOST_DEPTH], unpacked[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
 };
 
-/* The buffers of a thread: packed `a` and `b`, and a vector per term. */
+/* The buffers of a thread: packed `a` and `b`, a vector per term, and unpacked codes. */
 struct pack_buffers {
-    float *a, *b, *gathered;
+    float *a, *b, *gathered, *unpacked; /* unpacked: columns of codes */
 };
 
 /* Set the fields that depend on the instruction set and on n.  Returns whether it can be used. */
@@ -62,18 +72,23 @@ void pack(const struct product *p, const float *in, int64_t step, int64_t line, 
 /* The first element of a matrix of a stack. */
 const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index);
 
-/* Sum some rows, in some panels of columns; `b` is read if p->packed is NULL. */
+/* Sum some rows, in some panels of columns; `b` is read if it is not in another form. */
 void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
                 int64_t first_panel, int64_t last_panel, struct pack_buffers to, float *out);
 
-/* Count the scratch of a thread for `rows` rows at once.  Returns the bytes of all three. */
+/* Count the scratch of a thread for `rows` rows at once.  Returns the bytes of all. */
 int64_t count_packed(struct product *p, int64_t rows);
 
 /* Divide memory among the buffers that count_packed() has counted. */
 struct pack_buffers places_at(const struct product *p, float *scratch);
 
+/* Divide the work among all threads: rows, which are packed for all columns of a job, and columns if
+ * rows are few. */
+int run_product(struct product *p, int64_t threads);
+
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
 PyObject *module_multiply_codes(PyObject *module, PyObject *arguments);
+PyObject *module_multiply_compressed(PyObject *module, PyObject *arguments);
 PyObject *module_multiply(PyObject *module, PyObject *arguments);
 PyObject *module_copy_matrices(PyObject *module, PyObject *arguments);
 PyObject *module_attend(PyObject *module, PyObject *arguments);

@@ -7,6 +7,7 @@
 #include "simd/taps.h"
 #include "simd/planes.h"
 #include "simd/codes.h"
+#include "simd/compressed.h"
 #include "simd/ranks.h"
 #include "simd/quantized.h"
 #include "simd/transforms.h"

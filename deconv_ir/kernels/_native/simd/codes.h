@@ -2,9 +2,8 @@
 #ifndef DECONV_CODES_H
 #define DECONV_CODES_H
 
-#include "simd/microkernels.h"
+#include "simd/compressed.h"
 
-#define CODES 16
 #define CODE_STEP 32       /* codes of a group are a multiple of this */
 #define MOST_CODED_ROWS 16 /* whose sums are computed at once */
 
@@ -13,8 +12,8 @@ struct coded_matrix {
     const uint8_t *codes; /* [column][k / 2]: the first of two codes is in the lower bits */
     /* The value of a code is (base[code] - zero) * scale, rounded to f16 if `halves`. */
     float base[CODES];
-    const float *scales, *zeros; /* [column][k / group] */
-    int halves;
+    const void *scales, *zeros; /* [column][k / group], of f16 or f32; zeros may be NULL */
+    int half_scales, half_zeros, halves;
 };
 
 struct coded_functions {
@@ -25,6 +24,11 @@ struct coded_functions {
      * its bits depend on neither the rows nor the columns. */
     void (*multiply)(const struct coded_matrix *m, const float *rows, int64_t count, int64_t first,
                      int64_t last, const float *bias, float *out, int64_t step);
+    /* Unpack terms of a column, multiples of CODE_STEP; of each 2 * vector terms, the even ones come
+     * first. */
+    void (*unpack)(const struct coded_matrix *m, int64_t column, int64_t begin, int64_t end,
+                   float *out);
+    int lanes;
 };
 
 extern const struct coded_functions functions_coded_baseline;

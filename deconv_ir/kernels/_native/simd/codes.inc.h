@@ -75,6 +75,22 @@ INLINE float NAME(sum_lanes)(VF x) {
 }
 #endif
 
+/* A scale or zero of f16 or f32. */
+INLINE float NAME(factor_at)(const void *factors, int are_halves, int64_t at) {
+    if (!factors) return 0;
+    if (!are_halves) return ((const float *)factors)[at];
+#ifdef __F16C__
+    return _cvtsh_ss(((const uint16_t *)factors)[at]);
+#else
+    return half_to_float(((const uint16_t *)factors)[at]);
+#endif
+}
+
+INLINE VALUES NAME(values_at)(const struct coded_matrix *m, int64_t at) {
+    return NAME(values_of)(m, NAME(factor_at)(m->zeros, m->half_zeros, at),
+                           NAME(factor_at)(m->scales, m->half_scales, at));
+}
+
 /* Add the sums of terms from `begin` to `end` to `out`, or begin with them. */
 INLINE void NAME(sum_codes)(const int rows, const int columns, const struct coded_matrix *m,
                             const float *row, int64_t column, int64_t begin, int64_t end,
@@ -95,7 +111,7 @@ INLINE void NAME(sum_codes)(const int rows, const int columns, const struct code
             next = (group + 1) * m->group;
 #pragma GCC unroll 4
             for (int c = 0; c < columns; c++)
-                values[c] = NAME(values_of)(m, m->zeros[at + c * groups], m->scales[at + c * groups]);
+                values[c] = NAME(values_at)(m, at + c * groups);
         }
 #pragma GCC unroll 4
         for (int c = 0; c < columns; c++) {
@@ -158,6 +174,21 @@ static void NAME(sum_rows_of_codes)(const struct coded_matrix *m, const float *r
 #undef SHAPED
 }
 
+static void NAME(unpack_codes)(const struct coded_matrix *m, int64_t column, int64_t begin,
+                               int64_t end, float *out) {
+    const int64_t groups = m->k / m->group;
+    const uint8_t *codes = m->codes + (column * m->k + begin) / 2;
+    for (int64_t k = begin; k < end;) {
+        const int64_t group = k / m->group, next = least(end, (group + 1) * m->group);
+        const VALUES values = NAME(values_at)(m, column * groups + group);
+        for (; k < next; k += 2 * LANES, codes += LANES, out += 2 * LANES) {
+            const VI code = NAME(codes_at)(codes);
+            STORE(out, NAME(looked_up)(values, code));
+            STORE(out + LANES, NAME(looked_up)(values, code >> 4));
+        }
+    }
+}
+
 #undef VALUES
 
 static void NAME(multiply_coded)(const struct coded_matrix *m, const float *rows, int64_t count,
@@ -174,5 +205,5 @@ static void NAME(multiply_coded)(const struct coded_matrix *m, const float *rows
         for (int64_t n = first; n < last; n++) out[r * step + n] += bias[n];
 }
 
-const struct coded_functions JOIN(functions, coded, SUFFIX) = {NAME(pack_coded_rows),
-                                                               NAME(multiply_coded)};
+const struct coded_functions JOIN(functions, coded, SUFFIX) = {
+    NAME(pack_coded_rows), NAME(multiply_coded), NAME(unpack_codes), LANES};

@@ -128,6 +128,7 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #include "simd/taps.inc.h"
 #include "simd/planes.inc.h"
 #include "simd/codes.inc.h"
+#include "simd/compressed.inc.h"
 #include "simd/ranks.inc.h"
 #include "simd/quantized.inc.h"
 #include "simd/no_vectors.inc.h"
