@@ -1,6 +1,6 @@
 """Work that depends only on constants, done once: folded arrays and packed filters."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.execute.checked import require_fit
@@ -109,6 +109,7 @@ class Preparation:
         self._fused: dict[int, tuple[int, ...]] = {}
         self._sizes: dict[Source, int] = {}
         self._first_only: set[int] = set()
+        self._compressed = dict(self._find_compressed())
         self.least_bytes = self._least_bytes()
         used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
@@ -135,11 +136,14 @@ class Preparation:
                 self._share(index, first, quantized)
                 absorbed.update(self._fused.get(index, ()))
                 continue
-            takes_lazy = self.graph.layers[index].operation.takes_lazy
-            inputs = [self._keep(s, i in takes_lazy) for i, s in enumerate(rows)]
+            operation = self.graph.layers[index].operation
+            inputs = [self._keep(s, i in operation.takes_lazy) for i, s in enumerate(rows)]
             kernel, size = self._kernel(index, inputs, quantized)
             if kernel is not None:
                 kernels[index] = kernel
+                if operation.keeps_codes and kernel.packed_bytes is not None:
+                    for stored in self._compressed.keys() & set(rows):
+                        self._sizes[stored] = min(self._sizes[stored], kernel.packed_bytes)
                 packed += size if kernel.packed_bytes is None else 0
             else:
                 for source, array in zip(rows, inputs, strict=True):
@@ -226,12 +230,38 @@ class Preparation:
             for source in self.graph.topology.sources[index]
             if source is not None and source[0] in self.constant
         }
-        made = [(index, i) for index in self.constant for i in range(len(self.infos[index]))]
+        stack = [source[0] for source in kept - self._compressed.keys()]
+        stack += (source[0] for source in self.wanted if source[0] in self.constant)
+        computed: set[int] = set()
+        while stack:
+            index = stack.pop()
+            if index not in computed:
+                computed.add(index)
+                stack += (s[0] for s in self.graph.topology.sources[index] if s is not None)
+        made = [(index, i) for index in computed for i in range(len(self.infos[index]))]
 
         def size(source: Source) -> int:
             return tensor_bytes(self.infos[source[0]][source[1]]) or 0
 
-        return max(sum(map(size, kept)), *map(size, made), 0)
+        least = (
+            self._compressed[s].stored_bytes if s in self._compressed else size(s) for s in kept
+        )
+        return max(sum(least), *map(size, made), 0)
+
+    def _find_compressed(self) -> Iterator[tuple[Source, LazyTensor]]:
+        """Find the constants that kernels can keep as they are stored."""
+        for index in self.order:
+            operation = self.graph.layers[index].operation
+            if index in self.constant or not operation.keeps_codes:
+                continue
+            sources = self.graph.topology.sources[index]
+            for position in operation.takes_lazy:
+                source = sources[position] if position < len(sources) else None
+                if source is None or source[0] not in self.constant:
+                    continue
+                tensor = self._lazy_tensor(source[0])
+                if tensor is not None and tensor.stored_bytes < tensor.nbytes:
+                    yield source, tensor
 
     def _constant_bytes(self, index: int) -> int:
         sources = self.graph.topology.sources[index]
@@ -315,7 +345,10 @@ class Preparation:
         if source is None or source[0] not in self.constant:
             return None
         constant: Constant | None = None
-        if as_lazy_tensor and self._uses[source[0]] == 1 and source[0] not in self._values:
+        if as_lazy_tensor and source in self._compressed:
+            constant = self._compressed[source]
+            self._forget(source[0])
+        elif as_lazy_tensor and self._uses[source[0]] == 1 and source[0] not in self._values:
             constant = self._lazy_tensor(source[0])
         if constant is None:
             constant = self._take(source)

@@ -14,10 +14,11 @@ class Codes(NamedTuple):
     --------
     >>> import numpy as np
     >>> from deconv_ir.operations import Codes
-    >>> from deconv_ir.ir.dtypes import U4
+    >>> from deconv_ir.ir.dtypes import parse_element_type
     >>> stored = np.array([0x21], np.uint8)
     >>> numbers = lambda: np.arange(16, dtype=np.float32)
-    >>> codes = Codes(U4, lambda start, stop: stored, numbers, (2,), scale=np.float32(2))
+    >>> u4 = parse_element_type("u4")
+    >>> codes = Codes(u4, lambda start, stop: stored, numbers, (2,), scale=np.float32(2))
     >>> codes.nbytes
     5
     """

@@ -305,6 +305,8 @@ class Operation(Record):
     """Whether the values of its inputs may be invalid, as those of axes and sizes."""
     takes_lazy: ClassVar[tuple[int, ...]] = ()
     """Inputs that `prepare` and `prepare_fused` also take as `LazyTensor`."""
+    keeps_codes: ClassVar[bool] = False
+    """Whether its kernels keep these as they are stored, if that takes fewer bytes."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Worked examples, such as ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``: the inputs
     (with their elements where these matter), the outputs and the attributes.

@@ -193,6 +193,71 @@ def compressed_matrix(tensor: LazyTensor, *, transposed: bool) -> RightFactor | 
     return CompressedMatrix((terms, columns), number, packed, table, scaling, halves=rounds)
 
 
+class CompressedRows:
+    """A constant in the numbers that a file stores, whose rows are computed when they are taken.
+
+    Parameters
+    ----------
+    codes : Codes
+        The numbers, with the first axis of the constant.
+    shape : tuple of int
+        Extents of the constant.
+    """
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, codes: Codes, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.ndim = len(shape)
+        self._codes = codes
+        self._stored = codes.read(0, math.prod(shape)).reshape(shape[0], -1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers, zeros and scales."""
+        return self._codes.nbytes
+
+    def take(self, places: Array) -> Array:
+        """Return the rows at `places`, in f32: the shape of `places`, then that of a row."""
+        codes, bits = self._codes, self._codes.element_type.bits
+        rows = places.reshape(-1)
+        stored = self._stored[rows]
+        row = math.prod(codes.axes[1:])
+        if bits < 16:
+            numbers = codes.numbers()
+            with np.errstate(over="ignore"):
+                numbers = numbers.astype(np.float16).astype(np.float32) if codes.halves else numbers
+            values = numbers[_split(stored.reshape(-1), bits, (len(rows), row))]
+        elif codes.element_type.name == "f16":
+            values = stored.view(np.float16).astype(np.float32)
+        else:
+            values = (stored.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        values = values.reshape(-1, *codes.axes[1:])
+        if codes.zero is not None:
+            values -= self._of_rows(codes.zero, rows)
+        if codes.scale is not None:
+            values *= self._of_rows(codes.scale, rows)
+            if codes.scale.dtype == np.float16:
+                values = values.astype(np.float16).astype(np.float32)
+        return values.reshape(*places.shape, *self.shape[1:])
+
+    def _of_rows(self, factors: Array, rows: Array) -> Array:
+        """Return the zeros or scales of rows, in f32."""
+        if factors.ndim == len(self._codes.axes) and len(factors) > 1:
+            factors = factors[rows]
+        return factors.astype(np.float32)
+
+
+def compressed_rows(tensor: LazyTensor) -> CompressedRows | None:
+    """Return a lazy tensor as it is stored, if its rows are whole bytes; else None."""
+    codes = tensor.codes
+    if codes is None or tensor.dtype != np.float32 or not tensor.size:
+        return None
+    row = math.prod(tensor.shape[1:]) * codes.element_type.bits
+    whole = codes.axes[:1] == tensor.shape[:1] and row % 8 == 0
+    return CompressedRows(codes, tensor.shape) if whole else None
+
+
 def _form_of(codes: Codes) -> tuple[int, Array | None] | None:
     """Return the form of a matrix, and the numbers of its codes; None if there is none."""
     name, bits = codes.element_type.name, codes.element_type.bits
@@ -261,7 +326,9 @@ def _packed(codes: Codes, columns: int, terms: int, *, four: bool, transposed: b
         for first in range(0, columns, step):
             last = min(first + step, columns)
             rows = codes.read(first * terms, last * terms)
-            if not (four and bits == 4 and terms % 2 == 0):  # else two terms of a column share bytes
+            if not (
+                four and bits == 4 and terms % 2 == 0
+            ):  # else two terms of a column share bytes
                 rows = _split(rows, bits, (last - first, terms))
                 rows = _joined(rows) if four else rows
             rows = rows.view(dtype).reshape(last - first, -1)

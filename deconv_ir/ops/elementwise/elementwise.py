@@ -277,7 +277,6 @@ class Binary(WithBroadcast, Elementwise):
         dtype = inputs[0].dtype if not self.boolean_result else np.dtype(bool)
         return LazyTensor(shape, dtype, read, codes=codes)
 
-
     def _scaled(self, large: LazyTensor, small: LazyTensor, *, turned: bool) -> Codes | None:
         """Return codes with a zero point or a scale, if this is what the operation applies."""
         codes, name, dtype = large.codes, self.type, large.dtype

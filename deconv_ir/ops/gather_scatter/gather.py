@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import InputError, ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile, as_slices, whole_box
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, as_slices, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
@@ -18,6 +19,10 @@ from deconv_ir.ops.checks import check_type, known_integer, known_integers, norm
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import FixedArrays
 from deconv_ir.ops.values import ANY, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.scratchpad import ScratchpadBudget
+    from deconv_ir.kernels.compressed import CompressedRows
 
 
 def batch_grids(extents: Sequence[int], rank: int) -> tuple[Array, ...]:
@@ -34,6 +39,8 @@ class _Picked(Operation):
 
     axis: int = field()
     places: FixedArrays = field()
+    box: Box = field()
+    """The part of the data that is the input."""
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pick the slices."""
@@ -45,6 +52,12 @@ class Gather1(Operation):
     """Slices of the data along an axis."""
 
     formula = "data {shape[data]}, indices {shape[indices]} in place of axis {element[axis]}"
+
+    takes_lazy = (0,)
+    keeps_codes = True
+
+    # The part of the data that a tile needs; None: all.
+    box: Box | None = field(default=None)
 
     negative: ClassVar[bool] = False
     """Whether an index may be negative and count from the end."""
@@ -124,12 +137,13 @@ class Gather1(Operation):
             if places.size and places.min() >= 0 and places.max() < data[axis]:
                 first, last = int(places.min()), int(places.max())
                 needed = (*box[:axis], (first, last + 1), *box[behind:])
-                operation = _Picked(axis=axis, places=FixedArrays(places - first))
+                operation = _Picked(axis=axis, places=FixedArrays(places - first), box=needed)
                 return LayerTile((needed, None, None), operation)
         # Any element along the axis may be picked.
         spans = (*box[:axis], (0, data[axis]), *box[behind:])
         picked = (*box[:batch], *box[axis:behind])
-        return LayerTile((spans, picked, whole_box(static(inputs[2].shape))), self)
+        tile = self if spans == whole_box(data) else self.replace(box=spans)
+        return LayerTile((spans, picked, whole_box(static(inputs[2].shape))), tile)
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Check the indices once, if they are known: a single one is a view."""
@@ -147,10 +161,26 @@ class Gather1(Operation):
         picked = np.array(places).reshape(indices)
         return lambda arrays, out: (arrays[0].take(picked, axis),)
 
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Keep embeddings as they are stored, and compute the rows that are picked."""
+        from deconv_ir.kernels.compressed import compressed_rows
+
+        data, indices, axis = constants
+        if not isinstance(data, LazyTensor) or indices is not None or axis is None:
+            return None
+        if normalize_axis(int(only(whole(axis), "axis")), data.ndim) or self.batch_dims:
+            return None
+        rows = compressed_rows(data)
+        return None if rows is None else _StoredRows(self, rows)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pick the slices."""
         data, indices, axis_array = inputs
         axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
+        return (self.pick(data, indices, axis),)
+
+    def pick(self, data: Array | CompressedRows, indices: Array, axis: int) -> Array:
+        """Pick slices along an axis."""
         extent = data.shape[axis]
         indices = indices.astype(np.int64, copy=False)
         if self.negative:
@@ -166,7 +196,7 @@ class Gather1(Operation):
         batch = self.batch_of(indices.shape)
         if some_outside and not extent:
             shape = (*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :])
-            return (np.full(shape, _blank(data.dtype), data.dtype),)
+            return np.full(shape, _blank(data.dtype), data.dtype)
         result = self._take(data, safe, axis, batch)
         if some_outside:
             # Gather-8, 'Detailed description': such slices are zeros.
@@ -177,10 +207,12 @@ class Gather1(Operation):
                 *(1,) * (data.ndim - axis - 1),
             )
             result = np.where(mask, _blank(data.dtype), result)
-        return (result,)
+        return result
 
     @staticmethod
-    def _take(data: Array, indices: Array, axis: int, batch: int) -> Array:
+    def _take(data: Array | CompressedRows, indices: Array, axis: int, batch: int) -> Array:
+        if not isinstance(data, np.ndarray):
+            return data.take(indices)
         if not batch:
             return np.take(data, indices, axis=axis)
         # Number the batch axes, and let the axes between them and `axis` follow the indices.
@@ -191,6 +223,38 @@ class Gather1(Operation):
         between = axis - batch
         source = range(rank, rank + between)
         return np.moveaxis(picked, tuple(source), tuple(range(batch, batch + between)))
+
+
+class _StoredRows(Kernel):
+    """Slices along the first axis of data that stay as they are stored."""
+
+    def __init__(self, operation: Operation, rows: CompressedRows) -> None:
+        self._operation = operation
+        self._rows = rows
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the data as they are stored."""
+        return self._rows.nbytes
+
+    def tiled(self, operation: Operation) -> Kernel:
+        """Return the same rows for the part of them that a tile needs."""
+        return _StoredRows(operation, self._rows)
+
+    def __call__(
+        self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
+    ) -> Arrays:
+        """Pick rows, and compute their elements."""
+        operation = self._operation
+        if isinstance(operation, _Picked):
+            result = self._rows.take(operation.places[0] + operation.box[0][0])
+        else:
+            assert isinstance(operation, Gather1), "a tile of one is one"
+            result = operation.pick(self._rows, inputs[1], 0)
+        if operation.box is not None:
+            before = result.ndim - len(operation.box) + 1
+            result = result[(slice(None),) * before + as_slices(operation.box[1:])]
+        return (result,)
 
 
 def _blank(dtype: Any) -> Any:

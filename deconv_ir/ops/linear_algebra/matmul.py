@@ -62,6 +62,7 @@ class MatMul(Operation):
     transpose_b: bool = attribute(boolean(), False)
 
     takes_lazy = (1,)
+    keeps_codes = True
 
     # The columns of a tile; None: all.
     columns: Span | None = field(default=None)

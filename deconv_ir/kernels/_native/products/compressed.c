@@ -34,6 +34,9 @@ static int take(struct product *p, struct compressed_matrix *m, const Py_buffer 
         if (b[2].len > (Py_ssize_t)sizeof m->table || b[2].itemsize != sizeof(float)) return 0;
         memcpy(m->table, b[2].buf, (size_t)b[2].len);
     }
+    const int64_t numbers =
+        m->form == COMPRESSED_TABLE ? BYTE_CODES : m->form == COMPRESSED_4 ? CODES : 0;
+    if (numbers && b[2].len < numbers * (int64_t)sizeof(float)) return 0;
     m->codes = b[1].buf;
     if (b[3].buf && !take_scales(&b[3], count, &m->scales, &m->half_scales)) return 0;
     if (b[4].buf && !take_scales(&b[4], count, &m->zeros, &m->half_zeros)) return 0;
