@@ -3,11 +3,12 @@
     python bench/compressed.py [FORMAT ...] [--rows N ...] [--output FILE]
 
 The transformer has 80 MB of weights in f32: embeddings, six layers of width 512, and logits.
-`used` is the increase of a process's peak resident memory by loading, packing and running it once, after
-a small one of the same kind was run, so that modules are loaded; `file` are the bytes of the
-weights, and `ratio` is `used` to the bytes of the weights plus tensors.  `ms` is the time of a run of N
-tokens, on one thread, the lowest of interleaved rounds; `ms f32` that of the same network in f32,
-whose numbers are those of its codes.  OpenVINO quantises the tokens of some formats.  Linux only.
+`used` is the increase of a process's peak resident memory by loading, packing and running it once,
+after a small one of the same kind was run, so that modules are loaded; `file` are the bytes of the
+weights, and `ratio` is `used` to the bytes of the weights plus tensors.  `ms` is the time of a run
+of N tokens, on one thread, the lowest of interleaved rounds; `ms f32` that of the same network in
+f32, whose numbers are those of its codes.  OpenVINO quantises the tokens of some formats.  Linux
+only.
 """
 
 from __future__ import annotations
