@@ -80,6 +80,25 @@ class MaxOfCodes(Operation):
             pool_codes(contiguous(inputs[0]), out, windows)
 
 
+class MovedCodes(Operation):
+    """A layer that moves elements along spatial axes, of codes."""
+
+    layer: Any = field()
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Move the bits, which are not numbers."""
+        import numpy as np
+
+        (found,) = self.layer.execute([inputs[0].view(np.float32), *inputs[1:]], context)
+        return (found.view(np.uint32),)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count what the layer needs."""
+        given, found = (infos[0]._replace(element_type=F32) for infos in (inputs, outputs))
+        counted: int = self.layer.scratch((given, *inputs[1:]), (found,), context)
+        return counted
+
+
 class SumOfCodes(Operation):
     """Add, of codes: in f32, or, with an activation, as codes."""
 
@@ -235,16 +254,20 @@ class _Joining:
             self.reads.update(others)
             if step not in self.levels and self.layers[step].type == "MaxPool":
                 self._pool_codes(step)
+            if step not in self.levels and self.layers[step].type == "Interpolate":
+                moved = MovedCodes(layer=self.layers[step].operation)
+                self.layers[step] = self.layers[step]._replace(operation=moved)
         self.on = on
         return coded
 
     def _passed_levels(self, step: int, on: dict[int, Levels]) -> Levels | None:
-        """Return the levels on which a Concat or MaxPool of codes lies; None for other layers."""
+        """Return the levels on which a layer that can carry codes lies; None for others."""
         layer, shape = self.layers[step], self.infos[step][0].shape if self.infos[step] else None
         operation: Any = layer.operation
         if shape is None:
             return None
-        found = {None if s is None else on.get(s[0]) for s in self.rows[step]}
+        rows = self._carried(step)
+        found = {None if s is None else on.get(s[0]) for s in rows}
         levels = found.pop() if len(found) == 1 else None
         if layer.type == "Concat" and operation.axis % len(shape) == 1:
             fits = levels is not None and levels.is_single
@@ -252,14 +275,23 @@ class _Joining:
         if layer.type == "MaxPool" and levels is not None and min(levels.steps) > 0:
             alone = (step, 1) not in self.users and (step, 1) not in self.wanted
             return levels if alone and len(shape) <= _MOST_RANK else None
+        if layer.type == "Interpolate" and operation.only_moves:
+            infos = [self.infos[s[0]][s[1]] for s in self.rows[step] if s is not None]
+            axes = operation.target(infos, len(shape)).axes
+            # Sizes along the channels would be those of elements.
+            return levels if axes is not None and min(axes, default=2) > 1 else None
         return None
+
+    def _carried(self, step: int) -> tuple[Source | None, ...]:
+        """Return the inputs of a layer whose elements its output has."""
+        return self.rows[step] if self.layers[step].type == "Concat" else self.rows[step][:1]
 
     def _can_be_coded(self, step: int, coded: set[int], on: dict[int, Levels]) -> bool:
         """Whether all users of a tensor can read it as codes, and its own data are codes."""
         if (step, 0) in self.wanted:
             return False
         if step not in self.levels:
-            rows = self.rows[step]
+            rows = self._carried(step)
             if not all(source is not None and source[0] in coded for source in rows):
                 return False
         users = self.users.get((step, 0), set())
@@ -353,9 +385,9 @@ class _Joining:
 
     def _makes_fours(self, step: int) -> bool:
         """Whether the output of a layer always has a multiple of four channels."""
-        kind, rows = self.layers[step].type, self.rows[step]
-        if kind in ("FakeQuantize", "MaxPool", "Concat"):
-            return self.fours.issuperset(rows if kind == "Concat" else rows[:1])
+        kind = self.layers[step].type
+        if kind in ("FakeQuantize", "MaxPool", "Interpolate", "Concat"):
+            return self.fours.issuperset(self._carried(step))
         packed: Any = self.kernels.get(step)
         kernel = getattr(packed, "kernel", None)
         if kernel is None or packed.channels_last:

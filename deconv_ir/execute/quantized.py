@@ -19,6 +19,7 @@ _KEEP_LEVELS = {
         (
             "MaxPool", "Reshape", "Squeeze", "Unsqueeze", "Split", "VariadicSplit", "StridedSlice",
             "Slice", "Transpose", "DepthToSpace", "SpaceToDepth", "ShuffleChannels", "Gather",
+            "Interpolate",
         ),
         1,
     ),
@@ -132,6 +133,8 @@ class QuantizedLayers:
         operation: Any = self._graph.layers[index].operation
         if kind == "MaxPool" and operation.rounding_type is not Rounding.FLOOR:
             return None  # windows without data are on no level
+        if kind == "Interpolate" and not operation.only_moves:
+            return None
         found = {None if s is None else self._levels.get(s[0]) for s in rows}
         return found.pop() if len(found) == 1 else None
 

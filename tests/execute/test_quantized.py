@@ -16,6 +16,7 @@ from plan_rows import rows_of
 from quantized_layers import RNG, Network, fake_quantize
 
 import deconv_ir
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 RANGE = (-1.28, 1.27)
 POSITIVE = (0.0, 2.55)
@@ -377,3 +378,36 @@ def test_a_plan_says_that_a_filter_is_not_quantised(tmp_path: Any) -> None:
     model = deconv_ir.load(net.ir.save(tmp_path))
     rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)})
     assert any("the filter is not quantised" in str(row.algorithm) for row in rows.values())
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear_onnx"])
+def test_nearest_elements_stay_codes(tmp_path: Any, mode: str) -> None:
+    """Between a quantiser and a convolution; other modes compute new numbers."""
+    net = Network("1,6,5,4")
+    w1, v1 = net.weights(8, 6, 3, 3)
+    w2, v2 = net.weights(4, 8, 3, 3)
+    small = net.quantize(net.convolution(net.quantize(net.x, *RANGE), w1), *RANGE)
+    sizes, axes = (net.ir.const(np.array(row)) for row in ((10, 12), (2, 3)))
+    scales = net.ir.const(np.array([2.0, 3.0], np.float32))
+    attributes = {
+        "mode": mode,
+        "shape_calculation_mode": "sizes",
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "floor",
+        "antialias": "false",
+        "pads_begin": "0",
+        "pads_end": "0",
+        "cube_coeff": "-0.75",
+    }
+    large = net.ir.layer(
+        "Interpolate", [small, sizes, scales, axes], attributes, name="large", version="opset4"
+    )
+    net.ir.result(net.convolution(large, w2))
+    x = RNG.standard_normal((1, 6, 5, 4), dtype=np.float32)
+    (found,) = net.run(tmp_path, x)
+    a = convolve(fake_quantize(x.astype(float), *RANGE), v1).astype(np.float32).astype(float)
+    b = fake_quantize(a, *RANGE).repeat(2, axis=2).repeat(3, axis=3)
+    row = rows_of(deconv_ir.load(tmp_path / "model.xml"), {"x": x})["large"]
+    assert (("u32" in str(row)) == (mode == "nearest")) or not compiled_module()
+    if mode == "nearest":
+        nearly(found, convolve(b, v2))

@@ -79,6 +79,12 @@ class _Interpolate(Operation, abc.ABC):
     def target(self, inputs: Infos, rank: int | None) -> ResampleTarget:
         """Check the inputs after the data, and return the extents or scales that they request."""
 
+    @property
+    def only_moves(self) -> bool:
+        """Whether all elements of the output are elements of the data."""
+        padded = any(self.pads_begin) or any(self.pads_end)
+        return self.settings(0).mode is Mode.NEAREST and not padded
+
     def pads(self, rank: int) -> list[tuple[int, int]]:
         """Return the pads of each axis; missing ones are 0."""
         begin, end = (
