@@ -39,7 +39,9 @@ def profile_rows(profiles: RunProfiles, limits: MachineLimits) -> list[dict[str,
     for time in profiles.counted.layers:
         key = _key(time)
         fresh: dict[str, Any] = {"runs": 0, "seconds": 0.0, "gflop": None, "gigabytes": 0.0}
+        names: dict[str, str | None]
         names = {"layer": key[0], "type": key[1], "output": key[2]}
+        names |= {"precision": time.precision, "reason": time.reason}
         row = rows.setdefault(key, names | fresh)
         each = of_runs.setdefault(key, {})
         each[time.run] = each.get(time.run, 0.0) + time.seconds
@@ -99,6 +101,7 @@ def print_profile(profiles: RunProfiles, threads: int | None) -> None:
             row["layer"],
             row["type"],
             row["output"],
+            row["precision"],
             *("" if row[key] is None else f"{row[key] * 1e3:.3f}" for key in keys),
             _number(None if row["gflop"] is None else row["gflop"] / max(1, len(each))),
             _number(_rate(row, len(each)) if several else row["gflop_per_second"]),
@@ -111,12 +114,16 @@ def print_profile(profiles: RunProfiles, threads: int | None) -> None:
     rate = gflop / len(each) / times[0] if each and times[0] else None
     summed = [f"{seconds * 1e3:.3f}" for seconds in times[: len(keys)]]
     gflop /= max(1, len(each))
-    table.append(["all layers", "", "", *summed, _number(gflop), _number(rate), "", "", ""])
+    table.append(["all layers", "", "", "", *summed, _number(gflop), _number(rate), "", "", ""])
     ms = ["median ms", "least ms", "cold ms"] if several else ["ms"]
-    headers = ["layer", "type", "output", *ms, "GFLOP", "GFLOP/s", "GB/s", "of limit", "share"]
-    omit = ("output", "GB/s", "GFLOP", "of limit", "type", "GFLOP/s")
-    aligned = ("left",) * 3 + ("right",) * (len(headers) - 3)
+    headers = ["layer", "type", "output", "precision", *ms]
+    headers += ["GFLOP", "GFLOP/s", "GB/s", "of limit", "share"]
+    omit = ("output", "GB/s", "GFLOP", "of limit", "type", "GFLOP/s", "precision")
+    aligned = ("left",) * 4 + ("right",) * (len(headers) - 4)
     print_table(table, headers, aligned, err=True, omit=omit)
+    for row in rows:
+        if row["reason"] is not None:
+            click.echo(f"{row['layer']} ({row['type']}) in f32: {row['reason']}", err=True)
     if several:
         apart = "" if profiles.cold_counts else ", which is a warm-up run and not among them"
         click.echo(
@@ -154,13 +161,14 @@ def print_plan(plan: Plan, *, as_json: bool, limit: int | None = None) -> None:
             row.type,
             ", ".join(map(str, row.inputs)),
             ", ".join(map(str, row.outputs)),
+            row.precision,
             _memory(row),
             "?" if row.bytes is None else format_bytes(row.bytes),
         ]
         for row in rows
     ]
-    headers = ["step", "layer", "type", "inputs", "outputs", "how", "size"]
-    aligned = ("right", "left", "left", "left", "left", "left", "right")
+    headers = ["step", "layer", "type", "inputs", "outputs", "precision", "how", "size"]
+    aligned = ("right", "left", "left", "left", "left", "left", "left", "right")
     print_table(table, headers, aligned, omit=("outputs", "inputs", "type"), sentences=["how"])
     least = "" if plan.known else "at least "
     click.echo(

@@ -34,6 +34,10 @@ class PlanRow(NamedTuple):
     """The algorithm of a convolution; None: the step has no choice."""
     cycles: float | None = None
     """Clock cycles predicted by the cost model."""
+    precision: str = ""
+    """The types in which it computes, such as ``f32`` or ``i8``."""
+    reason: str | None = None
+    """Why a layer of quantised data is computed in f32."""
 
 
 def _described(step: Step, reasons: Mapping[int, str]) -> str:
@@ -72,6 +76,8 @@ def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
                 within,
                 None if step.algorithm is None else _described(step, plan.reasons),
                 None if step.algorithm is None else step.algorithm.algorithm.cycles or None,
+                plan.precision(step),
+                plan.reasons.get(step.layer),
             )
         )
         for name, inner in plan.bodies.get(step.layer, ()):

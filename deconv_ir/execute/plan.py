@@ -118,6 +118,9 @@ class Plan(NamedTuple):
         Index of a layer -> names and plans of the graphs that it runs.
     reasons : mapping
         Index of a layer whose data are quantised -> why it is computed in f32.
+    precisions : mapping
+        Index of a layer -> the types in which it computes, where these are not its output's:
+        ``i8`` for integer sums, ``u8`` for codes, ``f32 (u4 weights)``.
 
     Examples
     --------
@@ -149,6 +152,13 @@ class Plan(NamedTuple):
     dropped: int
     bodies: "dict[int, tuple[tuple[str, Plan], ...]]"
     reasons: Mapping[int, str]
+    precisions: Mapping[int, str]
+
+    def precision(self, step: Step) -> str:
+        """Return the types in which a step computes; ``?`` if they are unknown."""
+        infos = self.infos[step.made]
+        own = str(infos[0].element_type or "?") if infos else "?"
+        return self.precisions.get(step.layer) or self.precisions.get(step.made) or own
 
     def __repr__(self) -> str:
         least = "" if self.known else "at least "

@@ -239,7 +239,13 @@ class _Planner:
             self.prepared.dropped,
             self.bodies,
             self.prepared.reasons,
+            self._precisions(),
         )
+
+    def _precisions(self) -> dict[int, str]:
+        """Return the types in which steps compute, where these are not their output's."""
+        coded = {index: "u8" for index, _ in self.prepared.codes}
+        return coded | self.prepared.precisions
 
     def _choose_budgets(
         self, grants: Sequence[Grant], of_tile: bool

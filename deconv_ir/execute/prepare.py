@@ -57,6 +57,12 @@ class PreparedModel(NamedTuple):
     """The tensors that are codes of 8 bits: see `execute/coded.py`."""
 
     @property
+    def precisions(self) -> dict[int, str]:
+        """Layer -> the types in which it computes, where that is not its output's."""
+        found = {i: k.precision for i, k in self.kernels.items() if k.precision is not None}
+        return found | dict.fromkeys(self.quantizes, "i8")
+
+    @property
     def weight_bytes(self) -> int:
         """Bytes of all constants, packed or not."""
         packed = (kernel.packed_bytes or 0 for kernel in set(self.kernels.values()))

@@ -40,6 +40,10 @@ class LayerTime(NamedTuple):
         None: not known.
     run : int
         Number of the run, among those with the same profile; the first is 0.
+    precision : str
+        The types in which it computes: ``f32``, ``i8``, ``f32 (u4 weights)``.
+    reason : str or None
+        Why a layer of quantised data is computed in f32.
 
     Examples
     --------
@@ -58,6 +62,8 @@ class LayerTime(NamedTuple):
     within: str = ""
     bytes: int | None = None
     run: int = 0
+    precision: str = ""
+    reason: str | None = None
 
     @property
     def rate(self) -> float | None:
@@ -144,6 +150,7 @@ class Profile:
                     "args": {
                         "type": row.type,
                         "output": row.output,
+                        "precision": row.precision,
                         **({"within": row.within} if row.within else {}),
                         "gflop": None if row.operations is None else row.operations / 1e9,
                     },
@@ -195,4 +202,14 @@ def _row(plan: Plan, step: Step) -> LayerTime:
     sizes = [tensor_bytes(plan.infos[s[0]][s[1]]) for s in dict.fromkeys(sources)]
     sizes += map(tensor_bytes, made)
     moved = None if None in sizes else sum(size for size in sizes if size is not None)
-    return LayerTime(layer.name, type_name, shape, 0.0, 0.0, operations, bytes=moved)
+    return LayerTime(
+        layer.name,
+        type_name,
+        shape,
+        0.0,
+        0.0,
+        operations,
+        bytes=moved,
+        precision=plan.precision(step),
+        reason=plan.reasons.get(step.layer),
+    )

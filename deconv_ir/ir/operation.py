@@ -83,6 +83,11 @@ class Kernel(abc.ABC):
         """Bytes of all packed forms of its constants; None: the size of the constants."""
         return None
 
+    @property
+    def precision(self) -> str | None:
+        """The types in which it computes, ``f32 (u4 weights)``; None: that of its output."""
+        return None
+
     @abc.abstractmethod
     def __call__(
         self,

@@ -187,10 +187,14 @@ def compressed_matrix(tensor: LazyTensor, *, transposed: bool) -> RightFactor | 
         read = codes.read(0, columns * terms).reshape(columns, terms // 2)
         scales = np.ones((columns, scaling.groups)) if scaling.scales is None else scaling.scales
         scaling = scaling._replace(scales=_narrow(scales), zeros=_narrow(scaling.zeros))
-        return CodedMatrix(read, table, scaling, halves=rounds)
+        factor: RightFactor = CodedMatrix(read, table, scaling, halves=rounds)
+        factor.precision = f"f32 ({codes.element_type} weights)"
+        return factor
     packed = _packed(codes, columns, terms, four=four, transposed=transposed)
     scaling = _Scaling(scaling.groups, _strips(scaling.zeros), _strips(scaling.scales))
-    return CompressedMatrix((terms, columns), number, packed, table, scaling, halves=rounds)
+    factor = CompressedMatrix((terms, columns), number, packed, table, scaling, halves=rounds)
+    factor.precision = f"f32 ({codes.element_type} weights)"
+    return factor
 
 
 class CompressedRows:
@@ -209,6 +213,7 @@ class CompressedRows:
     def __init__(self, codes: Codes, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.ndim = len(shape)
+        self.precision = f"f32 ({codes.element_type} weights)"
         self._codes = codes
         self._stored = codes.read(0, math.prod(shape)).reshape(shape[0], -1)
 

@@ -56,6 +56,9 @@ class RightFactor(abc.ABC):
         K and N.
     """
 
+    precision = "f32"
+    """The type in which products are computed, and that of stored weights."""
+
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
 

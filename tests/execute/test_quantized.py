@@ -314,6 +314,24 @@ def test_the_accuracy_decides_whether_sums_are_integers(
     rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)})
     assert any("integer sums" in str(row.algorithm) for row in rows.values()) is in_integers
     assert not any("in f32" in str(row.algorithm) for row in rows.values())
+    (row,) = (row for row in rows.values() if row.type == "Convolution")
+    own = "f64" if accuracy == "float64" else "f32"
+    assert (row.precision, row.reason) == ("i8" if in_integers else own, None)
+
+
+def test_a_profile_says_in_which_types_layers_compute(tmp_path: Any) -> None:
+    net = Network("1,4,6,6")
+    sums = net.convolution(net.quantize(net.x, *RANGE), net.weights(4, 4, 3, 3)[0])
+    plain = net.ir.const(RNG.standard_normal((4, 4, 3, 3)).astype(np.float32))
+    net.ir.result(net.convolution(net.quantize(sums, *RANGE), plain))
+    profile = deconv_ir.Profile()
+    model = deconv_ir.load(net.ir.save(tmp_path), warn=False)
+    model.run(np.ones((1, 4, 6, 6), np.float32), profile=profile)
+    rows = [row for row in profile.layers if row.type.startswith("Convolution")]
+    assert [row.precision for row in rows] == ["i8", "f32"]
+    assert rows[0].reason is None
+    assert rows[1].reason is not None
+    assert [e["args"]["precision"] for e in profile.trace()["traceEvents"]].count("i8") == 1
 
 
 def test_long_chains_of_layers_that_keep_levels(tmp_path: Any) -> None:

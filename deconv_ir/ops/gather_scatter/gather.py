@@ -237,6 +237,11 @@ class _StoredRows(Kernel):
         """Bytes of the data as they are stored."""
         return self._rows.nbytes
 
+    @property
+    def precision(self) -> str:
+        """The types of its elements."""
+        return self._rows.precision
+
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same rows for the part of them that a tile needs."""
         return _StoredRows(operation, self._rows)

@@ -252,6 +252,11 @@ class _Product(Kernel):
         """Bytes of the matrix, in all forms that are kept."""
         return self._factor.nbytes + (0 if self._bias is None else self._bias.nbytes)
 
+    @property
+    def precision(self) -> str:
+        """The types of its products."""
+        return self._factor.precision
+
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same matrix for the columns of a tile."""
         assert isinstance(operation, MatMul), "a tile of one is one"

@@ -97,7 +97,8 @@ def test_explain_plan_without_arrays() -> None:
     done = invoke("--explain-plan", BLOCK)
     assert done.exit_code == 0, done.stderr
     header, row, *_ = done.stdout.splitlines()
-    assert header.split() == ["step", "layer", "type", "inputs", "outputs", "how", "size"]
+    columns = ["step", "layer", "type", "inputs", "outputs", "precision", "how", "size"]
+    assert header.split() == columns
     assert "ConvolutionBackpropData" in row
     assert "with up/bias, up/relu" in row
     assert "scratchpad" in row
@@ -124,9 +125,9 @@ def test_profile_prints_a_table(arguments: list[object]) -> None:
     done = invoke(*arguments, "--random-inputs", "0", "-q")
     assert done.exit_code == 0, done.stderr
     header, row, total, limits = done.stderr.splitlines()
-    columns = ["ms", "GFLOP", "GFLOP/s", "GB/s", "of", "limit", "share"]
+    columns = ["precision", "ms", "GFLOP", "GFLOP/s", "GB/s", "of", "limit", "share"]
     assert header.split() == ["layer", "type", "output", *columns]
-    assert row.split()[:3] == ["up", "ConvolutionBackpropData+Add+ReLU", "f32[1,4,32,32]"]
+    assert row.split()[:4] == ["up", "ConvolutionBackpropData+Add+ReLU", "f32[1,4,32,32]", "f32"]
     assert row.endswith("100.0%")
     assert total.startswith("all layers")
     assert limits.startswith("limits: ")
@@ -140,6 +141,7 @@ def test_profile_as_trace_and_json() -> None:
     document = json.loads(done.stdout)
     (row,) = document["profile"]
     assert (row["layer"], row["runs"], row["share"]) == ("up", 1, 1.0)
+    assert (row["precision"], row["reason"]) == ("f32", None)
     taps = 2 * (8 * 16 * 16) * 4 * (4 * 4)
     assert row["gflop"] == pytest.approx((taps + 2 * 4 * 32 * 32) / 1e9)
     assert row["gflop_per_second"] == pytest.approx(row["gflop"] / row["seconds"])

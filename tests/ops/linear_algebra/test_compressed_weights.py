@@ -183,8 +183,11 @@ def test_weights_stay_compressed(name: str, rows: int, tmp_path: Path) -> None:
     assert plan.weight_bytes <= 1.2 * stored
     panels = 4 * 256 * (rows + 64 + 48) * deconv_ir.get_threads()
     assert plan.peak_bytes <= 1.2 * stored + plan.tensor_bytes + max(panels, 4 * terms * 8)
-    model.run(x)
+    profile = deconv_ir.Profile()
+    model.run(x, profile=profile)
     assert model.bind([x]).plan.weight_bytes == plan.weight_bytes
+    (row,) = (row for row in profile.layers if row.type.startswith("MatMul"))
+    assert row.precision == f"f32 ({weights.element_type} weights)"
 
 
 @pytest.mark.skipif(not compiled_module(), reason="the compiled kernel was not built here")
