@@ -217,14 +217,14 @@ def repeat_alone(
             return ()
         for name, settings in _SETTINGS.items():
             try:
-                verdict = _judge_part(alone, given, settings)
+                verdict = judge_part(alone, given, settings)
             except DeconvError as error:
                 verdict = SideVerdict(None, note=str(error))
             found.append(SettingVerdict(name, settings, verdict))
     return tuple(found)
 
 
-def _judge_part(
+def judge_part(
     network: Network, inputs: Mapping[int, Array], settings: Mapping[str, str]
 ) -> SideVerdict:
     """Run a part of a network, and judge its output."""

@@ -58,7 +58,7 @@ class Cache:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._stamp = _code_stamp()
+        self._stamp = code_stamp()
 
     def key(
         self,
@@ -139,7 +139,7 @@ def _checked(data: bytes, key: str) -> bytes:
 
 
 @functools.cache
-def _code_stamp() -> str:
+def code_stamp() -> str:
     """Return the stamp of the linter: the version, and the times of its files.
 
     In a source tree the code changes without the version.

@@ -143,7 +143,7 @@ def test_entry_of_another_file_or_version(job: FileCheck, monkeypatch: pytest.Mo
     assert load(job) is None
     assert len(check(job).findings) == 1
     assert load(job) is not None
-    monkeypatch.setattr("deconv_ir.linter.cache._code_stamp", lambda: "another release")
+    monkeypatch.setattr("deconv_ir.linter.cache.code_stamp", lambda: "another release")
     assert load(job) is None
 
 

@@ -66,7 +66,7 @@ def test_a_layer_that_is_wrong_with_some_settings_only(
     def judge(network: object, inputs: object, settings: Mapping[str, str]) -> SideVerdict:
         return SideVerdict(settings.get("INFERENCE_NUM_THREADS") != "1")
 
-    monkeypatch.setattr(rerun, "_judge_part", judge)
+    monkeypatch.setattr(rerun, "judge_part", judge)
     ir = IR()
     ir.result(ir.layer("ReLU", [ir.parameter("x", "3")], name="relu"), "y")
     given = np.float32([np.nan, -1, 2])
