@@ -1,6 +1,6 @@
 """Bounds on the sizes of files from untrusted sources."""
 
-from typing import NamedTuple
+from deconv_ir.named import NamedTuple
 
 
 class Limits(NamedTuple):

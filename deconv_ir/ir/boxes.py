@@ -1,7 +1,9 @@
 """Boxes of tensors: a range of indices on each axis."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from deconv_ir.named import NamedTuple
 
 Span = tuple[int, int]
 """The indices from the first to before the second."""

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from deconv_ir.ir.dtypes import Array, ElementType
+from deconv_ir.named import NamedTuple
 
 
 class Codes(NamedTuple):

@@ -1,6 +1,8 @@
 """Scratchpad budgets of layers, and the algorithms that fit into them."""
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from deconv_ir.named import NamedTuple
 
 
 class Whole(NamedTuple):

@@ -11,12 +11,13 @@ Names of axes, used in every file of this package::
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.named import NamedTuple
 
 
 class Problem(NamedTuple):
