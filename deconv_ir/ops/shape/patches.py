@@ -8,7 +8,16 @@ import math
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.geometry import UNKNOWN, Axis, Dim, Interval, PadMode, effective_kernel, monotone
+from deconv_ir.ir.geometry import (
+    UNKNOWN,
+    Axis,
+    Dim,
+    Interval,
+    PadMode,
+    convolution_axis,
+    effective_kernel,
+    monotone,
+)
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.base import attribute, integers, operation
@@ -66,12 +75,10 @@ class ExtractImagePatches(Operation):
         outputs = list(map(self.count, axes, self.sizes, extents))
         if 0 in (*outputs, batch, channels):
             return (np.empty((batch, channels * math.prod(self.sizes), *outputs), data.dtype),)
-        pads = []
-        for axis, size, extent, count in zip(axes, self.sizes, extents, outputs, strict=True):
-            reach = (count - 1) * axis.stride + effective_kernel(size, axis.dilation)
-            total = max(0, reach - extent)
-            before = -(-total // 2) if self.auto_pad is PadMode.SAME_LOWER else total // 2
-            pads.append((before, total - before))
+        pads = [
+            convolution_axis(axis, extent, size, self.auto_pad)[:2]
+            for axis, size, extent in zip(axes, self.sizes, extents, strict=True)
+        ]
         padded = np.pad(data, [(0, 0), (0, 0), *pads])
         patches = np.empty((batch, *self.sizes, channels, *outputs), data.dtype)
         for taps in itertools.product(*map(range, self.sizes)):
