@@ -21,34 +21,42 @@ if TYPE_CHECKING:
 __all__ = ["PEERS", "onnx_model", "openvino_model", "versions"]
 
 
-def openvino_model(case: Case, weights: Array) -> Any:
-    """Return the layer as an OpenVINO model."""
+def openvino_model(case: Case, weights: Array, *, quantised: bool = False) -> Any:
+    """Return the layer as an OpenVINO model.
+
+    If it is `quantised`, the data pass a FakeQuantize with 256 levels from 0 to 3, and the weights
+    are i8 with a scale for each output channel, as NNCF writes them.
+    """
     import openvino as ov
     from openvino import opset13 as ops
 
-    data = ops.parameter(case.data, np.float32)
-    if case.groups == 1:
-        node = ops.convolution_backprop_data(
-            data,
-            ops.constant(weights),
-            strides=case.strides,
-            pads_begin=case.pads,
-            pads_end=case.pads,
-            dilations=case.dilations,
-            output_padding=case.output_padding,
-        )
-    else:
+    parameter = data = ops.parameter(case.data, np.float32)
+    shape = case.filter
+    if case.groups > 1:
         shape = (case.groups, case.filter[0] // case.groups, *case.filter[1:])
-        node = ops.group_convolution_backprop_data(
-            data,
-            ops.constant(weights.reshape(shape)),
-            strides=case.strides,
-            pads_begin=case.pads,
-            pads_end=case.pads,
-            dilations=case.dilations,
-            output_padding=case.output_padding,
-        )
-    return ov.Model([node], [data])
+    filter_ = ops.constant(weights.reshape(shape))
+    if quantised:
+        ends = [np.float32(end) for end in (0, 3, 0, 3)]
+        data = ops.fake_quantize(parameter, *ends, 256)
+        others = tuple(a for a in range(len(shape)) if a != len(shape) - len(case.filter) + 1)
+        if case.groups > 1:
+            others = others[1:]
+        scales = np.abs(weights.reshape(shape)).max(axis=others, keepdims=True) / np.float32(127)
+        codes = np.rint(weights.reshape(shape) / scales).astype(np.int8)
+        filter_ = ops.multiply(ops.convert(ops.constant(codes), "f32"), ops.constant(scales))
+    make = (
+        ops.convolution_backprop_data if case.groups == 1 else ops.group_convolution_backprop_data
+    )
+    node = make(
+        data,
+        filter_,
+        strides=case.strides,
+        pads_begin=case.pads,
+        pads_end=case.pads,
+        dilations=case.dilations,
+        output_padding=case.output_padding,
+    )
+    return ov.Model([node], [parameter])
 
 
 def openvino(case: Case, weights: Array, threads: int) -> Runner:

@@ -1,9 +1,11 @@
 """Time quantised networks: integers and f32 here, OpenVINO's integers; one thread.
 
     python bench/quantized.py ORIGINALS FOLDER [NAME ...] [--quantize] [--rounds N]
+    python bench/quantized.py --layers [--rounds N]
 
 ORIGINALS has a folder for each network with its IR (bench/converted.py writes them).  With
 --quantize, NNCF quantises them to FOLDER first, with random data: its default preset, 4 samples.
+With --layers, the named layers of bench/cases.py, whose data and filters are quantised.
 Interleaved in one process; medians.  Errors are the largest of the output's scale, against
 `accuracy="float64"`.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +23,8 @@ from typing import Any
 
 import numpy as np
 import openvino as ov
+from cases import NAMED
+from peers import openvino_model
 
 import deconv_ir
 
@@ -79,16 +84,37 @@ def measure(original: Path, quantised: Path, rounds: int) -> tuple[float, float]
     return ratios
 
 
+def measure_layers(rounds: int) -> list[tuple[float, float]]:
+    """Measure each named layer."""
+    rows = []
+    for case in NAMED:
+        weights = np.random.default_rng(0).standard_normal(case.filter, dtype=np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            files = Path(folder, "f32.xml"), Path(folder, case.name, "int8.xml")
+            for path, quantised in zip(files, (False, True), strict=True):
+                path.parent.mkdir(exist_ok=True)
+                model = openvino_model(case, weights, quantised=quantised)
+                ov.save_model(model, path, compress_to_fp16=False)
+            rows.append(measure(*files, rounds))
+    return rows
+
+
 def main() -> None:
     """Run the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("originals", type=Path)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("originals", type=Path, nargs="?")
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--layers", action="store_true")
     parser.add_argument("--quantize", action="store_true")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     deconv_ir.set_threads(1)
+    if options.layers:
+        summarise(measure_layers(options.rounds))
+        return
+    if options.folder is None:
+        parser.error("name ORIGINALS and FOLDER, or pass --layers")
     rows = []
     for name in options.names or sorted(path.name for path in options.folder.iterdir()):
         (original,) = (options.originals / name).glob("*.xml")
@@ -96,6 +122,11 @@ def main() -> None:
         if options.quantize:
             quantize(original, quantised)
         rows.append(measure(original, quantised, options.rounds))
+    summarise(rows)
+
+
+def summarise(rows: list[tuple[float, float]]) -> None:
+    """Print the means of both ratios."""
     for row, of in zip(zip(*rows, strict=True), ("f32", "OpenVINO"), strict=True):
         mean = math.exp(statistics.fmean(map(math.log, row)))
         print(f"geometric mean of {of}: {mean:.2f}, worst {max(row):.2f}")
