@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -342,11 +342,16 @@ class LintContext(InferredGraph):
             if len(found) > 3
             and type_name not in NAMED_OR_MEASURED
             and not layers[found[0]].operation.bodies
-            and (
-                len({id(layers[index].operation) for index in found}) > 1
-                or len({self._small_constants(index) for index in found}) > 1
-            )
+            and self.are_uneven(found)
         ]
+
+    def are_uneven(self, indices: Sequence[int]) -> bool:
+        """Whether layers of one type do not all have the same attributes and small constants."""
+        layers = self.graph.layers
+        return (
+            len({id(layers[index].operation) for index in indices}) > 1
+            or len({self._small_constants(index) for index in indices}) > 1
+        )
 
     def _small_constants(self, index: int) -> tuple[object, ...]:
         """Return the elements of a layer's inputs that are small constants."""

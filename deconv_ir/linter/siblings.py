@@ -7,7 +7,7 @@ refinement, in time linear in the edges.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from deconv_ir.errors import DeconvError
@@ -43,6 +43,9 @@ OF_SHAPES: Final = frozenset(
 """Attributes that only decide shapes: if the shapes agree, so do the results."""
 OF_DESIGN: Final = frozenset({"direction", "global_seed", "op_seed"})
 """Attributes that differ between layers of one network by design."""
+
+_Numbers = Mapping[int, int]
+"""Numbers of places, by layer."""
 
 
 class Odd(NamedTuple):
@@ -90,14 +93,9 @@ class Key(NamedTuple):
 def odd_ones(context: LintContext) -> Iterator[Odd]:
     """Find layers whose siblings all have another value in one place, which fits here too."""
     places = Places(context)
-    numbers = places.of_layers()
-    groups: dict[Hashable, list[int]] = {}
-    for type_name in context.uneven_types:
-        for index, _ in context.valid_layers(type_name):
-            groups.setdefault(numbers[index], []).append(index)
-    for members in groups.values():
-        if len(members) > LEAST:
-            yield from _odd_one(context, members, places)
+    layers = [i for type_name in context.uneven_types for i, _ in context.valid_layers(type_name)]
+    for members in places.uneven_groups(layers):
+        yield from _odd_one(context, members, places)
 
 
 def _odd_one(context: LintContext, members: list[int], places: Places) -> Iterator[Odd]:
@@ -238,33 +236,68 @@ class Places:
                     at = 0 if self.layers[index].type == "Concat" else port
                     self.users[source[0]].append((index, at, source[1]))
         self.numbers: dict[Hashable, int] = {}
-        self.own = [self._number(_look(context, i, layer)) for i, layer in enumerate(self.layers)]
+        self.own: _Numbers = {
+            i: self._number(_look(context, i, layer)) for i, layer in enumerate(self.layers)
+        }
 
     def _number(self, key: Hashable) -> int:
         return self.numbers.setdefault(key, len(self.numbers))
 
-    def of_layers(self) -> list[int]:
+    def of_layers(self) -> _Numbers:
         """Return the number of each layer's place."""
+        layers = range(len(self.layers))
         around = self.own
         for _ in range(RADIUS):
-            around = self._refined(around, around)
-        with_attributes = [
-            self._number((own, _contents(self.context, index, layer)))
-            for index, (own, layer) in enumerate(zip(self.own, self.layers, strict=True))
-        ]
-        return self._refined(around, with_attributes)
+            around = self._refined(layers, around, around)
+        return self._with_attributes(layers, around)
 
-    def _refined(self, own: list[int], neighbours: list[int]) -> list[int]:
-        return [
-            self._number(
+    def uneven_groups(self, layers: Sequence[int]) -> list[list[int]]:
+        """Return those in equal places, in groups that may have an odd one.
+
+        The last rounds leave out layers whose group is too small or even: so are its parts.
+        """
+        around = self.own
+        for _ in range(RADIUS - 1):
+            around = self._refined(range(len(self.layers)), around, around)
+        layers = [index for members in self._uneven(layers, around) for index in members]
+        around = self._refined(layers, around, around)
+        layers = [index for members in self._uneven(layers, around) for index in members]
+        return self._uneven(layers, self._with_attributes(layers, around))
+
+    def _with_attributes(self, layers: Sequence[int], around: _Numbers) -> _Numbers:
+        """Refine numbers of layers by the attributes of those around them."""
+        near = {source[0] for index in layers for source in self.sources[index] if source}
+        near.update(user for index in layers for user, *_ in self.users[index])
+        attributes = {
+            index: self._number(
+                (self.own[index], _contents(self.context, index, self.layers[index]))
+            )
+            for index in near
+        }
+        return self._refined(layers, around, attributes)
+
+    def _uneven(self, layers: Sequence[int], numbers: _Numbers) -> list[list[int]]:
+        """Return the layers with equal numbers that do not all have the same attributes."""
+        groups: dict[int, list[int]] = {}
+        for index in layers:
+            groups.setdefault(numbers[index], []).append(index)
+        return [g for g in groups.values() if len(g) > LEAST and self.context.are_uneven(g)]
+
+    def _refined(
+        self, layers: Iterable[int], own: _Numbers, neighbours: _Numbers
+    ) -> dict[int, int]:
+        """Return numbers for layers and those around them."""
+        number, sources, users = self._number, self.sources, self.users
+        return {
+            index: number(
                 (
-                    number,
-                    tuple([s and (neighbours[s[0]], s[1]) for s in sources]),
-                    tuple(sorted([(neighbours[i], port, out) for i, port, out in users])),
+                    own[index],
+                    tuple([s and (neighbours[s[0]], s[1]) for s in sources[index]]),
+                    tuple(sorted([(neighbours[i], port, out) for i, port, out in users[index]])),
                 )
             )
-            for number, sources, users in zip(own, self.sources, self.users, strict=True)
-        ]
+            for index in layers
+        }
 
 
 def _contents(context: LintContext, index: int, layer: Layer) -> Hashable:
