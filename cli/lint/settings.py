@@ -14,10 +14,12 @@ from deconv_ir.linter.plugins import load_rules
 from deconv_ir.linter.rule import Rule, RuleState
 
 from ..shared.common import Mistake, warn
-from .targets import EVERY_RELEASE
 
 if TYPE_CHECKING:
     from .request import LintRequest
+
+EVERY_RELEASE = ("openvino>=2020.1",)
+"""The target of --needs: all releases since IR version 10."""
 
 
 class LintSettings:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from .request import LintRequest
 
-EVERY_RELEASE = ("openvino>=2020.1",)
-"""The target of --needs: all releases since IR version 10."""
-
 
 def verify(results: Sequence[FileResult], request: LintRequest) -> list[FileResult]:
     """Add the verdict of the OpenVINO that is installed, in a process of its own.

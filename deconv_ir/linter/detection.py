@@ -17,9 +17,6 @@ PRIORS: Final = ("PriorBox", "PriorBoxClustered")
 MAX_STEPS: Final = 8
 """Layers between a PriorBox and its DetectionOutput: Unsqueeze, Concat, Reshape and their like."""
 MOVES: Final = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Convert")
-SELECTORS: Final = (
-    *("DetectionOutput", "NonMaxSuppression", "MatrixNms", "MulticlassNms", "NMSRotated"),
-)
 # Few networks need these patterns, so they are compiled on first use.
 _BOXES: Final = r"(?i)(?<![a-z])(?:loc|box|bbox)"
 _SCORES: Final = r"(?i)(?<![a-z])(?:conf|score|cls|class|prob|softmax)"

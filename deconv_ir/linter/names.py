@@ -29,6 +29,7 @@ FAMILIES: Final = (
     {"and": "LogicalAnd", "or": "LogicalOr", "logicaland": "LogicalAnd", "logicalor": "LogicalOr"},
 )
 """Words for types that take the same inputs, so that one may stand for the other unseen."""
+WORDS: Final = frozenset(word for family in FAMILIES for word in family)
 INTERPOLATION: Final = {
     "nearest": ("nearest",),
     "linear": ("linear", "linear_onnx", "bilinear_pillow"),
@@ -105,6 +106,8 @@ def _type(name: str, index: int, layer: Layer, context: LintContext) -> Said:
     word = name.replace(".", "/").replace(":", "/").rpartition("/")[2].lower()
     unnumbered, _, number = word.rpartition("_")
     word = unnumbered if number.isdecimal() and len(number) < len(word) else word
+    if word not in WORDS:
+        return None
     for family in FAMILIES:
         said = family.get(word)
         if said is not None and layer.type != said and layer.type in family.values():

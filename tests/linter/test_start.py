@@ -73,7 +73,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         *("deconv_ir.formats.onednn_json.parsed", "deconv_ir.formats.onednn_json.kinds"),
         *("deconv_ir.formats.openvino_legacy.reader", "deconv_ir.formats.openvino_legacy.parsed"),
         *("deconv_ir.ops.tile_rules", "deconv_ir.ops.convolution.packed"),
-        *("cli.lint.folders", "cli.lint.rules"),
+        *("cli.lint.folders", "cli.lint.rules", "cli.lint.targets"),
+        *("cli.shared.reporters.verdicts", "deconv_ir.linter.detection"),
         *("cli.shared.reporters.json", "cli.shared.reporters.sarif"),
     ],
 )

@@ -13,7 +13,6 @@ from deconv_ir.linter.engine import FileResult
 
 from ..common import counted
 from ..reporters import Report
-from .verdicts import describe
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _WIDTH = 100
@@ -24,7 +23,10 @@ def render(run: Report) -> str:
     parts = [show(finding, result) for result in run.results for finding in result.findings]
     if run.show_fixes:
         parts.append(fixes(run.results))
-    parts += [line for result in run.results for line in describe(result)]
+    if any(result.verdicts for result in run.results):
+        from .verdicts import describe
+
+        parts += [line for result in run.results for line in describe(result)]
     parts.append(summary(run))
     return "\n".join(parts) + "\n"
 

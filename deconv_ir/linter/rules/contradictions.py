@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from deconv_ir.findings import Finding
 from deconv_ir.ir.graph import Layer
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.detection import PRIORS, SELECTORS, check_detection
 from deconv_ir.linter.rule import INFO, rule
 from deconv_ir.linter.rules.fragments import quantized_filter
 
@@ -60,7 +59,10 @@ def unlike_siblings(context: LintContext) -> Iterator[Finding]:
     "detection-contradicted",
     INFO,
     weights="ones 888, i64 30 30, i64 3 3",
-    types=(*PRIORS, *SELECTORS),
+    types=(
+        *("PriorBox", "PriorBoxClustered", "DetectionOutput"),
+        *("NonMaxSuppression", "MatrixNms", "MulticlassNms", "NMSRotated"),
+    ),
 )
 def detection_contradicted(
     index: int, layer: Layer, operation: Operation, context: LintContext
@@ -85,6 +87,8 @@ def detection_contradicted(
         <edge from-layer="8" from-port="0" to-layer="9" to-port="1"/>
         <edge from-layer="9" from-port="2" to-layer="6" to-port="0"/>
     """
+    from deconv_ir.linter.detection import check_detection
+
     yield from check_detection(index, layer, context)
 
 
