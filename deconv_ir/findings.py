@@ -1,9 +1,8 @@
 """The one record of a problem: of errors, the loader's warnings, and the linter's findings."""
 
 import enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from deconv_ir.named import NamedTuple
 from deconv_ir.text import MAX_NAME, one_line
 
 if TYPE_CHECKING:

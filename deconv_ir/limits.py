@@ -1,6 +1,6 @@
 """Bounds on the sizes of files from untrusted sources."""
 
-from deconv_ir.named import NamedTuple
+from typing import NamedTuple
 
 
 class Limits(NamedTuple):

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -15,7 +15,6 @@ from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import from_numpy
 from deconv_ir.ir.shapes import format_shape
-from deconv_ir.named import NamedTuple
 
 from ..shared.common import counted, model_name, print_json
 

@@ -5,12 +5,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import OutputError
 from deconv_ir.formats import npy, npz
 from deconv_ir.formats.recognise import is_other_suffix
-from deconv_ir.named import NamedTuple
 
 from ..shared.common import STREAM, Mistake, require_absent
 

@@ -1,11 +1,11 @@
 """Search for layers that a kernel can fuse: additions, an activation, its scale and offset."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Infos
 from deconv_ir.ir.shapes import element_count, is_static, static
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.convolution.fusing import is_activation
 
 

@@ -1,13 +1,13 @@
 """Layers that are computed as one step, represented by the last one."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull
 from deconv_ir.ir.graph import Layer, Source, rewire
 from deconv_ir.ir.operation import Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
-from deconv_ir.named import NamedTuple
 
 
 class Member(NamedTuple):

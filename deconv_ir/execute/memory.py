@@ -5,11 +5,10 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.errors import ResourceError
 from deconv_ir.hints import Advice, Hint
-from deconv_ir.named import NamedTuple
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}

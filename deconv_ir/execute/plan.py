@@ -1,14 +1,13 @@
 """The plan of a run: its steps, and their memory."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Infos, LayerPlan
 from deconv_ir.ir.scratchpad import AlgorithmChoice
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ arena, which is kept between runs; other arrays are overwritten if they have no 
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import available_bytes, fits
@@ -46,7 +46,6 @@ from deconv_ir.ir.operation import (
 )
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,7 @@
 """Work that depends only on constants, done once: folded arrays and packed filters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
@@ -11,7 +11,6 @@ from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ir.options import Accuracy
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:

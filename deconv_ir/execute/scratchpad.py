@@ -6,12 +6,12 @@ scratchpad, which affects only tiles.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.operation import Infos, Kernel, LayerPlan
 from deconv_ir.ir.scratchpad import DIRECT, UNLIMITED, AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.ir.shapes import is_static
-from deconv_ir.named import NamedTuple
 
 MIN_SCRATCHPAD = 16 << 10
 """Minimum scratchpad in bytes: smaller tiles are mostly halo."""

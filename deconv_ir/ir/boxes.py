@@ -1,9 +1,7 @@
 """Boxes of tensors: a range of indices on each axis."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
-
-from deconv_ir.named import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 Span = tuple[int, int]
 """The indices from the first to before the second."""

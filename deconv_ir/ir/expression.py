@@ -1,11 +1,10 @@
 """Values that operations return: compiled expressions, and differences between the semantics."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Semantics
-from deconv_ir.named import NamedTuple
 
 _RUNTIMES = {Semantics.OPENVINO: "the OpenVINO runtime", Semantics.ONEDNN: "the oneDNN library"}
 

@@ -16,9 +16,9 @@ import enum
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from deconv_ir.ir.options import Semantics
-from deconv_ir.named import NamedTuple
 
 
 class Interval(NamedTuple):

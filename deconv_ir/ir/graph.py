@@ -8,14 +8,13 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from deconv_ir.errors import DeconvError, IRError, one_line
 from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.shapes import Shape
-from deconv_ir.named import NamedTuple
 
 _Operation = TypeVar("_Operation", bound=Operation)
 _TYPES_SHOWN = 8

@@ -1,6 +1,7 @@
 """Shape inference over a graph, and its comparison with the declared shapes."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.findings import Finding, GraphLocation, Severity
@@ -10,7 +11,6 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims, size_error
-from deconv_ir.named import NamedTuple
 
 Outputs = tuple[TensorInfo, ...]
 """The infos of the outputs of a layer."""

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.named import NamedTuple
 
 
 class Codes(NamedTuple):

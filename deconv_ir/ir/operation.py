@@ -4,7 +4,7 @@ import abc
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.findings import Finding
@@ -13,7 +13,6 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import Record
 from deconv_ir.ir.shapes import Shape, format_shape, is_static, static
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic

@@ -1,8 +1,6 @@
 """Scratchpad budgets of layers, and the algorithms that fit into them."""
 
-from typing import Protocol
-
-from deconv_ir.named import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Whole(NamedTuple):

@@ -2,13 +2,12 @@
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.runtime import interface
-from deconv_ir.named import NamedTuple
 
 
 class ActivationType(enum.Enum):

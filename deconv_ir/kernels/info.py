@@ -1,7 +1,7 @@
 """The kernel and BLAS in use: for `--version -v`, bug reports and benchmarks."""
 
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from deconv_ir.kernels.algorithm import NATIVE, preferred_algorithm
 from deconv_ir.kernels.runtime.cpu import instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
-from deconv_ir.named import NamedTuple
 
 
 class KernelInfo(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import instruction_set
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array

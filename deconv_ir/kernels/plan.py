@@ -6,7 +6,7 @@ import abc
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from deconv_ir.ir.scratchpad import DIRECT, UNLIMITED, AlgorithmCandidate, Scrat
 from deconv_ir.kernels.algorithm import Algorithm
 from deconv_ir.kernels.problem import Problem, check_run
 from deconv_ir.kernels.runtime.memory import empty
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
-from deconv_ir.named import NamedTuple
 
 _MOST_PADDED = 1024
 

@@ -11,13 +11,12 @@ Names of axes, used in every file of this package::
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.named import NamedTuple
 
 
 class Problem(NamedTuple):

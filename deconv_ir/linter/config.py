@@ -3,11 +3,10 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import read_input
-from deconv_ir.named import NamedTuple
 from deconv_ir.suggestions import nearest
 
 FILE_NAME = "deconv-lint.toml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError
 from deconv_ir.findings import Finding
@@ -15,7 +15,6 @@ from deconv_ir.ir.infer import Inference, Outputs, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.linter.inferred_graph import InferredGraph
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:

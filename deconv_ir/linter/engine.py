@@ -4,7 +4,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.findings import Finding, GraphLocation, Severity
@@ -22,7 +22,6 @@ from deconv_ir.linter.catalogue import FALLBACK, RULES, is_claimed, rule_for
 from deconv_ir.linter.context import LintContext, infer_with_evidence
 from deconv_ir.linter.options import CheckOptions, choose
 from deconv_ir.linter.rule import Rule
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.linter.evidence import Evidence

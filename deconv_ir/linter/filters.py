@@ -1,11 +1,10 @@
 """The axes of a filter along which the scales of its quantization vary."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.shapes import Shape
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.convolution.dims import INPUT_CHANNEL_AXIS, OUTPUT_CHANNEL_AXES
 

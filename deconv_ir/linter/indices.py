@@ -7,11 +7,10 @@ such indices when a model runs, reads or writes other memory, or gives zeros.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.linter.constants import MAX_RANGE_BYTES, chunks
 from deconv_ir.linter.patterns import constant_before, is_readable
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.ir.geometry import Dim

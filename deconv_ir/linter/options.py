@@ -1,7 +1,7 @@
 """The options of a check."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import Severity
@@ -10,7 +10,6 @@ from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import RULES, select_rules
 from deconv_ir.linter.plugins import load_rules
 from deconv_ir.linter.rule import Rule, RuleState
-from deconv_ir.named import NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.linter.releases import Target

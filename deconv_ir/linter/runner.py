@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from deconv_ir.errors import ResourceError
 from deconv_ir.findings import plain
@@ -10,7 +11,6 @@ from deconv_ir.hints import Hint
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import FileResult, check_bytes, read_or_check
 from deconv_ir.linter.options import CheckOptions
-from deconv_ir.named import NamedTuple
 
 PARALLEL_FILES = 8
 PARALLEL_BYTES = 4 << 20

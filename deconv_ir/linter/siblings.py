@@ -8,14 +8,13 @@ refinement, in time linear in the edges.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.findings import GraphLocation
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.shapes import is_static
 from deconv_ir.linter.context import SINKS
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.base import AttributeSpec, attributes_of
 
 if TYPE_CHECKING:

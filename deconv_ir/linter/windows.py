@@ -5,11 +5,10 @@ Measured with OpenVINO 2026.4, whose reader or CPU plugin refuses each of them.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.ir.geometry import Dim, PadMode, bounds
 from deconv_ir.ir.operation import Infos, Operation
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.pooling.pooling import Pooling
 
 NEGATIVE_PADS: Final = ("Convolution", "GroupConvolution", "BinaryConvolution")

@@ -10,7 +10,7 @@ import enum
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deconv_ir.errors import AttributeValueError
 from deconv_ir.hints import Advice
@@ -18,7 +18,6 @@ from deconv_ir.ir.dtypes import Array, ElementType, parse_element_type
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, LayerPlan, Operation, TensorInfo
 from deconv_ir.ir.record import REQUIRED, Field, field
 from deconv_ir.ir.shapes import Shape, format_shape, parse_shape
-from deconv_ir.named import NamedTuple
 
 MAX_INTEGER = 2**63 - 1
 

@@ -6,13 +6,12 @@ The difference shows where weights are decompressed in f16, as NNCF stores them.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.hints import Hint
 from deconv_ir.ir.dtypes import BF16, F16, F32, F64, ElementType
 from deconv_ir.ir.graph import Graph, Layer, Port, walk_graphs
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.base import attributes_of
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from deconv_ir.errors import utf_8
-from deconv_ir.named import NamedTuple
 
 from ..options import FILE
 

@@ -3,10 +3,10 @@
 import functools
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from deconv_ir.errors import SettingError
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.named import NamedTuple
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 """In the order of enum isa."""

@@ -1,14 +1,13 @@
 """Dims of a deconvolution's data and filter by role, and the shape that a model requests."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import intersect_dims
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.checks import check_least, check_type, misfit, product
 from deconv_ir.ops.values import as_dims
 

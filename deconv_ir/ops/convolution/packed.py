@@ -2,13 +2,12 @@
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, LayerPlan, Operation
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import static
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.convolution.convolution_tile import ConvolutionTile
 from deconv_ir.ops.convolution.dims import describe_requested
 

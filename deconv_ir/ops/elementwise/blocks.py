@@ -6,11 +6,10 @@ Blocks are distributed to the kernels' threads.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.numeric import np
 
 BLOCK = 1 << 15

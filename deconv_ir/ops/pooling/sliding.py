@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Axis, AxisGeometry
-from deconv_ir.named import NamedTuple
 from deconv_ir.ops.numeric import np
 
 # Elements that a thread computes at once, so that they stay in cache.
