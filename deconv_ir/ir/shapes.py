@@ -125,6 +125,25 @@ def broadcast_symbolic(a: int, b: int) -> int | None:
     return None
 
 
+def smaller(a: int, b: int) -> int:
+    """Return the smaller of two numbers, of which symbolic sizes record the choice."""
+    return _extreme(a, b, is_largest=False)
+
+
+def larger(a: int, b: int) -> int:
+    """Return the larger of two numbers, of which symbolic sizes record the choice."""
+    return _extreme(a, b, is_largest=True)
+
+
+def _extreme(a: int, b: int, *, is_largest: bool) -> int:
+    found: int
+    for one, other in ((a, b), (b, a)):
+        if is_symbolic(one):
+            found = one.extreme(other, is_largest=is_largest)  # type: ignore[attr-defined]
+            return found
+    return max(a, b) if is_largest else min(a, b)
+
+
 def compatible(a: Shape, b: Shape) -> bool:
     """Whether some static shape matches both."""
     if a is None or b is None or a == b:

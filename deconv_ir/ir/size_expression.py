@@ -1,8 +1,9 @@
-"""Sizes as expressions of named sizes, in a normal form: ``2*H + 1``, ``floor(H/2)``.
+"""Sizes as expressions of named sizes in a normal form: ``2*H + 1``, ``floor(H/2)``, ``min(H, 9)``.
 
-A size is a sum of products of atoms with integer factors.  An atom is a name, or the floor of a
-quotient of two sizes.  `SizeExpression` has the rules that keep equal sizes equal: multiples of a
-constant divisor leave the floor, floors of floors are joined, a divisor that divides is cancelled.
+A size is a sum of products of atoms with integer factors.  An atom is a name, the floor of a
+quotient of two sizes, or the excess of one size over another: ``min(H, 9)`` is H minus its excess
+over 9.  `SizeExpression` has the rules that keep equal sizes equal: multiples of a constant divisor
+leave the floor, floors of floors are joined, a divisor that divides is cancelled.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ MOST_TERMS = 8
 """Maximum number of terms of a size that is shown."""
 MOST_ATOMS = 24
 """Maximum number of atoms of a size that is shown, those within floors included."""
+
+
+_MOST_EXCESSES = 4
+"""Maximum number of excesses for which both cases are considered."""
 
 
 class TooLargeError(ArithmeticError):
@@ -60,22 +65,34 @@ class Floor(NamedTuple):
 
 def _over(numerator: SizeExpression, divisor: object) -> str:
     top = str(numerator)
-    return f"({top})/{divisor}" if len(numerator.terms) > 1 else f"{top}/{divisor}"
+    return f"({top})/{divisor}" if len(numerator.summands()) > 1 else f"{top}/{divisor}"
 
 
-Atom = Name | Floor
+class Excess(NamedTuple):
+    """The excess of a size over another: their difference, or 0 if that is negative."""
+
+    difference: SizeExpression
+
+    def __str__(self) -> str:
+        return f"max({self.difference}, 0)"
+
+
+Atom = Name | Floor | Excess
 Monomial = tuple[Atom, ...]
 """A product of atoms, sorted; empty: 1."""
 
 
 def _rank(atom: Atom) -> tuple[int, int, str]:
-    return (0, atom.order, atom.text) if isinstance(atom, Name) else (1, 0, str(atom))
+    if isinstance(atom, Name):
+        return 0, atom.order, atom.text
+    return 1 if isinstance(atom, Floor) else 2, 0, str(atom)
 
 
 class SizeExpression:
     """A size: a sum of products of names and floors, with integer factors; immutable.
 
-    Its text is a Python expression with ``floor`` and ``ceil`` of quotients, which are exact.
+    Its text is a Python expression with ``floor`` and ``ceil`` of quotients, which are exact, and
+    ``min`` and ``max``.
 
     Parameters
     ----------
@@ -241,6 +258,25 @@ class SizeExpression:
             rest = rest - part * divisor
         return None
 
+    def excess(self) -> SizeExpression:
+        """Return the size, or 0 if it is negative."""
+        constant = self.constant
+        if constant is not None:
+            return SizeExpression.number(max(0, constant))
+        if self.terms[0][1] < 0:  # one atom for a difference and its negative
+            return self + (-self).excess()
+        common = math.gcd(*(factor for _, factor in self.terms))
+        reduced = SizeExpression((m, f // common) for m, f in self.terms)
+        return SizeExpression((((Excess(reduced),), common),))
+
+    def minimum(self, other: SizeExpression) -> SizeExpression:
+        """Return the smaller of two sizes."""
+        return self - (self - other).excess()
+
+    def maximum(self, other: SizeExpression) -> SizeExpression:
+        """Return the larger of two sizes."""
+        return other + (self - other).excess()
+
     def solved(self) -> Iterator[tuple[Name, SizeExpression]]:
         """Iterate over names, the last first, and the sizes that they have where this one is 0.
 
@@ -282,9 +318,9 @@ class SizeExpression:
         for monomial, _ in self.terms:
             for atom in monomial:
                 yield atom
-                if isinstance(atom, Floor):
-                    yield from atom.numerator.atoms()
-                    yield from atom.divisor.atoms()
+                if not isinstance(atom, Name):
+                    for inner in atom:
+                        yield from inner.atoms()
 
     def names(self) -> tuple[Name, ...]:
         """Return the names, in their order."""
@@ -310,6 +346,8 @@ class SizeExpression:
             for atom in monomial:
                 if isinstance(atom, Name):
                     factor *= values[atom.text]
+                elif isinstance(atom, Excess):
+                    factor *= max(0, atom.difference.evaluate(values))
                 else:
                     divisor = atom.divisor.evaluate(values)
                     factor *= atom.numerator.evaluate(values) // divisor if divisor else 0
@@ -324,6 +362,8 @@ class SizeExpression:
             for atom in monomial:
                 if isinstance(atom, Name):
                     product = product * sizes.get(atom, SizeExpression.of(atom))
+                elif isinstance(atom, Excess):
+                    product = product * atom.difference.replace(sizes).excess()
                 else:
                     product = product * atom.numerator.replace(sizes).floor_divide(
                         atom.divisor.replace(sizes)
@@ -333,6 +373,15 @@ class SizeExpression:
 
     def bounds(self, names: Mapping[str, Bounds]) -> Bounds:
         """Return bounds of the size by those of the names; they need not be the tightest."""
+        excesses = [t for t in self.terms if len(t[0]) == 1 and isinstance(t[0][0], Excess)]
+        if 0 < len(excesses) <= _MOST_EXCESSES:
+            # The larger of two sizes, or with a negative factor the smaller one.
+            ((atom,), factor), *_ = excesses
+            assert isinstance(atom, Excess)
+            rest = self - SizeExpression.of(atom).times(factor)
+            sides = rest.bounds(names), (rest + atom.difference.times(factor)).bounds(names)
+            outer = max if factor > 0 else min
+            return outer(side[0] for side in sides), outer(side[1] for side in sides)
         low = high = 0.0
         for monomial, factor in self.terms:
             ends = (1.0, 1.0)
@@ -342,16 +391,30 @@ class SizeExpression:
             low, high = low + ends[0], high + ends[1]
         return low, high
 
+    def summands(self) -> list[tuple[str, int]]:
+        """Return the texts of the summands, and their factors; those of numbers are empty."""
+        terms = dict(self.terms)
+        found: list[tuple[str, int]] = []
+        for monomial, factor in self.terms:
+            if not monomial or not isinstance(monomial[-1], Excess):
+                continue
+            if terms.pop(monomial, None) is not None:
+                text, factor = _extreme(monomial, factor, terms)
+                found.append((text, factor))
+        plain = [("*".join(map(str, monomial)), factor) for monomial, factor in terms.items()]
+        constant = [plain.pop()] if plain and not plain[-1][0] else []
+        return [*plain, *found, *constant]
+
     def __str__(self) -> str:
         if not self.terms:
             return "0"
         text = ""
+        summands = self.summands()
         # A negative first term is written after a positive one.
-        first = next((i for i, (_, factor) in enumerate(self.terms) if factor > 0), 0)
-        for monomial, factor in (self.terms[first], *self.terms[:first], *self.terms[first + 1 :]):
-            product = "*".join(map(str, monomial))
+        first = next((i for i, (_, factor) in enumerate(summands) if factor > 0), 0)
+        for product, factor in (summands[first], *summands[:first], *summands[first + 1 :]):
             size = abs(factor)
-            shown = str(size) if not monomial else product if size == 1 else f"{size}*{product}"
+            shown = str(size) if not product else product if size == 1 else f"{size}*{product}"
             sign = " - " if factor < 0 else " + "
             text = text + sign + shown if text else ("-" if factor < 0 else "") + shown
         return text
@@ -364,6 +427,31 @@ def _sized(value: SizeExpression | int) -> SizeExpression:
     return value if isinstance(value, SizeExpression) else SizeExpression.number(value)
 
 
+def _extreme(monomial: Monomial, factor: int, terms: dict[Monomial, int]) -> tuple[str, int]:
+    """Write a product with an excess as a minimum or maximum, with terms that it takes."""
+    *others, atom = monomial
+    assert isinstance(atom, Excess)
+    taken: list[tuple[Monomial, int]] = []
+    for inner, own in atom.difference.terms:
+        at = tuple(sorted((*others, *inner), key=_rank))
+        wanted = -factor * own
+        # A number is taken where one is left: max(H, 9) + 6 rather than max(H - 9, 0) + 15.
+        if terms.get(at) == wanted or (factor > 0 and not inner and at in terms):
+            taken.append((inner, wanted // abs(factor)))
+            terms[at] -= wanted
+            if not terms[at]:
+                del terms[at]
+    size = SizeExpression(taken)
+    if not taken:
+        sides, kind = [atom.difference, size], "max"
+    elif factor > 0:
+        sides, kind = [size + atom.difference, size], "max"
+    else:
+        sides, kind, factor = [size, size - atom.difference], "min", -factor
+    sides.sort(key=lambda side: side.constant is not None)
+    return "*".join((*map(str, others), f"{kind}({sides[0]}, {sides[1]})")), factor
+
+
 def _product(a: Bounds, b: Bounds) -> Bounds:
     ends = [0.0 if 0 in (x, y) else x * y for x in a for y in b]
     return min(ends), max(ends)
@@ -372,6 +460,9 @@ def _product(a: Bounds, b: Bounds) -> Bounds:
 def _atom_bounds(atom: Atom, names: Mapping[str, Bounds]) -> Bounds:
     if isinstance(atom, Name):
         return names[atom.text]
+    if isinstance(atom, Excess):
+        low, high = atom.difference.bounds(names)
+        return max(0.0, low), max(0.0, high)
     low, high = atom.numerator.bounds(names)
     divisor = atom.divisor.constant
     if divisor is None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from deconv_ir.ir.size_expression import Bounds, Floor, Name, SizeExpression
+from deconv_ir.ir.size_expression import Bounds, Excess, Floor, Name, SizeExpression
 
 
 class Solutions(NamedTuple):
@@ -174,6 +174,8 @@ def period_of(size: SizeExpression) -> int:
         if len(monomial) > 1:
             return 0
         for atom in monomial:
+            if isinstance(atom, Excess):
+                return 0
             if isinstance(atom, Floor):
                 divisor = atom.divisor.constant
                 inner = period_of(atom.numerator)

@@ -297,10 +297,19 @@ class SymbolicSize(int):
             return other if len(str(right)) < len(str(left)) else self
         if not self.space.note(left, right, broadcasts=True):
             return None
-        larger = self.space.larger(left, right)
-        if larger is None:
-            return self.space.untracked(self)
-        return self if larger is left else other
+        return self.extreme(other, is_largest=True)
+
+    def extreme(self, other: int, *, is_largest: bool) -> int:
+        """Return the larger of two sizes, or the smaller one."""
+        left, right = self.expression, expression_of(other)
+        try:
+            larger = self.space.larger(left, right)
+            if larger is not None:
+                return self if (larger is left) == is_largest else other
+            found = left.maximum(right) if is_largest else left.minimum(right)
+        except TooLargeError:
+            return self.space.untracked((max if is_largest else min)(int(self), int(other)))
+        return self.space.size(found)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, SymbolicSize):

@@ -16,7 +16,15 @@ from collections.abc import Callable, Sequence
 from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.shapes import Shape, element_count, is_static, is_symbolic, static
+from deconv_ir.ir.shapes import (
+    Shape,
+    element_count,
+    is_static,
+    is_symbolic,
+    larger,
+    smaller,
+    static,
+)
 from deconv_ir.ops.checks import VALUE_LIMIT
 
 LOWEST = -(2**63)
@@ -194,8 +202,8 @@ def truncated_quotient(a: int, b: int) -> int:
 ADD = OnValues(lambda a, b: a + b, corners(lambda x, y: x + y))
 SUBTRACT = OnValues(lambda a, b: a - b, lambda a, b: (a[0] - b[1], a[1] - b[0]))
 MULTIPLY = OnValues(lambda a, b: a * b, corners(_times))
-MAXIMUM = OnValues(max, corners(max))
-MINIMUM = OnValues(min, corners(min))
+MAXIMUM = OnValues(larger, corners(max))
+MINIMUM = OnValues(smaller, corners(min))
 FLOOR_DIVIDE = OnValues(lambda a, b: a // b if b else None, _floor_divide)
 TRUNCATE_DIVIDE = OnValues(lambda a, b: truncated_quotient(a, b) if b else None, _truncate_divide)
 FLOOR_MOD = OnValues(lambda a, b: a % b if b else None, _modulo)

@@ -349,12 +349,33 @@ def test_mutated_models_give_pages(first: int, tmp_path: Path) -> None:
     assert graphs
 
 
-def test_sizes_of_a_dynamic_model_are_expressions(tmp_path: Path) -> None:
+def add_body(ir: IR) -> None:
+    """Add a TensorIterator that adds up rows, beside the other layers."""
+    body = ir.body()
+    row, total = (body.parameter(name, "1,8") for name in ("row", "total"))
+    body.result(body.layer("Add", [row, total]))
+    port_map = (
+        '<port_map><input external_port_id="0" internal_layer_id="0" axis="0" '
+        'stride="1" part_size="1"/>'
+        '<input external_port_id="1" internal_layer_id="1"/>'
+        '<output external_port_id="2" internal_layer_id="3"/></port_map>'
+        '<back_edges><edge from-layer="3" to-layer="1"/></back_edges>'
+        f"<body>{body.sections()}</body>"
+    )
+    inputs = [ir.parameter("rows", "4,8"), ir.const(np.zeros((1, 8), np.float32))]
+    ir.result(ir.layer("TensorIterator", inputs, bodies=port_map))
+
+
+@pytest.mark.parametrize("with_body", [False, True])
+def test_sizes_of_a_dynamic_model_are_expressions(with_body: bool, tmp_path: Path) -> None:
     """A kernel of 2 and a stride of 2 without pads double the extents: Y = 2*(X - 1) + 2."""
     attributes = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
     ir = deconvolution_ir("?,2,?,?", (2, 3, 2, 2), attributes)
+    if with_body:
+        add_body(ir)
     path = ir.save(tmp_path)
     data = page_data(write_page(linted(path.read_bytes(), tmp_path / "model.bin")))
+    assert ("in_bodies" in data["totals"]) is with_body
     shown = [data["pool"][row[2]] for row in data["tensors"]]
     assert shown[0] == "?×2×?×? f32 = [N,2,H,W]"  # noqa: RUF001
     assert shown[2].endswith(" = [N,3,2*H,2*W]")
@@ -372,8 +393,15 @@ def test_sizes_of_a_dynamic_model_are_expressions(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_openvino_computes_in_integers(layer: Case, text: str | None, tmp_path: Path) -> None:
-    path = write(layer).save(tmp_path)
+@pytest.mark.parametrize("with_body", [False, True])
+def test_what_openvino_computes_in_integers(
+    layer: Case, text: str | None, with_body: bool, tmp_path: Path
+) -> None:
+    ir = write(layer)
+    if with_body:
+        add_body(ir)
+    path = ir.save(tmp_path)
     data = page_data(write_page(linted(path.read_bytes(), tmp_path / "model.bin")))
+    assert ("in_bodies" in data["totals"]) is with_body
     shown = next(found for found in data["layers"] if found["n"] == "the_layer").get("q")
     assert (None if shown is None else data["pool"][shown]) == text

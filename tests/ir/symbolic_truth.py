@@ -15,15 +15,21 @@ MULTIPLES = (1, 1, 32, 8, 64)
 
 
 def require_true(
-    graph: Graph, seed: int, *, rounds: int = 10, given: Mapping[int, TensorInfo] | None = None
+    graph: Graph,
+    seed: int,
+    *,
+    rounds: int = 10,
+    given: Mapping[int, TensorInfo] | None = None,
+    context: Context | None = None,
 ) -> tuple[SymbolicInference | None, int]:
     """Compare with the inference of random sizes, layer by layer as far as these fit.
 
     Return the symbolic inference, and the number of times that all layers fit.  Tensors without
     elements, and what depends on them, are left out.
     """
-    plain = infer(graph, Context(), given, collect=True)
-    found = infer_symbolic(graph, Context(), plain)
+    context = context or Context()
+    plain = infer(graph, context, given, collect=True)
+    found = infer_symbolic(graph, context, plain)
     if found is None:
         return None, 0
     draw, fitted = random.Random(seed), 0
@@ -33,13 +39,17 @@ def require_true(
             name: draw.randint(1, most) * (multiple if axis else 1)
             for name, (_, axis) in found.names.items()
         }
-        concrete = _infer_at(graph, found, plain, values)
+        concrete = _infer_at(graph, context, found, plain, values)
         fitted += concrete is not None and not _compare(graph, found, concrete, values)
     return found, fitted
 
 
 def _infer_at(
-    graph: Graph, found: SymbolicInference, plain: Inference, values: Mapping[str, int]
+    graph: Graph,
+    context: Context,
+    found: SymbolicInference,
+    plain: Inference,
+    values: Mapping[str, int],
 ) -> Inference | None:
     given = {}
     for index in (i for i, layer in enumerate(graph.layers) if layer.type == "Parameter"):
@@ -49,7 +59,7 @@ def _infer_at(
             return None  # an input whose size is an unknown one
         dims = shape and tuple(d if isinstance(d, int) else d.evaluate(values) for d in shape)
         given[index] = plain.outputs[index][0]._replace(shape=dims)
-    return infer(graph, Context(), given, collect=True)
+    return infer(graph, context, given, collect=True)
 
 
 def _compare(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
+from deconv_ir.ir.shapes import larger, smaller
 from deconv_ir.ir.size_expression import Name, SizeExpression, axis_names
 from deconv_ir.ir.size_solutions import both, never_negative, zeros
-from deconv_ir.ir.symbolic_size import SizeSpace
+from deconv_ir.ir.symbolic_size import SizeSpace, expression_of
 
 SIZES = {"N": (1.0, math.inf), "H": (1.0, math.inf), "W": (1.0, math.inf)}
 
@@ -41,6 +43,16 @@ FORMS: list[tuple[Callable[..., int], str]] = [
     (lambda n, h, w: (h + 1) * (h - 1), "H*H - 1"),
     (lambda n, h, w: h % 2, "H - 2*floor(H/2)"),
     (lambda n, h, w: max(0, h + 7) - sum([h, 7]), "0"),
+    (lambda n, h, w: smaller(h, 9), "min(H, 9)"),
+    (lambda n, h, w: 2 * larger(h, 9) + 5, "2*max(H, 9) + 5"),
+    (lambda n, h, w: larger(h - 9, 0), "max(H - 9, 0)"),
+    (lambda n, h, w: h - larger(0, h - 9), "min(H, 9)"),
+    (lambda n, h, w: 3 * smaller(h, 9) - smaller(27, 3 * h), "0"),
+    (lambda n, h, w: larger(h, w) + smaller(w, h), "H + W"),
+    (lambda n, h, w: n * smaller(h, w) + 1, "N*min(H, W) + 1"),
+    (lambda n, h, w: larger(h, 9) // 2, "ceil(max(H - 9, 0)/2) + 4"),
+    (lambda n, h, w: -larger(h, 9), "min(-H, -9)"),
+    (lambda n, h, w: smaller(larger(h, 1), h + w), "H"),
 ]
 
 
@@ -75,12 +87,21 @@ def test_random_arithmetic_has_the_values_of_ints() -> None:
                     lambda a, b, n: a // n,
                     lambda a, b, n: -(-(a + b) // n),
                     lambda a, b, n: n - a,
+                    lambda a, b, n: smaller(a, b),
+                    lambda a, b, n: larger(a, 9 * n),
                 )
             )
             sizes.append(operation(sizes[i], sizes[j], number))
             plain.append(operation(plain[i], plain[j], number))
+        functions = {"floor": math.floor, "ceil": math.ceil}
         for size, value in zip(sizes, plain, strict=True):
-            assert size.expression.evaluate(values) == value  # type: ignore[attr-defined]
+            expression = expression_of(size)
+            assert expression.evaluate(values) == value
+            low, high = expression.bounds({name: (x, x + 3) for name, x in values.items()})
+            assert low <= value <= high
+            if not expression.is_large:
+                exact = {name: Fraction(x) for name, x in values.items()}
+                assert eval(str(expression), functions, exact) == value
 
 
 def test_sizes_are_equal_if_their_expressions_are() -> None:
@@ -104,6 +125,10 @@ ZEROS = [
     (lambda h, w: h + w, False),
     (lambda h, w: h // 2 + (h + 1) // 2 - h, True),
     (lambda h, w: h - w, None),
+    (lambda h, w: smaller(h, 9) - 10, False),
+    (lambda h, w: larger(h, 9) - 8, False),
+    (lambda h, w: smaller(h, 9) - 5, None),
+    (lambda h, w: larger(h, 9) - w, None),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -79,9 +80,43 @@ def cropped(ir: IR, x: Out) -> Out:
     return ir.layer("Slice", [x, *lists], version="opset8")
 
 
-def beginning(ir: IR, x: Out) -> Out:
-    lists = [integers(ir, v) for v in (0, 100, 1, 2)]
-    return ir.layer("Slice", [x, *lists], version="opset8")
+def part(begin: int, end: int, step: int = 1) -> Callable[[IR, Out], Out]:
+    """Slice the rows."""
+
+    def network(ir: IR, x: Out) -> Out:
+        lists = [integers(ir, v) for v in (begin, end, step, 2)]
+        return ir.layer("Slice", [x, *lists], version="opset8")
+
+    return network
+
+
+def by_scale(scale: float, element_type: type = np.float32) -> Callable[[IR, Out], Out]:
+    """Interpolate by a scale of height and width."""
+
+    def network(ir: IR, x: Out) -> Out:
+        scales = ir.const(np.array([scale, scale], element_type))
+        attributes = {"mode": "nearest", "shape_calculation_mode": "scales"}
+        inputs = [x, integers(ir, 1, 1), scales, integers(ir, 2, 3)]
+        return ir.layer("Interpolate", inputs, attributes, version="opset4")
+
+    return network
+
+
+def filled(kind: str) -> Callable[[IR, Out], Out]:
+    """Broadcast to the larger or smaller of the height and 10."""
+
+    def network(ir: IR, x: Out) -> Out:
+        target = ir.layer(kind, [shape_of(ir, x, 2), integers(ir, 10)])
+        one = ir.const(np.ones((1, 3, 1, 1), np.float32))
+        target = ir.layer("Concat", [integers(ir, 1, 3), target, integers(ir, 4)], {"axis": "0"})
+        return ir.layer("Broadcast", [one, target], {"mode": "numpy"}, version="opset3")
+
+    return network
+
+
+def added(ir: IR, x: Out) -> Out:
+    """Add the transpose, to which rows or columns may be broadcast."""
+    return ir.layer("Add", [x, ir.layer("Transpose", [x, integers(ir, 0, 1, 3, 2)])])
 
 
 def blocks(ir: IR, x: Out) -> Out:
@@ -115,7 +150,23 @@ NETWORKS = [
     (as_tokens, "N 3 H*W", ()),
     (halved, "N 3 floor(H/2) floor(W/2)", ()),
     (cropped, "N 3 H - 2 ceil(W/3)", ()),
-    (beginning, "N 3 d1 W", ()),  # H below 100, 100 above
+    # Slice-8 clips begin and end to the axis.
+    (part(0, 100), "N 3 min(H, 100) W", ()),
+    (part(-100, 2**31 - 1), "N 3 min(H, 100) W", ()),
+    (part(5, 100, 2), "N 3 floor(min(H, 100)/2) - 2 W", ()),
+    (part(10, 0, -1), "N 3 min(H, 11) - 1 W", ()),
+    (part(-(2**62), -7), "N 3 H - 7 W", ()),
+    # Interpolate-4: floor(H*scale)
+    (by_scale(1.5), "N 3 H + floor(H/2) W + floor(W/2)", ()),
+    (by_scale(0.5), "N 3 floor(H/2) floor(W/2)", ()),
+    (by_scale(0.7), "N 3 floor(7*H/10) floor(7*W/10)", ()),
+    (by_scale(4 / 3), "N 3 H + floor(H/3) W + floor(W/3)", ()),
+    # 4/3 is 1365/1024 in f16.
+    (by_scale(4 / 3, np.float16), "N 3 H + floor(341*H/1024) W + floor(341*W/1024)", ()),
+    (by_scale(0.31415), "N 3 d1 d2", ()),  # no quotient of small integers
+    (filled("Minimum"), "1 3 min(H, 10) 4", ()),
+    (filled("Maximum"), "1 3 max(H, 10) 4", ()),
+    (added, "N 3 max(H, W) max(H, W)", ("H = W (or 1)",)),
     (blocks, "N 12 floor(H/2) floor(W/2)", ("H a multiple of 2", "W a multiple of 2")),
     (skip, "N 6 H W", ("H a multiple of 2", "W a multiple of 2")),
     (turned, "N 6 H W", ("H = W",)),
@@ -126,7 +177,9 @@ NETWORKS = [
 def test_by_hand(network, expected: str, conditions: tuple[str, ...]) -> None:
     ir = IR()
     ir.result(network(ir, ir.parameter("x", "?,3,?,?")))
-    found = shapes(ir)
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    require_true(model.graph, 1, rounds=15, context=model.context)
+    found = model.symbolic_shapes()
     assert list(found.inputs.values()) == [("N", 3, "H", "W")]
     (shape,) = found.outputs.values()
     assert shape is not None
@@ -184,8 +237,24 @@ def test_a_layout_names_the_axes() -> None:
 def test_bounds_of_names_are_kept() -> None:
     """A slice of at most 100 rows keeps them all if there are no more."""
     ir = IR()
-    ir.result(beginning(ir, ir.parameter("x", "?,3,1..100,?")))
+    ir.result(part(0, 100)(ir, ir.parameter("x", "?,3,1..100,?")))
     assert list(shapes(ir).outputs.values()) == [("N", 3, "H", "W")]
+
+
+@pytest.mark.parametrize(
+    ("more", "never", "conditions"), [(1, True, []), (0, False, ["H = min(H, 100)"])]
+)
+def test_a_clipped_size_is_never_larger(more: int, never: bool, conditions: list[str]) -> None:
+    """The first 100 rows are joined with all rows, which fits up to 100, and with one row more."""
+    ir = IR()
+    x = ir.parameter("x", "1,3,?,2")
+    rows = ir.layer("Concat", [x, weights(ir, 1, 3, more, 2)], {"axis": "2"}) if more else x
+    ir.result(ir.layer("Concat", [rows, part(0, 100)(ir, x)], {"axis": "1"}))
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    found = infer_symbolic(model.graph, model.context, infer(model.graph, model.context))
+    assert found is not None
+    assert [model.graph.layers[c.layer].type for c in found.contradictions] == ["Concat"] * never
+    assert list(map(str, found.conditions)) == conditions
 
 
 def test_deep_networks_have_short_expressions() -> None:

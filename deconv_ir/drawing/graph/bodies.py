@@ -32,6 +32,8 @@ class Flat(NamedTuple):
     """A graph, followed by the layers of all bodies that are drawn."""
 
     graph: Graph
+    own: Graph
+    """The graph without the layers of bodies."""
     outputs: list[Outputs]
     flow: Flow
     outermost: DrawnBox
@@ -108,7 +110,7 @@ def flatten(graph: Graph, outputs: Sequence[Outputs], context: Context) -> Flat:
         flat = graph.replace(layers=tuple(layers))
         flat.__dict__["topology"] = Topology(tuple(sources), tuple(order))
     merged = Flow(tuple(found_order), found_sources, hidden)
-    return Flat(flat, infos, merged, outermost, parts, frozenset(misfits), entries, exits)
+    return Flat(flat, graph, infos, merged, outermost, parts, frozenset(misfits), entries, exits)
 
 
 def _bodies(layer: Layer) -> tuple[Body, ...]:

@@ -96,16 +96,17 @@ class _Gatherer:
         self.reaches = reaches_of(
             self.graph, self.outputs, {*sketch.flow.hidden, *self.part_of}, context, self.misfits
         )
-        # Bodies have no answers: their inputs are values of the graph around.
-        self.int8 = None if self.part_of else Int8Layers(self.graph, self.outputs, context)
+        # Bodies have neither answers nor expressions: their inputs are values of the graph around.
+        own = sketch.flat.own
+        self.int8 = Int8Layers(own, inference.outputs, context)
         # Layers that keep positions share the object of their input.
         self.shared_reaches: dict[int, int] = {}
         self.known: dict[tuple[int, ...], dict[str, Any]] = {}
         self.totals = {"flop": 0, "constants": 0, "constant_bytes": 0}
         if self.part_of:
             self.totals["in_bodies"] = len(self.part_of)
-        wrong = bool(self.part_of or inference.errors or self.misfits)
-        self.symbolic = None if wrong else infer_symbolic(self.graph, context, inference)
+        wrong = bool(inference.errors or self.misfits)
+        self.symbolic = None if wrong else infer_symbolic(own, context, inference)
         self.tensor_number: dict[tuple[int, int], int] = {}
         self.tensors: list[list[Any]] = []
 
@@ -160,7 +161,9 @@ class _Gatherer:
 
     def _expressions(self, index: int, port: int) -> str:
         """Return the dims of a tensor of a dynamic model as expressions; empty if all are known."""
-        found = None if self.symbolic is None else self.symbolic.texts(index, port)
+        if self.symbolic is None or index in self.part_of:
+            return ""
+        found = self.symbolic.texts(index, port)
         return "" if found is None else f" = [{','.join(found)}]"
 
     def _info(self, index: int, port: int) -> TensorInfo:
@@ -197,7 +200,7 @@ class _Gatherer:
         if shared:
             facts["f"] = self.pool.add(shared)
             self.totals["flop"] += shared.get("flop", 0)
-        answer = None if self.int8 is None else self._int8(index)
+        answer = self._int8(index)
         if answer is not None:
             facts["q"] = self.pool.add(answer)
         if index in self.part_of:
@@ -211,8 +214,7 @@ class _Gatherer:
 
     def _int8(self, index: int) -> str | None:
         """Say whether OpenVINO's CPU plugin computes a quantised layer in integers."""
-        assert self.int8 is not None
-        if index in self.misfits:
+        if index in self.misfits or index in self.part_of:
             return None
         answer = self.int8.answer(index)
         return None if answer is None else str(answer)

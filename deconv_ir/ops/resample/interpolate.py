@@ -6,7 +6,8 @@ import abc
 import enum
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
@@ -15,7 +16,7 @@ from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import field
-from deconv_ir.ir.shapes import element_count, format_shape, is_static, is_symbolic, static
+from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (
     axis_count,
@@ -42,6 +43,11 @@ from deconv_ir.ops.values import actual, as_dims, unknown_dims
 
 if TYPE_CHECKING:
     from deconv_ir.ops.allowance import Bounds, Case
+
+_F32_ERROR: Final = 6e-8
+"""Relative error of a number that is rounded to f32: 2^-24."""
+_MOST_DIVISOR: Final = 1024
+"""Quotients of larger numbers are as close together as numbers in f32."""
 
 
 class ShapeCalculation(enum.Enum):
@@ -308,19 +314,34 @@ def _padded(dim: Dim, pads: int) -> Dim:
 def scaled(dim: Dim, scale: float) -> Dim:
     """Return floor(dim * scale), with a scale in f32 as models store it.
 
-    Such a scale is seldom exact: 1.1 in f32 is slightly larger, 0.7 slightly smaller.  A product
-    within this error of a whole number is rounded to it.
+    Such a scale is seldom exact: 1.1 in f32 is slightly larger, 0.7 slightly smaller.  A scale that
+    is a quotient of small integers, rounded to f32, stands for it.  With any other one, a product
+    within the error of a whole number is rounded to it.
     """
+    quotient = _as_quotient(scale)
 
     def times(extent: int) -> int:
-        if is_symbolic(extent) and (4 * scale).is_integer():  # exact, unlike other scales
-            return extent * int(4 * scale) // 4
+        if quotient is not None:
+            return extent * quotient[0] // quotient[1]
         exact = min(extent * scale, 1e300)  # beyond any extent, but not infinite
         near = round(exact)
         return near if abs(exact - near) <= 1e-6 * max(1.0, abs(exact)) else math.floor(exact)
 
     low, high = bounds(dim)
     return interval(times(low), None if high is None else times(high))
+
+
+@lru_cache(maxsize=256)
+def _as_quotient(scale: float) -> tuple[int, int] | None:
+    """Return the smallest (p, q) for which p/q in f32 is a scale; None if q would be large."""
+    if not scale < 2**63:
+        return None
+    for q in range(1, _MOST_DIVISOR + 1):
+        exact = scale * q
+        p = round(exact)
+        if abs(p - exact) <= _F32_ERROR * exact:
+            return p, q
+    return None
 
 
 def _axes_of(

@@ -10,7 +10,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, sole
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
-from deconv_ir.ir.shapes import format_shape, is_symbolic, static
+from deconv_ir.ir.shapes import format_shape, is_symbolic, larger, smaller, static
 from deconv_ir.ops.base import attribute, flags, operation
 from deconv_ir.ops.binding import Lists, OfLists, indexed
 from deconv_ir.ops.checks import (
@@ -26,6 +26,8 @@ from deconv_ir.ops.values import ANY, ends
 _FAR = 2**62
 _BEYOND = 2**64
 _EXHAUSTIVE = 4096
+_ALL = 2**31 - 1
+"""Exporters write it, or more, for the end of an axis of any extent."""
 
 
 def sliced(extent: Dim, begin: Dim | None, end: Dim | None, step: Dim) -> Dim:
@@ -61,10 +63,21 @@ def _count(extent: int, begin: int, end: int, step: int) -> int:
 
 
 def _symbolic_count(extent: int, begin: int, end: int, step: int) -> int:
-    """Count as `slice.indices` does, with arithmetic that symbolic sizes record."""
-    first, last = (0, extent) if step > 0 else (-1, extent - 1)
-    start, stop = (min(max(at + extent if at < 0 else at, first), last) for at in (begin, end))
-    return max(0, -((start - stop) // step))
+    """Count as `slice.indices` does, with arithmetic that symbolic sizes record.
+
+    Only the ends that are out of reach in the direction of the step are clipped: a slice that
+    begins or ends beyond the other side is empty without it.
+    """
+    clip = (larger, smaller) if step > 0 else (smaller, larger)
+    reach = (0, extent) if step > 0 else (extent - 1, -1)
+    places = []
+    for at, take, limit in zip((begin, end), clip, reach, strict=True):
+        if not is_symbolic(at) and abs(at) >= _ALL:
+            places.append(extent if at > 0 else -1)
+        else:
+            places.append(at + extent if at < 0 else at)
+        places[-1] = take(places[-1], limit)
+    return max(0, -((places[0] - places[1]) // step))
 
 
 def _between_turns(low: int, high: int | None, begin: int, end: int, step: int) -> Dim:
