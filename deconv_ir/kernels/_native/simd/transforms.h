@@ -59,6 +59,14 @@ struct transforms {
      * channel.  With `are_channels`, the rows are channels of one row. */
     void (*weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
                     int are_channels, int64_t channels, float *const *to, const int64_t *step);
+    /* The largest of some magnitudes; NaN is above all others. */
+    float (*largest)(const float *values, int64_t count);
+    /* Raise each row's value to the largest magnitude of some taps' weights, [tap][row]. */
+    void (*raise_taps)(const float *from, int64_t taps, int64_t rows, float *to);
+    /* Add the magnitudes of some taps' weights, times a factor, to sums of their rows; those of a tap
+     * are `step` apart. */
+    void (*add_taps)(const float *from, int64_t taps, int64_t rows, float factor, float *to,
+                     int64_t step);
 };
 extern const struct transforms *const transforms_baseline;
 #ifdef DECONV_X86

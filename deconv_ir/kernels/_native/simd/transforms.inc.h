@@ -339,6 +339,43 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
         }
     }
 }
+
+static float NAME(largest)(const float *values, int64_t count) {
+    int32_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        bits &= INT32_MAX;
+        largest = bits > largest ? bits : largest;
+    }
+    float value;
+    memcpy(&value, &largest, sizeof value);
+    return value;
+}
+
+INLINE void NAME(raise_rows)(const float *from, int64_t taps, const int64_t rows,
+                             float *restrict to) {
+    for (int64_t i = 0; i < taps; i++, from += rows)
+        for (int64_t row = 0; row < rows; row++)
+            to[row] = fabsf(from[row]) > to[row] ? fabsf(from[row]) : to[row];
+}
+
+static void NAME(raise_taps)(const float *from, int64_t taps, int64_t rows, float *to) {
+    if (rows == ROWS) NAME(raise_rows)(from, taps, ROWS, to);
+    else NAME(raise_rows)(from, taps, rows, to);
+}
+
+INLINE void NAME(add_rows)(const float *from, int64_t taps, const int64_t rows, float factor,
+                           float *restrict to, int64_t step) {
+    for (int64_t i = 0; i < taps; i++, from += rows, to += step)
+        for (int64_t row = 0; row < rows; row++) to[row] += fabsf(from[row]) * factor;
+}
+
+static void NAME(add_taps)(const float *from, int64_t taps, int64_t rows, float factor, float *to,
+                           int64_t step) {
+    if (rows == ROWS) NAME(add_rows)(from, taps, ROWS, factor, to, step);
+    else NAME(add_rows)(from, taps, rows, factor, to, step);
+}
 #undef CHANNELS_AHEAD
 #undef WAITING
 #undef WIDE
@@ -352,6 +389,9 @@ static const struct transforms NAME(transforms) = {
     .tile_line = NAME(tile_line),
     .interleave = NAME(interleave),
     .weights = NAME(weights),
+    .largest = NAME(largest),
+    .raise_taps = NAME(raise_taps),
+    .add_taps = NAME(add_taps),
 };
 
 #undef VEC

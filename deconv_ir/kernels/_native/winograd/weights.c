@@ -10,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Raise each row's value to the largest magnitude of some taps' weights. */
-static inline void raise(const float *from, int64_t taps, int64_t rows, float *restrict to) {
-    for (int64_t i = 0; i < taps; i++, from += rows)
-        for (int64_t row = 0; row < rows; row++)
-            to[row] = fabsf(from[row]) > to[row] ? fabsf(from[row]) : to[row];
-}
-
 /* The largest magnitude of a weight of each input channel and row, for a block of rows of one
  * group's packed filter: [channel in][MAX_ROWS]. */
 static void magnitudes(const struct kernel *k, const float *packed, int64_t block,
@@ -24,14 +17,14 @@ static void magnitudes(const struct kernel *k, const float *packed, int64_t bloc
     const struct packing *d = &k->packing;
     const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t rows = packing_rows(d, block);
+    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
     memset(largest, 0, (size_t)(ins * MAX_ROWS) * sizeof *largest);
     for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
         const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
         const float *from =
             packed + d->sub_start[sub] + taps * ins * packing_channel(d, block);
         for (int64_t i = 0; i < ins; i++, from += taps * rows)
-            if (rows == MAX_ROWS) raise(from, taps, MAX_ROWS, largest + i * MAX_ROWS);
-            else raise(from, taps, rows, largest + i * MAX_ROWS);
+            transforms->raise_taps(from, taps, rows, largest + i * MAX_ROWS);
     }
 }
 
@@ -42,6 +35,7 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
     /* Vectors may read beyond the last channel. */
     p->scales = calloc((size_t)(k->problem.groups * ins + MOST_LANES), sizeof *p->scales);
     float *largest = malloc((size_t)(ins * MAX_ROWS) * sizeof *largest);
+    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
     const int failed = !p->scales || !largest;
     for (int64_t group = 0; group < k->problem.groups && !failed; group++) {
         float *scales = p->scales + group * ins;
@@ -49,7 +43,7 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
         for (int64_t block = 0; block < k->packing.blocks; block++) {
             magnitudes(k, (const float *)k->packed + group * k->packing.group_size, block, largest);
             float whole[MAX_ROWS] = {0};
-            raise(largest, ins, MAX_ROWS, whole);
+            transforms->raise_taps(largest, ins, MAX_ROWS, whole);
             for (int64_t i = 0; i < ins * MAX_ROWS; i++) {
                 /* For a row of zeros the scale is NaN, which is not larger. */
                 const float scale = largest[i] / whole[i % MAX_ROWS] * LARGEST_SCALE;
@@ -62,36 +56,16 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
     return failed ? -1 : 0;
 }
 
-/* The largest of some magnitudes; NaN is above all others. */
-static float largest_magnitude(const float *values, int64_t count) {
-    int32_t largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        int32_t bits;
-        memcpy(&bits, values + i, sizeof bits);
-        bits &= INT32_MAX;
-        largest = bits > largest ? bits : largest;
-    }
-    float value;
-    memcpy(&value, &largest, sizeof value);
-    return value;
-}
-
 /* Finds the largest magnitude of each input channel's weights in a packed sub-convolution. */
 static void largest_of_channels(const struct kernel *k, const float *from, int64_t taps,
                                 float *largest) {
     const struct packing *d = &k->packing;
+    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
     for (int64_t block = 0; block < d->blocks; block++)
         for (int64_t i = 0; i < k->problem.channels_in; i++, from += taps * packing_rows(d, block)) {
-            const float found = largest_magnitude(from, taps * packing_rows(d, block));
+            const float found = transforms->largest(from, taps * packing_rows(d, block));
             if (!(found <= largest[i])) largest[i] = found;
         }
-}
-
-/* Add the magnitudes of some taps' weights to the sums of their rows. */
-static inline void add_taps(const float *from, int64_t taps, int64_t rows, float factor,
-                            float *restrict to, int64_t step) {
-    for (int64_t i = 0; i < taps; i++, from += rows, to += step)
-        for (int64_t row = 0; row < rows; row++) to[row] += fabsf(from[row]) * factor;
 }
 
 /* Computes the sum of magnitudes of each tap of a packed sub-convolution over the input channels,
@@ -100,14 +74,14 @@ static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
                      const float *largest, float *sums) {
     const struct packing *d = &k->packing;
     const int64_t outs = k->problem.channels_out;
+    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
     memset(sums, 0, (size_t)(taps * outs) * sizeof *sums);
     for (int64_t block = 0; block < d->blocks; block++) {
         const int64_t rows = packing_rows(d, block);
         float *to = sums + packing_channel(d, block);
         for (int64_t i = 0; i < k->problem.channels_in; i++, from += taps * rows) {
             const float factor = 1 / fmaxf(largest[i], FLT_MIN);
-            if (rows == MAX_ROWS) add_taps(from, taps, MAX_ROWS, factor, to, outs);
-            else add_taps(from, taps, rows, factor, to, outs);
+            transforms->add_taps(from, taps, rows, factor, to, outs);
         }
     }
 }
@@ -139,7 +113,7 @@ int wino_takes_weights(const struct kernel *k) {
             largest_of_channels(k, weights + d->sub_start[sub],
                                 (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs),
                                 largest);
-        takes = largest_magnitude(largest, ins) <= LARGEST_WEIGHT;
+        takes = transforms_for((enum isa)k->problem.isa)->largest(largest, ins) <= LARGEST_WEIGHT;
         for (int64_t sub = 0; sub < subs && takes; sub++) {
             const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
             sum_taps(k, weights + d->sub_start[sub], taps, largest, largest + ins);
