@@ -9,7 +9,8 @@ from deconv_ir.hints import Advice, Hint, both
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ir.shapes import format_shape, format_sizes
+from deconv_ir.ir.symbolic import SymbolicInference, infer_symbolic
 
 _SHOWN = 6
 
@@ -25,19 +26,26 @@ def explain_shape_trace(
     at = next((i for i, layer in enumerate(graph.layers) if layer.label == error.layer), None)
     if at is None:
         return error
-    error.hint = both(error.hint, shape_trace(graph, inference, at))
+    symbolic = infer_symbolic(graph, context, inference)
+    error.hint = both(error.hint, shape_trace(graph, inference, at, symbolic))
     return error
 
 
-def shape_trace(graph: Graph, inference: Inference, index: int) -> Advice | None:
+def shape_trace(
+    graph: Graph, inference: Inference, index: int, symbolic: SymbolicInference | None = None
+) -> Advice | None:
     """Return ``from x [1,3,7,7] -> conv [1,8,4,4] -> 'up'``; None if no input leads there.
 
-    Only the last of consecutive layers that keep the shape is named.
+    Only the last of consecutive layers that keep the shape is named.  With `symbolic`, dynamic dims
+    are expressions.
     """
     path = _path(graph, index)
     if not path:
         return None
-    shapes = [format_shape(inference.outputs[i][0].shape) for i in path[:-1]]
+    shapes = []
+    for i in path[:-1]:
+        texts = symbolic and symbolic.texts(i, 0)
+        shapes.append(format_sizes(texts) if texts else format_shape(inference.outputs[i][0].shape))
     names = [
         (f"{graph.layers[i].name!r}", shape)
         for position, (i, shape) in enumerate(zip(path, shapes, strict=False))

@@ -151,6 +151,15 @@ def test_a_shape_error_tells_the_way_from_the_input(tmp_path: Path) -> None:
     assert model.run([np.ones((1, 1, 4, 4), np.float32)])["cat"].shape == (1, 2, 4, 4)
 
 
+def test_the_way_of_dynamic_shapes_has_expressions(tmp_path: Path) -> None:
+    """A width of 7 does not fit, with any height H."""
+    model = deconv_ir.load(mismatched().save(tmp_path))
+    with pytest.raises(deconv_ir.ShapeError) as caught:
+        model.infer_shapes({"image": (1, 1, -1, 7)})
+    way = "'act' [1,1,H,7] -> 'down' [1,1,floor(H/2),3] -> 'up' [1,1,2*floor(H/2),6] -> 'cat'"
+    assert way in str(caught.value)
+
+
 def test_a_long_path_of_shapes_is_abbreviated(tmp_path: Path) -> None:
     ir = IR()
     x = y = ir.parameter("x", "1,1,?")
