@@ -161,9 +161,9 @@ NETWORKS = [
     (by_scale(0.5), "N 3 floor(H/2) floor(W/2)", ()),
     (by_scale(0.7), "N 3 floor(7*H/10) floor(7*W/10)", ()),
     (by_scale(4 / 3), "N 3 H + floor(H/3) W + floor(W/3)", ()),
-    # 4/3 is 1365/1024 in f16.
-    (by_scale(4 / 3, np.float16), "N 3 H + floor(341*H/1024) W + floor(341*W/1024)", ()),
-    (by_scale(0.31415), "N 3 d1 d2", ()),  # no quotient of small integers
+    # No quotients of small integers: 4/3 is 1365/1024 in f16.
+    (by_scale(4 / 3, np.float16), "N 3 d1 d2", ()),
+    (by_scale(0.31415), "N 3 d1 d2", ()),
     (filled("Minimum"), "1 3 min(H, 10) 4", ()),
     (filled("Maximum"), "1 3 max(H, 10) 4", ()),
     (added, "N 3 max(H, W) max(H, W)", ("H = W (or 1)",)),

@@ -16,7 +16,7 @@ from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import field
-from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
+from deconv_ir.ir.shapes import element_count, format_shape, is_static, is_symbolic, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (
     axis_count,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 _F32_ERROR: Final = 6e-8
 """Relative error of a number that is rounded to f32: 2^-24."""
-_MOST_DIVISOR: Final = 1024
-"""Quotients of larger numbers are as close together as numbers in f32."""
+_MOST_DIVISOR: Final = 16
+"""Products with such quotients are rounded as those with numbers up to extents of 50 000."""
 
 
 class ShapeCalculation(enum.Enum):
@@ -314,14 +314,12 @@ def _padded(dim: Dim, pads: int) -> Dim:
 def scaled(dim: Dim, scale: float) -> Dim:
     """Return floor(dim * scale), with a scale in f32 as models store it.
 
-    Such a scale is seldom exact: 1.1 in f32 is slightly larger, 0.7 slightly smaller.  A scale that
-    is a quotient of small integers, rounded to f32, stands for it.  With any other one, a product
-    within the error of a whole number is rounded to it.
+    Such a scale is seldom exact: 1.1 in f32 is slightly larger, 0.7 slightly smaller.  A product
+    within this error of a whole number is rounded to it.
     """
-    quotient = _as_quotient(scale)
 
     def times(extent: int) -> int:
-        if quotient is not None:
+        if is_symbolic(extent) and (quotient := _as_quotient(scale)) is not None:
             return extent * quotient[0] // quotient[1]
         exact = min(extent * scale, 1e300)  # beyond any extent, but not infinite
         near = round(exact)
@@ -334,11 +332,9 @@ def scaled(dim: Dim, scale: float) -> Dim:
 @lru_cache(maxsize=256)
 def _as_quotient(scale: float) -> tuple[int, int] | None:
     """Return the smallest (p, q) for which p/q in f32 is a scale; None if q would be large."""
-    if not scale < 2**63:
-        return None
     for q in range(1, _MOST_DIVISOR + 1):
         exact = scale * q
-        p = round(exact)
+        p = round(min(exact, 1e300))
         if abs(p - exact) <= _F32_ERROR * exact:
             return p, q
     return None
