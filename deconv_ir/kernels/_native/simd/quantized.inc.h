@@ -6,6 +6,7 @@ typedef float NAME(loose) __attribute__((vector_size(LANES * 4), aligned(4), may
 typedef double NAME(wide) __attribute__((vector_size(LANES * 8)));
 typedef double NAME(loose_wide) __attribute__((vector_size(LANES * 8), aligned(8), may_alias));
 typedef int32_t NAME(ints) __attribute__((vector_size(LANES * 4)));
+typedef uint32_t NAME(uints) __attribute__((vector_size(LANES * 4)));
 typedef int32_t NAME(loose_ints) __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
 /* Adding and subtracting these rounds to the nearest integer, ties to even. */
@@ -194,7 +195,7 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
     const int has_offsets, const int bend, const int channels, const struct requantizer *r,
     const char *sums, int64_t step, int64_t count, uint32_t *out) {
     NAME(vec) scale[4], factor[4], offset[4], slope[4], least[4], most[4], zero[4];
-    NAME(ints) base[4];
+    NAME(uints) base[4];
     double error = 0;
 #pragma GCC unroll 4
     for (int c = 0; c < channels; c++) {
@@ -204,7 +205,7 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
         factor[c] = (float)q->factor - (NAME(vec)){0};
         const double rest = r[c].numbers.offset - r[c].base * r[c].numbers.scale;
         offset[c] = (float)(rest * q->factor + moved) - (NAME(vec)){0};
-        base[c] = r[c].base - (NAME(ints)){0};
+        base[c] = (uint32_t)r[c].base - (NAME(uints)){0};
         /* HSwish is x * (x / 6 + 0.5), with the factor from 0 to 1. */
         slope[c] = (bend == NAME(swished) ? (float)(1 / (6 * q->factor)) : r[c].slope) -
                    (NAME(vec)){0};
@@ -217,13 +218,14 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
     const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
     for (int64_t i = 0; i < count; i += LANES) {
         /* What the bits of ROUNDING_32 add up to, is subtracted first. */
-        NAME(ints) codes = (NAME(ints)){0} - (channels > 1 ? (int32_t)0x8b400000 : 0x4b400000);
+        NAME(uints) codes = (NAME(uints)){0} - (channels > 1 ? 0x8b400000 : 0x4b400000);
         NAME(vec) worst = {0};
 #pragma GCC unroll 4
         for (int c = 0; c < channels; c++) {
             const char *at = sums + 4 * (c * step + i);
-            const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)at;
-            NAME(vec) level = __builtin_convertvector(sum + base[c], NAME(vec)) * scale[c];
+            const NAME(uints) sum = (NAME(uints))*(const NAME(loose_ints) *)(const void *)at;
+            NAME(vec) level =
+                __builtin_convertvector((NAME(ints))(sum + base[c]), NAME(vec)) * scale[c];
             if (has_offsets)
                 level += __builtin_convertvector(
                     (NAME(wide))*(const NAME(loose_wide) *)(r[c].numbers.offsets + i), NAME(vec)) *
@@ -241,16 +243,17 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
             const NAME(vec) shifted = level + ROUNDING_32;
             const NAME(vec) rest = level - (shifted - ROUNDING_32);
             worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
-            codes += (NAME(ints))shifted << (8 * c);
+            codes += (NAME(uints))shifted << (8 * c);
         }
         if (NAME(has_any)(worst >= tie)) {
-            codes = (NAME(ints)){0};
+            codes = (NAME(uints)){0};
             for (int c = 0; c < channels; c++)
-                codes |= NAME(codes)(&r[c].codes,
-                                     NAME(numbers)(has_offsets, bend, r + c,
-                                                   sums + 4 * c * step, i)) << (8 * c);
+                codes |= (NAME(uints))NAME(codes)(&r[c].codes,
+                                                  NAME(numbers)(has_offsets, bend, r + c,
+                                                                sums + 4 * c * step, i))
+                         << (8 * c);
         }
-        *(NAME(loose_ints) *)(void *)(out + i) = codes;
+        *(NAME(loose_ints) *)(void *)(out + i) = (NAME(ints))codes;
     }
 }
 
@@ -315,7 +318,7 @@ static __attribute__((noinline)) void NAME(add_bytes)(const struct code_sum *s,
     const NAME(vec) least = s->codes.least - (NAME(vec)){0}, most = s->codes.most - (NAME(vec)){0};
     const NAME(vec) v = NAME(bent)(NAME(added)(s, a, b, byte), s->slope);
     const NAME(ints) codes = NAME(codes)(&s->codes, NAME(limited)(v, least, most));
-    *(NAME(loose_ints) *)(void *)out |= codes << (8 * byte);
+    *(NAME(loose_ints) *)(void *)out |= (NAME(ints))((NAME(uints))codes << (8 * byte));
 }
 
 static void NAME(add_exactly)(const struct code_sum *s, const uint32_t *first,
@@ -363,7 +366,7 @@ static inline __attribute__((always_inline)) void NAME(add_vectors)(
         const NAME(ints) given[2] = {*(const NAME(loose_ints) *)(const void *)(first + i),
                                      *(const NAME(loose_ints) *)(const void *)(second + i)};
         /* What the bits of ROUNDING_32 add up to, is subtracted first. */
-        NAME(ints) codes = (NAME(ints)){0} - (int32_t)0x8b400000;
+        NAME(uints) codes = (NAME(uints)){0} - 0x8b400000;
         NAME(vec) worst = {0};
 #pragma GCC unroll 4
         for (int c = 0; c < 4; c++) {
@@ -378,9 +381,9 @@ static inline __attribute__((always_inline)) void NAME(add_vectors)(
             const NAME(vec) shifted = level + ROUNDING_32;
             const NAME(vec) rest = level - (shifted - ROUNDING_32);
             worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
-            codes += (NAME(ints))shifted << (8 * c);
+            codes += (NAME(uints))shifted << (8 * c);
         }
-        *(NAME(loose_ints) *)(void *)(out + i) = codes;
+        *(NAME(loose_ints) *)(void *)(out + i) = (NAME(ints))codes;
         if (NAME(has_any)(worst >= tie)) NAME(add_exactly)(s, first + i, second + i, out + i);
     }
 }
