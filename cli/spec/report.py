@@ -126,7 +126,7 @@ def report_fixed(document: Document, places: int) -> None:
 
 
 def report_generated(folder: str, examples: Sequence[Any], files: Mapping[str, bytes]) -> None:
-    """Print what a golden directory has."""
+    """Print the contents of a golden directory."""
     size = sum(map(len, files.values()))
     counts = f"{counted(examples, 'example')}, {len(files)} files, {size} bytes"
     click.echo(f"{one_line(folder)}: {counts}")

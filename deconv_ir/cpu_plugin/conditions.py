@@ -13,7 +13,7 @@ _PASSES = "src/common/low_precision_transformations/src"
 
 
 class Int8Condition(enum.Enum):
-    """What a layer needs; the value is a sentence, and the file that asks for it."""
+    """Conditions of integers; the value is a sentence, and the source file that tests it."""
 
     NETWORK = (
         "the network has a FakeQuantize with 15, 16, 255 or 256 levels and constant ranges",
@@ -105,7 +105,7 @@ class UnmetCondition(NamedTuple):
 
     condition: Int8Condition
     text: str
-    """What is found instead."""
+    """The layer or number that breaks the condition."""
 
 
 class Int8Answer(NamedTuple):

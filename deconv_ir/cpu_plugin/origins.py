@@ -1,4 +1,4 @@
-"""Where the data of each layer were quantised, and what is between."""
+"""The quantisers of each layer's data, and the layers between."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ LEVELS: Final = frozenset({15, 16, 255, 256})
 """Numbers of levels of a FakeQuantize that the plugin decomposes."""
 WEIGHT_LEVELS: Final = frozenset({255, 256})
 _SYMMETRIC_LEVELS: Final = frozenset({16, 255, 256})
-"""Numbers of levels of which a symmetric range has no zero point."""
+"""Numbers of levels with which a symmetric range has no zero point."""
 _FULL_LEVELS: Final = frozenset({16, 256})
 """Numbers of levels of a range that has one more negative level."""
 _ASYMMETRY: Final = 0.002

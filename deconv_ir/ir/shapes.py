@@ -126,12 +126,12 @@ def broadcast_symbolic(a: int, b: int) -> int | None:
 
 
 def smaller(a: int, b: int) -> int:
-    """Return the smaller of two numbers, of which symbolic sizes record the choice."""
+    """Return the smaller of two numbers; symbolic sizes record the choice."""
     return _extreme(a, b, is_largest=False)
 
 
 def larger(a: int, b: int) -> int:
-    """Return the larger of two numbers, of which symbolic sizes record the choice."""
+    """Return the larger of two numbers; symbolic sizes record the choice."""
     return _extreme(a, b, is_largest=True)
 
 

@@ -47,7 +47,18 @@ class _Scaling(NamedTuple):
     scales: Array | None
 
 
-class CompressedMatrix(RightFactor):
+class _StoredMatrix(RightFactor):
+    """The arrays of a right factor that stays as a file stores it."""
+
+    _arrays: tuple[Array | None, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes, zeros and scales."""
+        return sum(array.nbytes for array in self._arrays if array is not None)
+
+
+class CompressedMatrix(_StoredMatrix):
     """The right factor of products, in the numbers that a file stores.
 
     A block of a few columns is unpacked at a time, and multiplied by all rows of a job: sums have
@@ -85,11 +96,6 @@ class CompressedMatrix(RightFactor):
         self._group = shape[0] // scaling.groups
         self._isa = isa_number()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the codes, zeros and scales."""
-        return sum(array.nbytes for array in self._arrays if array is not None)
-
     def multiplier(
         self, bias: Array | None, activation: Activation, count: int
     ) -> Callable[[Array, Array], object]:
@@ -108,7 +114,7 @@ class CompressedMatrix(RightFactor):
         return lambda rows, out: run(rows, *arrays, bias, out, fields)
 
 
-class CodedMatrix(RightFactor):
+class CodedMatrix(_StoredMatrix):
     """The right factor of products, in codes of four bits as a file stores them.
 
     Products of few rows look the codes up, and take about the time to read them from memory; the
@@ -132,11 +138,6 @@ class CodedMatrix(RightFactor):
         self._arrays = codes, base, scaling.scales, scaling.zeros
         self._halves = halves
         self._isa = isa_number()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the codes, zeros and scales."""
-        return sum(array.nbytes for array in self._arrays if array is not None)
 
     def multiplier(
         self, bias: Array | None, activation: Activation, count: int

@@ -167,7 +167,7 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(bent)(NAME(vec) v, f
     return (NAME(vec))(((NAME(ints))(v * slope) & below) | ((NAME(ints))v & ~below));
 }
 
-/* What is done to the numbers of sums before they become codes. */
+/* The activation of sums before they become codes. */
 enum { NAME(unbent), NAME(sloped), NAME(swished) };
 
 /* Numbers of sums, rounded once, without those beyond the range of the codes. */
@@ -217,7 +217,7 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
     if (bend == NAME(swished)) error *= 2; /* its slope is up to 1.5 */
     const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
     for (int64_t i = 0; i < count; i += LANES) {
-        /* What the bits of ROUNDING_32 add up to, is subtracted first. */
+        /* The bits of ROUNDING_32, which are added with each code, are subtracted first. */
         NAME(uints) codes = (NAME(uints)){0} - (channels > 1 ? 0x8b400000 : 0x4b400000);
         NAME(vec) worst = {0};
 #pragma GCC unroll 4
@@ -365,7 +365,7 @@ static inline __attribute__((always_inline)) void NAME(add_vectors)(
     for (int64_t i = 0; i < count; i += LANES) {
         const NAME(ints) given[2] = {*(const NAME(loose_ints) *)(const void *)(first + i),
                                      *(const NAME(loose_ints) *)(const void *)(second + i)};
-        /* What the bits of ROUNDING_32 add up to, is subtracted first. */
+        /* The bits of ROUNDING_32, which are added with each code, are subtracted first. */
         NAME(uints) codes = (NAME(uints)){0} - 0x8b400000;
         NAME(vec) worst = {0};
 #pragma GCC unroll 4
