@@ -164,7 +164,13 @@ def as_stored(prepared: PreparedModel, infos: Sequence[Infos]) -> Sequence[Infos
 def join_quantized(
     prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos], *, codes: bool
 ) -> PreparedModel:
-    """Let kernels quantise their data, or read and write `codes`, and drop FakeQuantize layers."""
+    """Let kernels quantise their data, or read and write `codes`, and drop FakeQuantize layers.
+
+    Without compiled code no tensor becomes codes.
+    """
+    from deconv_ir.kernels.runtime.extension import compiled_module
+
+    codes = codes and compiled_module() is not None
     return _Joining(prepared, wanted, infos).join(codes=codes)
 
 
