@@ -1,4 +1,4 @@
-/* CPUID of the processor; cpu.py interprets it. */
+/* The processor: CPUID, which cpu.py interprets, or on ARM what Linux reports. */
 #include "runtime/cpu.h"
 #include "runtime/arithmetic.h"
 
@@ -8,6 +8,14 @@
 #ifdef DECONV_X86
 #include <cpuid.h>
 #include <xmmintrin.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#ifndef HWCAP_ASIMDDP
+#define HWCAP_ASIMDDP (1 << 20)
+#endif
+#ifndef HWCAP2_I8MM
+#define HWCAP2_I8MM (1 << 13)
+#endif
 #endif
 
 void finish_streams(void) {
@@ -58,24 +66,39 @@ int isa_available(int64_t isa) {
     return found == 2;
 }
 
-#ifdef DECONV_X86
-/* AVX-512 VNNI, or AVX-VNNI.  Cached like isa_available(). */
-static int ask_dots(enum isa isa) {
+static enum dots ask_dots(enum isa isa) {
+#if defined(DECONV_X86)
+    /* AVX-512 VNNI, or AVX-VNNI. */
     unsigned a, b, c, d;
-    if (isa == ISA_AVX512) return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c >> 11 & 1;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1;
+    if (isa == ISA_BASELINE) return DOTS_NONE;
+    const int found = isa == ISA_AVX512 ? __get_cpuid_count(7, 0, &a, &b, &c, &d) && c >> 11 & 1
+                                        : __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1;
+    return found ? DOTS_MIXED : DOTS_NONE;
+#elif defined(__aarch64__) && defined(__linux__)
+    (void)isa;
+    if (getauxval(AT_HWCAP2) & HWCAP2_I8MM) return DOTS_MIXED;
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? DOTS_SIGNED : DOTS_NONE;
+#elif defined(__ARM_FEATURE_DOTPROD) /* of every processor that this system runs on */
+    (void)isa;
+    return DOTS_SIGNED;
+#else
+    (void)isa;
+    return DOTS_NONE;
+#endif
 }
 
-int has_dots(enum isa isa) {
-    static atomic_int known[ISAS]; /* 0: unknown; 1: no; 2: yes */
+/* Cached like isa_available(). */
+enum dots dots_of(enum isa isa) {
+    static atomic_int known[ISAS]; /* 0: unknown; else 1 more than the result */
     int found = atomic_load(&known[isa]);
     if (!found) {
-        found = 1 + ask_dots(isa);
+        found = 1 + (int)ask_dots(isa);
         atomic_store(&known[isa], found);
     }
-    return found == 2;
+    return (enum dots)(found - 1);
 }
 
+#ifdef DECONV_X86
 /* The third-level cache that a core shares with its neighbours; the C library returns the sum over
  * all cores.  Intel and AMD use the same format under two leaf numbers. */
 static int64_t ask_level3(void) {

@@ -20,8 +20,11 @@
 
 const char *isa_name(enum isa isa);
 int isa_available(int64_t isa);
-/* Whether the processor sums products of four bytes in one instruction, for vectors of this set. */
-int has_dots(enum isa isa);
+/* Instructions that add products of four bytes to sums of 32 bits: of signed bytes alone, or of
+ * unsigned ones with signed ones. */
+enum dots { DOTS_NONE, DOTS_SIGNED, DOTS_MIXED };
+/* Those of the processor, for vectors of this set. */
+enum dots dots_of(enum isa isa);
 
 /* The results of CPUID; an empty vendor and zeros if it is not available. */
 struct processor {

@@ -1,4 +1,8 @@
 /* Vectors of 16 bytes: SSE2, NEON, or the compiler's emulation. */
+#if defined(__aarch64__) && !defined(__clang__)
+/* Before registers are allocated, GCC would move loads so far ahead that sums leave registers. */
+#pragma GCC optimize("no-schedule-insns")
+#endif
 #include "simd/microkernels.h"
 #include "simd/rows.h"
 #include "simd/functions.h"
@@ -36,3 +40,43 @@
 #define LARGER_BITS(a, b) ((NAME(bits))vmaxq_s32((int32x4_t)(a), (int32x4_t)(b)))
 #endif
 #include "simd/instruction_set.inc.h"
+#ifdef __aarch64__
+/* The headers of other compilers lack the instructions, or have them for whole files alone. */
+#if defined(__clang__) ? __clang_major__ < 17 : __GNUC__ < 10
+const struct microkernels *const dots_signed = NULL, *const dots_mixed = NULL;
+#else
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("arch=armv8.2-a+dotprod")
+#endif
+/* Signed bytes alone: sums of (data - 128) * weights, and of 128 * weights, which the compiler computes
+ * once for all vectors of data. */
+#define MIDDLE vdupq_n_s8(-128)
+#define DOTS(x) JOIN(x, dots, signed)
+#define SUM_DOTS(sum, data, weights)                                                                \
+    vsubq_s32(vdotq_s32((int32x4_t)(sum), veorq_s8((int8x16_t)(data), MIDDLE), (int8x16_t)(weights)), \
+              vdotq_s32(vdupq_n_s32(0), MIDDLE, (int8x16_t)(weights)))
+#include "simd/dots.inc.h"
+const struct microkernels *const dots_signed = &kernels_dots_signed;
+#ifdef __clang__
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("i8mm"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("arch=armv8.2-a+i8mm")
+#endif
+#define DOTS(x) JOIN(x, dots, mixed)
+#define SUM_DOTS(sum, data, weights) \
+    vusdotq_s32((int32x4_t)(sum), (uint8x16_t)(data), (int8x16_t)(weights))
+#include "simd/dots.inc.h"
+const struct microkernels *const dots_mixed = &kernels_dots_mixed;
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+#endif

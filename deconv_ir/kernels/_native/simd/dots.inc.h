@@ -1,10 +1,10 @@
 /* The micro-kernels of ACC_DOTS: sums of the products of four unsigned bytes of data with four signed
  * bytes of weights, exact in 32 bits.
  *
- * Included once for each instruction set, and again where one instruction does it, which then defines
- * DOTS(x), x with a suffix of its own, and
+ * Included once for each instruction set, and again where an instruction sums products of bytes, which
+ * then defines DOTS(x), x with a suffix of its own, and
  *   SUM_DOTS(sum, data, weights)      for vectors of VECTOR_LANES_32
- *   SUM_ROW_DOTS(sum, data, weights)  for those of MAX_ROWS
+ *   SUM_ROW_DOTS(sum, data, weights)  for those of MAX_ROWS; default: several vectors
  */
 typedef uint32_t DOTS(rows) __attribute__((vector_size(MAX_ROWS * 4)));
 typedef uint32_t DOTS(lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
@@ -36,7 +36,19 @@ static inline __attribute__((always_inline)) DOTS(lanes) DOTS(add_dots)(
 
 static inline __attribute__((always_inline)) DOTS(rows) DOTS(add_row_dots)(
     DOTS(rows) sum, DOTS(rows) data, DOTS(rows) weights) {
+#ifdef SUM_ROW_DOTS
     return (DOTS(rows))SUM_ROW_DOTS(sum, data, weights);
+#else
+    DOTS(lanes) sums[MAX_ROWS / VECTOR_LANES_32], some[MAX_ROWS / VECTOR_LANES_32];
+    DOTS(lanes) others[MAX_ROWS / VECTOR_LANES_32];
+    memcpy(sums, &sum, sizeof sum);
+    memcpy(some, &data, sizeof data);
+    memcpy(others, &weights, sizeof weights);
+    for (int i = 0; i < MAX_ROWS / VECTOR_LANES_32; i++)
+        sums[i] = DOTS(add_dots)(sums[i], some[i], others[i]);
+    memcpy(&sum, sums, sizeof sum);
+    return sum;
+#endif
 }
 
 #define ELEMENT uint32_t

@@ -171,8 +171,12 @@ extern const struct microkernels *const kernels_baseline[ACCUMULATORS];
 #ifdef DECONV_X86
 extern const struct microkernels *const kernels_avx2[ACCUMULATORS];
 extern const struct microkernels *const kernels_avx512[ACCUMULATORS];
+#endif
 /* Of ACC_DOTS, with the processor's instruction for it; NULL if the compiler lacks it. */
+#if defined(DECONV_X86)
 extern const struct microkernels *const dots_avx2, *const dots_avx512;
+#elif defined(__aarch64__)
+extern const struct microkernels *const dots_signed, *const dots_mixed;
 #endif
 
 const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator);

@@ -3,12 +3,22 @@
 #include "simd/rows.h"
 #include "simd/transforms.h"
 
-const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator) {
-#ifdef DECONV_X86
-    const struct microkernels *dots = isa == ISA_AVX512 ? dots_avx512 : dots_avx2;
-    if (accumulator == ACC_DOTS && isa != ISA_BASELINE && dots && has_dots(isa)) return dots;
+/* The micro-kernels of ACC_DOTS with the processor's instruction for it; NULL: without. */
+static const struct microkernels *dots_for(enum isa isa) {
+    const enum dots dots = dots_of(isa);
+    if (dots == DOTS_NONE) return NULL;
+#if defined(DECONV_X86)
+    return isa == ISA_AVX512 ? dots_avx512 : dots_avx2;
+#elif defined(__aarch64__)
+    return dots == DOTS_MIXED ? dots_mixed : dots_signed;
+#else
+    return NULL;
 #endif
-    return BY_ISA(isa, kernels)[accumulator];
+}
+
+const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator) {
+    const struct microkernels *dots = accumulator == ACC_DOTS ? dots_for(isa) : NULL;
+    return dots ? dots : BY_ISA(isa, kernels)[accumulator];
 }
 
 const struct transforms *transforms_for(enum isa isa) {
