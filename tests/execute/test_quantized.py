@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,44 @@ def test_weights_of_a_fake_quantize_and_with_a_zero_point(tmp_path: Any) -> None
     data = fake_quantize(x.astype(float), *RANGE)
     nearly(first, convolve(data, fake_quantize(raw.astype(float), -1.27, 1.27, 255)))
     nearly(second, convolve(data, values))
+
+
+@pytest.mark.skipif(not compiled_module(), reason="BLAS sums codes in f32")
+@pytest.mark.parametrize("stored", ["i8", "FakeQuantize"])
+@pytest.mark.parametrize("axis", [0, 1], ids=["convolution", "transposed"])
+def test_a_filter_becomes_codes_without_a_copy_in_f32(
+    tmp_path: Any, stored: str, axis: int
+) -> None:
+    """Python's arrays, while a filter of 2.4 MB in f32 is packed, stay below 1 MB."""
+    net, shape = Network("1,256,6,6"), (256, 256, 3, 3)
+    if stored == "i8":
+        w, values = net.weights(*shape, axis=axis)
+    else:
+        high = RNG.uniform(1, 2, (256, 1, 1, 1) if axis == 0 else (1, 256, 1, 1))
+        high = high.astype(np.float32)
+        # Not near the middle of two levels, where rounding errors decide.
+        levels = RNG.integers(-127, 128, shape) + RNG.uniform(-0.49, 0.49, shape)
+        raw = (levels / 127 * high).astype(np.float32)
+        ends = [net.ir.const(end) for end in (-high, high, -high, high)]
+        w = net.ir.layer("FakeQuantize", [net.ir.const(raw), *ends], {"levels": "255"})
+        values = fake_quantize(raw.astype(float), -high, high, 255)
+    data = net.quantize(net.x, *RANGE)
+    if axis == 0:
+        net.ir.result(net.convolution(data, w))
+    else:
+        attributes = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+        net.ir.result(net.ir.layer("ConvolutionBackpropData", [data, w], attributes))
+    model = deconv_ir.load(net.ir.save(tmp_path))
+    x = RNG.standard_normal((1, 256, 6, 6), dtype=np.float32)
+    tracemalloc.start()
+    bound = model.bind([x])
+    assert "i8" in bound.plan.precisions.values()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    (found,) = bound.run().values()
+    compute = convolve if axis == 0 else deconvolve
+    nearly(found, compute(fake_quantize(x.astype(float), *RANGE), values))
 
 
 def test_codes_pass_from_layer_to_layer(tmp_path: Any) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.quantization import Levels
 from deconv_ir.kernels import pack_filter
 from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized import plan
 from deconv_ir.kernels.quantized.codes import add_codes
-from deconv_ir.kernels.quantized.kernel import QuantizedKernel
+from deconv_ir.kernels.quantized.kernel import QuantizedKernel, quantize_filter
 from deconv_ir.kernels.runtime.cpu import MACHINES, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -211,6 +212,73 @@ def test_added_codes_are_those_of_the_sum_in_f32(
     bent = np.clip(activation.apply(sums), np.float32(low), np.float32(high)).astype(float)
     expected = np.rint((bent - low) * (255 / (high - low)))
     assert np.array_equal(np.moveaxis(found[..., None].view(np.uint8), -1, 2), expected)
+
+
+@pytest.mark.parametrize("part_bytes", [1, 1000])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_filter_is_packed_part_by_part(seed: int, part_bytes: int) -> None:
+    """As from a file; parts end within groups, and the filter can be freed between runs."""
+    whole, x, pads, output, _ = made(seed)
+    problem, levels = whole.problem, whole.levels
+    rng = np.random.default_rng(seed)
+    outputs = problem.groups * problem.channels_out
+    sides = (outputs, problem.channels_in)
+    if not problem.forward:
+        sides = (problem.groups * problem.channels_in, problem.channels_out)
+    codes = rng.integers(-128, 128, (*sides, *problem.kernel)).astype(np.float32)
+    scales = rng.uniform(0.001, 0.1, outputs).astype(np.float32)
+    by_group = scales.reshape(problem.groups, -1)
+    if problem.forward:
+        own = scales[(..., None, *(None,) * problem.axes)]
+    else:
+        own = np.repeat(by_group, problem.channels_in, 0)[(..., *(None,) * problem.axes)]
+    weights = codes * own
+    flat = weights.reshape(-1)
+    lazy = LazyTensor(
+        weights.shape, weights.dtype, lambda first, last: flat[first:last].copy(), part_bytes
+    )
+    first, read = (
+        quantize_filter(
+            one,
+            np.broadcast_to(own.astype(float), weights.shape),
+            levels,
+            forward=problem.forward,
+            strides=problem.strides,
+            dilations=problem.dilations,
+            groups=problem.groups,
+            bias=None,
+            activation=None,
+            adds=False,
+            scratch_bytes=1 << 26,
+        )
+        for one in (weights, lazy)
+    )
+    assert (first is None) == (read is None)
+    if first is None or read is None:  # not suited, such as groups that cannot be joined
+        assert problem.groups > 1
+        return
+    expected = first.plan(x.shape, pads, output).run([x])[0]
+    for _ in range(2):
+        assert np.array_equal(read.plan(x.shape, pads, output).run([x])[0], expected)
+        read.release()
+
+
+def test_parts_without_codes_are_found_late() -> None:
+    weights = np.ones((64, 16, 3, 3), np.float32)
+    weights[60] = 0.5
+    flat = weights.reshape(-1)
+    lazy = LazyTensor(
+        weights.shape, weights.dtype, lambda first, last: flat[first:last].copy(), 1 << 10
+    )
+    levels = Levels(256, (0.0,), (1.0,), (0.0,), (1.0,))
+    arguments: dict[str, Any] = {
+        "forward": True, "strides": (1, 1), "dilations": (1, 1), "groups": 1, "bias": None,
+        "activation": None, "adds": False, "scratch_bytes": 1 << 26,
+    }  # fmt: skip
+    ones = np.ones(weights.shape)
+    assert quantize_filter(lazy, ones, levels, **arguments) is None
+    weights[60] = 1
+    assert quantize_filter(lazy, ones, levels, **arguments) is not None
 
 
 @pytest.mark.parametrize("seed", range(4))

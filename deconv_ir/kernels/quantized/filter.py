@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized.codes import FOUR
 
@@ -14,32 +15,66 @@ if TYPE_CHECKING:
 
 # Distance of a weight from a code, in codes: the ends of ranges and the weights are rounded to f32.
 _ROUNDING = 3e-5
+# Bytes of codes that are found at once: their quotients in f64 stay in the second-level cache.
+_PART_BYTES = 16 << 10
 
 
-def find_codes(problem: Problem, weights: Array, scales: Array) -> tuple[Array, Array] | None:
+class NoCodesError(Exception):
+    """A weight is not a code times the scale of its channel."""
+
+
+def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Constant, Array] | None:
     """Return the codes of a filter, int8, and the scale of each output channel, f64.
 
-    Returns None if they do not exist.  `scales` are those of each element.
+    Returns None if there are several scales.  `scales` are those of each element.
+
+    Raises
+    ------
+    NoCodesError
+        If a weight has no code; those of a lazy tensor are found when they are read.
     """
     of_channels = _one_by_channel(problem, scales)
     if of_channels is None or not (np.isfinite(of_channels) & (of_channels > 0)).all():
         return None
-    codes = weights / scales
-    rounded = np.rint(codes)
-    if not (np.abs(codes - rounded) <= _ROUNDING).all() or np.abs(rounded + 0.5).max() > 128:
-        return None
-    return rounded.astype(np.int8), np.ascontiguousarray(of_channels, np.float64)
+    by_group = of_channels.reshape(problem.groups, problem.channels_out)
+    row = weights.size // weights.shape[0]
+
+    def codes_of(rows: Array, first: int) -> Array:
+        if problem.forward:
+            own = of_channels[first : first + len(rows), None]
+        else:
+            own = by_group[np.arange(first, first + len(rows)) // problem.channels_in]
+        codes = rows / own[(..., *(None,) * problem.axes)]
+        rounded = np.rint(codes)
+        if not (np.abs(codes - rounded) <= _ROUNDING).all() or np.abs(rounded + 0.5).max() > 128:
+            raise NoCodesError
+        return rounded.astype(np.int8)
+
+    if not isinstance(weights, LazyTensor):
+        return codes_of(weights, 0), of_channels
+    source = weights
+
+    def read(start: int, stop: int) -> Array:
+        rows = source.read(start, stop).reshape(-1, *source.shape[1:])
+        return codes_of(rows, start // row).reshape(-1)
+
+    return LazyTensor(source.shape, np.dtype(np.int8), read), of_channels
 
 
 def _one_by_channel(problem: Problem, scales: Array) -> Array | None:
     """Return ``[groups * out]`` of the scales of a filter; None if a channel has several."""
-    if problem.forward:
-        rows = scales.reshape(len(scales), -1)
-    else:
-        grouped = scales.reshape(problem.groups, problem.channels_in, *scales.shape[1:])
-        rows = np.moveaxis(grouped, 1, 2).reshape(problem.groups * problem.channels_out, -1)
-    first: Array = rows[:, 0]
-    return first if (rows == rows[:, :1]).all() else None
+    sides = [problem.channels_out, problem.channels_in]
+    grouped = scales.reshape(
+        problem.groups, *(sides if problem.forward else sides[::-1]), *scales.shape[2:]
+    )
+    rows = grouped if problem.forward else grouped.swapaxes(1, 2)
+    # A broadcast axis is read once.
+    rows = rows[tuple(slice(None if step else 1) for step in rows.strides)]
+    rows = rows.reshape(*rows.shape[:2], -1)
+    if not (rows == rows[..., :1]).all():
+        return None
+    shape = problem.groups, problem.channels_out
+    return np.ascontiguousarray(np.broadcast_to(rows[..., 0], shape), np.float64).reshape(-1)
 
 
 def groups_to_join(problem: Problem) -> int:
@@ -62,17 +97,70 @@ def join_groups(problem: Problem, codes: Array, joins: int) -> Array:
     return found.reshape(groups * joins * sides[0], joins * sides[1], *kernel)
 
 
-def in_fours(problem: Problem, codes: Array) -> Array:
-    """Return the filter with four codes of input channels in each element; missing ones are 0."""
-    axis = 1 if problem.forward else 0
-    grouped = codes if problem.forward else codes.reshape(problem.groups, -1, *codes.shape[1:])
-    missing = -problem.channels_in % FOUR
-    pads = [(0, 0)] * grouped.ndim
-    pads[1] = (0, missing)
-    padded = np.pad(grouped, pads)
-    fours = padded.reshape(padded.shape[0], -1, FOUR, *padded.shape[2:])
-    elements = np.ascontiguousarray(np.moveaxis(fours, 2, -1)).view(np.uint32)[..., 0]
-    return elements if axis else elements.reshape(-1, *codes.shape[1:])
+class Fours:
+    """A filter with four codes of input channels in each element, read part by part.
+
+    Missing ones are 0.
+
+    Parameters
+    ----------
+    problem : Problem
+        The convolution.
+    codes : ndarray or LazyTensor
+        The filter's codes, int8.
+    """
+
+    def __init__(self, problem: Problem, codes: Constant) -> None:
+        self._problem, self._codes = problem, codes
+        self._of_group = -(-problem.channels_in // FOUR)
+        rows, columns, *kernel = codes.shape
+        if problem.forward:
+            shape = (rows, self._of_group, *kernel)
+        else:
+            shape = (problem.groups * self._of_group, columns, *kernel)
+        self.elements = LazyTensor(shape, np.dtype(np.uint32), self._read, _PART_BYTES)
+        self.sums = np.zeros((problem.groups * problem.channels_out, *kernel))
+        """The sum of each tap's codes, ``[groups * out, *K]``, of the rows that were read."""
+        self._summed = 0
+
+    def _rows(self, first: int, last: int) -> Array:
+        """Return whole rows of the codes."""
+        if not isinstance(self._codes, LazyTensor):
+            return self._codes[first:last]
+        row = self._codes.size // self._codes.shape[0]
+        return self._codes.read(first * row, last * row).reshape(-1, *self._codes.shape[1:])
+
+    def _read(self, start: int, stop: int) -> Array:
+        """Return elements of whole rows."""
+        row = self.elements.size // self.elements.shape[0]
+        first, last = start // row, stop // row
+        is_new, self._summed = first >= self._summed, max(self._summed, last)
+        if self._problem.forward:
+            codes = self._rows(first, last)
+            if is_new:
+                self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
+            return _joined(codes).reshape(-1)
+        inputs, outputs = self._problem.channels_in, self._problem.channels_out
+        found = []
+        for group in range(first // self._of_group, (last - 1) // self._of_group + 1):
+            begin = max(first - group * self._of_group, 0) * FOUR
+            end = min(last - group * self._of_group, self._of_group) * FOUR
+            codes = self._rows(group * inputs + begin, group * inputs + min(end, inputs))
+            if is_new:
+                sums = self.sums[group * outputs : (group + 1) * outputs]
+                sums += codes.sum(axis=0, dtype=np.float64)
+            found.append(_joined(codes[None])[0])
+        return np.concatenate(found).reshape(-1)
+
+
+def _joined(codes: Array) -> Array:
+    """Join each four neighbours of the second axis in an element."""
+    pads = [(0, 0)] * codes.ndim
+    pads[1] = (0, -codes.shape[1] % FOUR)
+    padded = np.pad(codes, pads)
+    fours = padded.reshape(len(padded), -1, FOUR, *padded.shape[2:])
+    elements: Array = np.ascontiguousarray(np.moveaxis(fours, 2, -1)).view(np.uint32)[..., 0]
+    return elements
 
 
 def sums_of_taps(problem: Problem, codes: Array) -> Array:

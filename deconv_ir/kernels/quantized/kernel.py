@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.quantization import Levels
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
@@ -17,9 +18,10 @@ from deconv_ir.kernels.plan import ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized.codes import FOUR, quantize
 from deconv_ir.kernels.quantized.filter import (
+    Fours,
+    NoCodesError,
     find_codes,
     groups_to_join,
-    in_fours,
     join_groups,
     sums_of_taps,
 )
@@ -40,7 +42,7 @@ _TERMS_IN_F32 = (1 << 24) // MOST_PRODUCT
 
 
 def quantize_filter(
-    weights: Array,
+    weights: Constant,
     scales: Array,
     levels: Levels,
     *,
@@ -57,8 +59,10 @@ def quantize_filter(
 
     Parameters
     ----------
-    weights, scales : ndarray
-        The filter, and the scale of each of its elements; layouts and others as in `pack_filter`.
+    weights : ndarray or LazyTensor
+        The filter; layouts and others as in `pack_filter`.
+    scales : ndarray
+        The scale of each of its elements, broadcast.
     levels : Levels
         Of the data.
     """
@@ -73,18 +77,21 @@ def quantize_filter(
         or len(levels.low) == problem.groups == problem.channels_in * problem.groups
     ):
         return None
-    found = find_codes(problem, weights, scales)
-    if found is None:
+    try:
+        found = find_codes(problem, weights, scales)
+        if found is None:
+            return None
+        return QuantizedKernel(
+            problem,
+            *found,
+            levels,
+            bias,
+            activation or Activation(),
+            adds=adds,
+            scratch_bytes=scratch_bytes,
+        )
+    except NoCodesError:
         return None
-    return QuantizedKernel(
-        problem,
-        *found,
-        levels,
-        bias,
-        activation or Activation(),
-        adds=adds,
-        scratch_bytes=scratch_bytes,
-    )
 
 
 class QuantizedKernel(PlannedCodes):
@@ -94,7 +101,7 @@ class QuantizedKernel(PlannedCodes):
     ----------
     problem : Problem
         The convolution; at most `MOST_TERMS` products are summed.
-    codes : ndarray
+    codes : ndarray or LazyTensor
         The filter's codes, ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` of a
         convolution; int8.
     scales : ndarray
@@ -114,7 +121,7 @@ class QuantizedKernel(PlannedCodes):
     def __init__(
         self,
         problem: Problem,
-        codes: Array,
+        codes: Constant,
         scales: Array,
         levels: Levels,
         bias: Array | None,
@@ -131,11 +138,6 @@ class QuantizedKernel(PlannedCodes):
         of_outputs = channels // len(levels.low)
         self.scales = scales * np.repeat(levels.steps, of_outputs)
         self.bias = np.zeros(channels) if bias is None else bias.astype(np.float64)
-        # Data at level 0 are `output_low`, not 0: each tap within the data adds its part.
-        self.parts = None
-        if any(levels.output_low):
-            ends = scales * np.repeat(levels.output_low, of_outputs)
-            self.parts = sums_of_taps(problem, codes) * ends[(..., *(None,) * problem.axes)]
         module = compiled_module()
         self.uses_dots = (
             module is not None
@@ -146,15 +148,18 @@ class QuantizedKernel(PlannedCodes):
         self.joined = problem
         if self.uses_dots:
             joins = groups_to_join(problem)
-            codes = join_groups(problem, codes, joins)
+            if joins > 1:
+                codes = join_groups(problem, whole(codes), joins)
             self.joined = problem = problem._replace(
                 groups=problem.groups // joins,
                 channels_in=problem.channels_in * joins,
                 channels_out=problem.channels_out * joins,
             )
+            fours = Fours(problem, codes)
             self.sums = CompiledKernel(
                 problem._replace(channels_in=-(-problem.channels_in // FOUR)),
-                in_fours(problem, codes),
+                # Codes in a file can be read again.
+                fours.elements if isinstance(codes, LazyTensor) else fours.elements.whole(),
                 None,
                 Activation(),
                 scratch_bytes=scratch_bytes,
@@ -162,9 +167,11 @@ class QuantizedKernel(PlannedCodes):
                 fold=1,
                 dots=True,
             )
+            sums = fours.sums
         else:
             from deconv_ir.kernels.numpy.kernel import NumpyKernel
 
+            codes = whole(codes)
             terms = problem.channels_in * problem.taps
             self.sums = NumpyKernel(
                 problem,
@@ -175,6 +182,12 @@ class QuantizedKernel(PlannedCodes):
                 adds=False,
                 scratch_bytes=scratch_bytes,
             )
+            sums = sums_of_taps(problem, codes)
+        # Data at level 0 are `output_low`, not 0: each tap within the data adds its part.
+        self.parts = None
+        if any(levels.output_low):
+            ends = scales * np.repeat(levels.output_low, of_outputs)
+            self.parts = sums * ends[(..., *(None,) * problem.axes)]
 
     @property
     def can_read_codes(self) -> bool:
@@ -210,6 +223,9 @@ class QuantizedKernel(PlannedCodes):
     @property
     def adds_in_cache(self) -> bool:
         return True
+
+    def release(self) -> None:
+        self.sums.release()
 
     def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
         return QuantizedPlan(self, shapes, budget)

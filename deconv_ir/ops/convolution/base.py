@@ -265,11 +265,11 @@ class AnyConvolution(Windowed, abc.ABC):
         data, filter_ = constants[:2]
         if found is None or filter_ is None or data is not None or filter_.dtype != np.float32:
             return None
-        shape, weights = filter_.shape, self.canonical_filter(whole(filter_))
+        shape, weights = filter_.shape, self.canonical_filter(filter_)
         axes = self.axes(weights.ndim - 2)
         bias, activation = found
         packed = quantize_filter(
-            whole(weights),
+            weights,
             whole(self.canonical_filter(np.broadcast_to(quantization.scales, shape))),
             quantization.levels,
             forward=not self.transposed,

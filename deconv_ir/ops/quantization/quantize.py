@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.expression import Expression
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, static
 from deconv_ir.ops.base import attribute, integer, operation
@@ -19,6 +20,10 @@ from deconv_ir.ops.tile_rules import elementwise_tile
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.ops.allowance import Bounds, Case
+
+
+# A lazy tensor has at least this number of elements for each number of its ranges.
+_LEAST_RATIO = 8
 
 
 @operation(
@@ -83,6 +88,28 @@ class FakeQuantize(WithBroadcast):
             result = np.where(data <= np.minimum(low, high), output_low, result)
             result = np.where(data > np.maximum(low, high), output_high, result)
             return (narrow(result, inputs[0].dtype),)
+
+    def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
+        """Compute rows of the data when they are read."""
+        data, *ends = inputs
+        fits = all(end.ndim <= data.ndim for end in ends) and not self.realigns
+        if not fits or not data.size or sum(end.size for end in ends) * _LEAST_RATIO > data.size:
+            return None
+        shape = data.shape
+        row = math.prod(shape[1:])
+        arrays = [end.whole() for end in ends]
+
+        def read(start: int, stop: int) -> Array:
+            first, last = start // row, -(-stop // row)
+            rows = data.read(first * row, last * row).reshape(-1, *shape[1:])
+            own = (
+                end[first:last] if end.ndim == len(shape) and len(end) > 1 else end
+                for end in arrays
+            )
+            (result,) = self.execute([rows, *own], context)
+            return result.reshape(-1)[start - first * row : stop - first * row]
+
+        return LazyTensor(shape, data.dtype, read)
 
     def _by_range(self, data: Array, ends: Sequence[float]) -> Array:
         """Return values of the levels of one range, computed in f64 and rounded once."""
