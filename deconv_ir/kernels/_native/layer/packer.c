@@ -22,7 +22,7 @@ struct filter {
     int descriptor;
     int64_t offset;
     int found; /* result of read_rows() */
-    int takes; /* see `takes_weights` */
+    int takes; /* see `takes_weights`; -1: not judged */
 };
 
 typedef struct {
@@ -53,10 +53,6 @@ static void take_filters(Packer *self, int waits) {
         self->busy++;
         pthread_mutex_unlock(&self->mutex);
         f.found = read_rows(&f.kernel->k, f.descriptor, f.offset, 1, &self->stopped);
-        if (!f.found && weights_are_asked(f.kernel)) {
-            f.takes = wino_takes_weights(&f.kernel->k);
-            if (f.takes < 0) f.found = f.takes;
-        }
         pthread_mutex_lock(&self->mutex);
         self->filters[at] = f;
         self->busy--;
@@ -97,13 +93,28 @@ static void end_threads(Packer *self) {
     self->threads = 0;
 }
 
+/* Whether runs are planned with Winograd, if the weights are fit for it. */
+static int needs_judgement(const struct filter *f) {
+    const struct cached_choice *chosen = f->kernel->cached;
+    return !f->found && chosen && chosen->uses_winograd && weights_are_asked(f->kernel);
+}
+
+/* Called with the interpreter lock, after planning: to judge all weights takes as long as packing
+ * them. */
+static void judge_weights(void *filters, int64_t job, void *scratch) {
+    struct filter *f = (struct filter *)filters + job;
+    (void)scratch;
+    if (needs_judgement(f)) f->takes = wino_takes_weights(&f->kernel->k);
+}
+
 /* Store in the layer what was found about its weights. */
 static enum outcome settle(const struct filter *f) {
     Kernel *kernel = f->kernel;
-    if (f->found) return PACK_AGAIN;
+    const int judged = needs_judgement(f);
+    if (f->found || (judged && f->takes < 0)) return PACK_AGAIN;
     kernel->filled = kernel_rows(kernel);
     kernel->takes_weights = f->takes;
-    if (f->takes || !kernel->cached || !kernel->cached->uses_winograd) return AS_PLANNED;
+    if (!judged || f->takes) return AS_PLANNED;
     plan_release(kernel->last);
     kernel->last = NULL;
     free(kernel->cached);
@@ -207,6 +218,8 @@ static PyObject *packer_finish(PyObject *object, PyObject *unused) {
     wait_for_others(self);
     end_threads(self);
     end_unlocked();
+    if (!self->stopped)
+        parallel_run(judge_weights, self->filters, self->count, self->most_threads + 1, 0);
     for (int64_t i = 0; i < self->count && !self->stopped; i++) {
         const enum outcome found = settle(&self->filters[i]);
         outcome = found > outcome ? found : outcome;

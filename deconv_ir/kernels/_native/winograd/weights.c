@@ -116,6 +116,7 @@ int wino_takes_weights(const struct kernel *k) {
         takes = transforms_for((enum isa)k->problem.isa)->largest(largest, ins) <= LARGEST_WEIGHT;
         for (int64_t sub = 0; sub < subs && takes; sub++) {
             const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
+            if (taps == 1) continue; /* nothing to compare with */
             sum_taps(k, weights + d->sub_start[sub], taps, largest, largest + ins);
             takes = is_even(largest + ins, taps, outs);
         }
