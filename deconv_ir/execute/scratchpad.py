@@ -18,6 +18,9 @@ MIN_SCRATCHPAD = 16 << 10
 
 _SHARE, _LEAST_EXTRA = 0.25, 64 << 20
 
+LEAST_GAIN = 0.02
+"""Cycles that a run must save for each byte of weights, whose transform takes 0.6."""
+
 
 def extra_bytes(bound: int) -> int:
     """Return the bytes that may be used above the lower bound of a plan's peak.
@@ -44,6 +47,8 @@ def choose_winograd(
 ) -> list[Grant]:
     """Choose the layers that use Winograd, sorted by time saved per byte of their weights.
 
+    Those that save less than `LEAST_GAIN` do not use it: many processes run a model once.
+
     Parameters
     ----------
     candidates : mapping
@@ -55,7 +60,7 @@ def choose_winograd(
         ((direct.cycles - other.cycles) / other.weight_bytes, Grant(layer, other))
         for layer, (direct, *others) in candidates.items()
         for other in others
-        if other.cycles < direct.cycles
+        if direct.cycles - other.cycles > LEAST_GAIN * other.weight_bytes
     ]
     scratch = (other.scratch_bytes for row in candidates.values() for other in row)
     left = budget_bytes - max(scratch, default=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -106,7 +107,7 @@ class CompiledPlan(ConvolutionPlan):
                 return (candidate, *found)
             # Winograd on request is chosen whatever it costs.
             forced = self._kernel.algorithm is Algorithm.WINOGRAD
-            found.append(candidate._replace(cycles=0.0) if forced else candidate)
+            found.append(candidate._replace(cycles=-math.inf) if forced else candidate)
         raise AssertionError("the second one is direct")
 
     @property

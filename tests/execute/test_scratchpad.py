@@ -42,10 +42,10 @@ def normal(*shape: int) -> np.ndarray:
 def layer(
     direct: float, winograd: float, weights: int, *, packed: bool = False
 ) -> Sequence[AlgorithmCandidate]:
-    """Make a layer that can use Winograd; its scratchpad has 100 KiB."""
+    """Make a layer that can use Winograd: times in K cycles, a scratchpad of 100 KiB."""
     return (
-        AlgorithmCandidate(direct, 100 * K, 0),
-        AlgorithmCandidate(winograd, 100 * K, weights, packed),
+        AlgorithmCandidate(direct * K, 100 * K, 0),
+        AlgorithmCandidate(winograd * K, 100 * K, weights, packed),
     )
 
 
@@ -72,6 +72,11 @@ def test_weights_go_where_they_save_most(budget: int, expected: list[int]) -> No
 def test_direct_sums_are_chosen_where_they_are_faster() -> None:
     assert choose(layer(100, 101, 10 * K), (AlgorithmCandidate(1, K, 0),), budget=1 << 30) == []
     assert choose(budget=0) == []
+
+
+def test_weights_that_save_little_for_their_size_are_not_transformed() -> None:
+    """They would take memory, and the time of many runs."""
+    assert choose(layer(100, 98, 99 * K), layer(100, 98, 101 * K), budget=1 << 30) == [0]
 
 
 def test_weights_that_are_packed_change_no_choice() -> None:
@@ -402,9 +407,9 @@ class Chosen(PreparedKernel):
         self.settled = budget
         assert inputs[0].shape is not None
         rows = int(inputs[0].shape[0])
-        candidates = [AlgorithmCandidate(2.0, 7 * K, 0)]
+        candidates = [AlgorithmCandidate(2e9, 7 * K, 0)]
         if rows in self.forms:
-            form = AlgorithmCandidate(1.0, 7 * K, self.forms[rows], rows in self.kept)
+            form = AlgorithmCandidate(1e9, 7 * K, self.forms[rows], rows in self.kept)
             candidates.append(form)
         chosen = candidates[-1] if budget.winograd else candidates[0]
         return LayerPlan(partial(self, budget=budget), Choice(tuple(candidates), chosen))
