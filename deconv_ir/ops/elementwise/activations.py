@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array, ElementType
-from deconv_ir.ir.expression import Expression
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, intersect_dims, static
@@ -20,6 +19,9 @@ from deconv_ir.ops.elementwise.elementwise import Elementwise, Unary
 from deconv_ir.ops.elementwise.unary import erf, expm1
 from deconv_ir.ops.numeric import keeps_type, np
 from deconv_ir.ops.values import MAXIMUM, MINIMUM
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.expression import Expression
 
 
 @operation("Clamp-1(data)", "f32[2,3] -> f32[2,3] | min=-1 max=2.5")

@@ -6,14 +6,16 @@ import enum
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.expression import Expression
 from deconv_ir.ir.operation import Infos, Operands
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.elementwise.elementwise import Unary, register
 from deconv_ir.ops.numeric import np
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.expression import Expression
 
 unary = functools.partial(register, Unary, __name__)
 

@@ -23,7 +23,6 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.record import field
-from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import (
     Shape,
     element_count,
@@ -40,6 +39,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import broadcast_box
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.kernels.activation import Activation
     from deconv_ir.kernels.products import RightFactor
     from deconv_ir.ops.allowance import Bounds, Case

@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Rounding
 from deconv_ir.ir.operation import Context, Infos
 from deconv_ir.ir.options import Semantics
@@ -17,9 +15,10 @@ from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, boolean, integers, operation
 from deconv_ir.ops.numeric import narrow, np, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling
-from deconv_ir.ops.pooling.sliding import slide
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Box
+    from deconv_ir.ir.expression import SemanticsDifference
     from deconv_ir.ops.allowance import Bounds, Case
 
 
@@ -48,6 +47,8 @@ class _AvgPool(Pooling):
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return a function that computes the means."""
+        from deconv_ir.ops.pooling.sliding import slide
+
         wide = self.sum_dtype(dtype)
         windows = self.windows(shape[2:])
         divisors = self._divisors(shape[2:], context.semantics)
@@ -125,6 +126,8 @@ class _AvgPool(Pooling):
         spec, openvino = math.prod(last), math.prod(self.kernel)
         if spec == openvino:
             return None
+        from deconv_ir.ir.expression import SemanticsDifference
+
         return SemanticsDifference(
             f"gives the last window the divisor {spec}",
             f"{openvino}",

@@ -6,9 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
-from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import Rounding
 from deconv_ir.ir.operation import (
     Arrays,
@@ -20,16 +18,18 @@ from deconv_ir.ir.operation import (
     Operation,
     TensorInfo,
 )
-from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, integer, integers, operation, result_type
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.numeric import lowest, narrow, np, widen, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling, pool_one
-from deconv_ir.ops.pooling.sliding import AxisWindows, slide
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Boxes, LayerTile
+    from deconv_ir.ir.expression import SemanticsDifference
+    from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.ops.allowance import Bounds, Case
+    from deconv_ir.ops.pooling.sliding import AxisWindows
 
 
 class _MaxPool(Pooling):
@@ -42,6 +42,8 @@ class _MaxPool(Pooling):
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return a function that computes the maxima."""
+        from deconv_ir.ops.pooling.sliding import slide
+
         windows, wide = self.windows(shape[2:]), working_dtype(dtype)
         fills = self.follows_runtime(context)
         largest, _ = self.sliding(
@@ -65,6 +67,8 @@ class _MaxPool(Pooling):
             return None
         if not any(along.empty for along in self.windows(static(shape)[2:])):
             return None
+        from deconv_ir.ir.expression import SemanticsDifference
+
         return SemanticsDifference(
             "gives windows of padding alone -inf",
             "the lowest finite number",

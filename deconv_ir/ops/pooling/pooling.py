@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.boxes import Box, Boxes, LayerTile, nearest_element
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import (
     UNKNOWN,
@@ -24,7 +23,6 @@ from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, choice_of, integers
 from deconv_ir.ops.checks import check_rank, check_type
 from deconv_ir.ops.numeric import np, working_dtype
-from deconv_ir.ops.pooling.sliding import AxisWindows, slide_bytes, window
 from deconv_ir.ops.windows import (
     AUTO_PAD,
     check_length,
@@ -33,6 +31,10 @@ from deconv_ir.ops.windows import (
     window_axes,
     window_extent,
 )
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.boxes import Box, Boxes, LayerTile
+    from deconv_ir.ops.pooling.sliding import AxisWindows
 
 Pool = Callable[[Any, Any], Any]
 """A function of data of one shape, and an array for the result or None; returns the result."""
@@ -98,6 +100,8 @@ class Pooling(Operation, abc.ABC):
 
     def slide_bytes(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the temporary arrays of `slide`, and its result if that is then rounded."""
+        from deconv_ir.ops.pooling.sliding import slide_bytes
+
         element_type = inputs[0].element_type
         if element_type is None:
             return 0
@@ -118,7 +122,9 @@ class Pooling(Operation, abc.ABC):
 
     def windows(self, extents: tuple[int, ...]) -> tuple[AxisWindows, ...]:
         """Return the windows on actual extents, axis by axis."""
-        return _windows(self, extents)
+        from deconv_ir.ops.pooling.sliding import window
+
+        return tuple(map(window, self.axes(), self.geometry(extents), extents, self.kernel))
 
     @abc.abstractmethod
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
@@ -167,6 +173,8 @@ class Pooling(Operation, abc.ABC):
             self.pool(data.shape, data.dtype, context)(data, out)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        from deconv_ir.ir.boxes import LayerTile, nearest_element
+
         box = boxes[0]
         assert box is not None, "the second output is not computed in tiles"
         shape = static(inputs[0].shape)
@@ -206,8 +214,3 @@ def pool_one(operation: Pooling, data: TensorInfo, context: Context) -> Call:
     assert data.element_type is not None, "a layer is bound where it is known"
     pool = operation.pool(static(data.shape), data.element_type.numpy(), context)
     return lambda arrays, out: (pool(arrays[0], out),)
-
-
-def _windows(operation: Pooling, extents: tuple[int, ...]) -> tuple[AxisWindows, ...]:
-    geometry = operation.geometry(extents)
-    return tuple(map(window, operation.axes(), geometry, extents, operation.kernel))

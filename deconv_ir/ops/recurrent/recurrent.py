@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.lazy_tensor import Constant, whole
 from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, Operation
-from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, choices, operation
 from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
@@ -27,6 +26,7 @@ from deconv_ir.ops.recurrent.recurrence import (
 )
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.kernels.recurrent import PackedCells
 
 
