@@ -163,7 +163,7 @@ def _scale(name: str, index: int, layer: Layer, context: LintContext) -> Said:
 
 
 def _strides(name: str, index: int, layer: Layer, context: LintContext) -> Said:
-    found = _last(_STRIDE, name, "stride", "x")
+    found = _last(_STRIDE, name, "stride", *(f"{digit}x{digit}" for digit in range(10)))
     strides = getattr(layer.operation, "strides", None)
     if found is None or not strides or int(found[2]) in strides or found[2] == "0":
         return None

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.findings import GraphLocation
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.shapes import is_static
 from deconv_ir.linter.context import SINKS
@@ -47,33 +47,6 @@ _Numbers = Mapping[int, int]
 """Numbers of places, by layer."""
 
 
-class Odd(NamedTuple):
-    """A layer with one attribute, or one constant input, unlike that of its siblings."""
-
-    layer: int
-    key: Key
-    values: tuple[Any, Any]
-    """Its own, and that of its siblings."""
-    siblings: list[int]
-
-    @property
-    def own(self) -> str:
-        """Its own value as a text."""
-        return self.key.shown(self.values[0])
-
-    @property
-    def theirs(self) -> str:
-        """The value of its siblings as a text."""
-        return self.key.shown(self.values[1])
-
-    @property
-    def location(self) -> GraphLocation:
-        """The place of the value."""
-        if self.key.attribute is None:
-            return GraphLocation(layer=self.layer, side="input", port=self.key.port)
-        return GraphLocation(layer=self.layer, attribute=self.key.name)
-
-
 class Key(NamedTuple):
     """An attribute of an operation, or an input that is a small constant."""
 
@@ -88,17 +61,23 @@ class Key(NamedTuple):
             return self.attribute.kind.format(value)
         return ",".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
 
+    def location(self, layer: int) -> GraphLocation:
+        """Return the place of the value in a layer."""
+        if self.attribute is None:
+            return GraphLocation(layer=layer, side="input", port=self.port)
+        return GraphLocation(layer=layer, attribute=self.name)
 
-def odd_ones(context: LintContext) -> Iterator[Odd]:
-    """Find layers whose siblings all have another value in one place, which fits here too."""
+
+def odd_ones(context: LintContext) -> Iterator[Finding]:
+    """Report layers whose siblings all have another value in one place, which fits here too."""
     places = Places(context)
     layers = [i for type_name in context.uneven_types for i, _ in context.valid_layers(type_name)]
     for members in places.uneven_groups(layers):
         yield from _odd_one(context, members, places)
 
 
-def _odd_one(context: LintContext, members: list[int], places: Places) -> Iterator[Odd]:
-    """Find the member of a group that differs from all others in one place."""
+def _odd_one(context: LintContext, members: list[int], places: Places) -> Iterator[Finding]:
+    """Report the member of a group that differs from all others in one place."""
     differing = []
     for key in _keys(context, members[0]):
         values: dict[object, list[int]] = {}
@@ -123,7 +102,16 @@ def _odd_one(context: LintContext, members: list[int], places: Places) -> Iterat
         if len(siblings) < least or (is_measured and len(differing) > 1):
             continue
         if _fits(context, odd[0], key, (own, value), places):
-            yield Odd(odd[0], key, (own, value), siblings)
+            shown, theirs = key.shown(own), key.shown(value)
+            layer, like = (context.graph.layers[i] for i in (odd[0], siblings[0]))
+            yield Finding(
+                f"{key.name} is {shown}, but {theirs} in the {len(siblings)} other "
+                f"layers of type {layer.type} in the same place of repeated blocks, such as "
+                f"{like.name!r} in line {like.line}",
+                key.location(odd[0]),
+                expected=theirs,
+                actual=shown,
+            )
 
 
 def _keys(context: LintContext, index: int) -> Iterator[Key]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from deconv_ir.formats.openvino_xml.weights import Weights
 
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 """Bytes that fit in the cache of a core."""
 
 
@@ -25,6 +25,8 @@ class RecordedWeights:
         self.reads: list[tuple[int, int]] = []
         self.searched = 0
         """Bytes that a rule has searched within its bound."""
+        # New memory for each block would take longer than a search in it.
+        self._block = bytearray(_BLOCK)
 
     def __len__(self) -> int:
         return len(self._weights)
@@ -52,7 +54,7 @@ class RecordedWeights:
         return view
 
     def blocks(self, offset: int, size: int) -> Iterator[bytearray]:
-        """Iterate over `size` bytes in blocks of whole elements, each valid until the next.
+        """Iterate over `size` bytes in blocks of whole elements, each valid until the next block.
 
         Raises
         ------
@@ -60,11 +62,8 @@ class RecordedWeights:
             The file has fewer bytes.
         """
         self.reads.append((offset, size))
-        # New memory for each block would take longer than a search in it.
-        block = bytearray(min(size, _BLOCK))
         for start in range(0, size, _BLOCK):
-            if size - start < len(block):
-                block = bytearray(size - start)
+            block = self._block if size - start >= _BLOCK else bytearray(size - start)
             self._weights.read_into(offset + start, memoryview(block))
             yield block
 

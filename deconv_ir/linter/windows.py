@@ -5,8 +5,9 @@ Measured with OpenVINO 2026.4, whose reader or CPU plugin refuses each of them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from deconv_ir.findings import Finding, GraphLocation
 from deconv_ir.ir.geometry import Dim, PadMode, bounds
 from deconv_ir.ir.operation import Infos, Operation
 from deconv_ir.ops.pooling.pooling import Pooling
@@ -15,17 +16,8 @@ NEGATIVE_PADS: Final = ("Convolution", "GroupConvolution", "BinaryConvolution")
 """Types whose negative pads this reader runs, and OpenVINO does not."""
 
 
-class WindowProblem(NamedTuple):
-    """A problem of a window, and the attribute at fault."""
-
-    message: str
-    attribute: str
-    expected: str
-    actual: str
-
-
-def window_problem(operation: Operation, inputs: Infos) -> WindowProblem | None:
-    """Return the first problem of a layer's windows."""
+def window_problem(layer: int, operation: Operation, inputs: Infos) -> Finding | None:
+    """Return the first problem of the windows of the layer with an index."""
     shape = inputs[0].shape
     if shape is None or getattr(operation, "channels_last", False):
         return None
@@ -42,9 +34,12 @@ def window_problem(operation: Operation, inputs: Infos) -> WindowProblem | None:
         pads = [_at(operation, name, axis, 0) if explicit else 0 for name in _PADS]
         for name, pad in zip(_PADS, pads, strict=True):
             if pad < 0 and operation.type in NEGATIVE_PADS:
-                message = f"{name} of a {operation.type} is {pad} on spatial axis {axis}"
-                return WindowProblem(
-                    f"{message}, which OpenVINO does not run", name, ">= 0", str(pad)
+                return Finding(
+                    f"{name} of a {operation.type} is {pad} on spatial axis {axis}, which OpenVINO "
+                    "does not run",
+                    GraphLocation(layer=layer, attribute=name),
+                    expected=">= 0",
+                    actual=str(pad),
                 )
         if not isinstance(taps, int):
             continue
@@ -52,22 +47,22 @@ def window_problem(operation: Operation, inputs: Infos) -> WindowProblem | None:
         _, most = bounds(extent)
         if (explicit or valid) and most is not None and most + sum(pads) < effective:
             place = "kernel" if isinstance(operation, Pooling) else "pads_begin"
-            return WindowProblem(
+            return Finding(
                 f"the effective kernel {effective} on spatial axis {axis} is larger than the "
                 f"data, which has at most {most}, with pads {pads[0]} and {pads[1]}",
-                place,
-                f"<= {most + sum(pads)}",
-                str(effective),
+                GraphLocation(layer=layer, attribute=place),
+                expected=f"<= {most + sum(pads)}",
+                actual=str(effective),
             )
         if getattr(operation, "exclude_pad", False):
             for name, pad in zip(_PADS, pads, strict=True):
                 if pad >= effective:
-                    return WindowProblem(
+                    return Finding(
                         f"{name} {pad} on spatial axis {axis} is not smaller than the kernel "
                         f"{effective}: with exclude-pad, a window of pads alone has no mean",
-                        name,
-                        f"< {effective}",
-                        str(pad),
+                        GraphLocation(layer=layer, attribute=name),
+                        expected=f"< {effective}",
+                        actual=str(pad),
                     )
     return None
 

@@ -35,7 +35,8 @@ class _Legacy(Format):
     def recognise(self, data: bytes, file: str | None) -> bool:
         start = data[:_START].partition(b"<layers")[0].replace(b"\0", b"")  # of UTF-16, too
         # Most files end here, before the pattern is compiled.
-        digits = b"<net" in start and any(b"%d" % digit in start for digit in range(2, 8))
+        values = b"".join(start.split()).replace(b"'", b'"')
+        digits = b"<net" in start and any(b'"%d"' % digit in values for digit in range(2, 8))
         return digits and re.match(_ROOT, start) is not None
 
     def read(self, data: bytes, file: str | None, limits: Limits) -> ParsedLegacy:

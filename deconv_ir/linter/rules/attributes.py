@@ -459,12 +459,6 @@ def window_does_not_fit(
 
     # oneDNN Graph has other layouts, and oneDNN other limits.
     has_opsets = context.parsed.has_opsets
-    found = window_problem(operation, context.inputs(index)) if has_opsets else None
+    found = window_problem(index, operation, context.inputs(index)) if has_opsets else None
     if found is not None:
-        message, name, expected, actual = found
-        yield Finding(
-            message,
-            GraphLocation(layer=index, attribute=name),
-            expected=expected,
-            actual=actual,
-        )
+        yield found

@@ -41,17 +41,7 @@ def unlike_siblings(context: LintContext) -> Iterator[Finding]:
     """
     from deconv_ir.linter.siblings import odd_ones
 
-    layers = context.graph.layers
-    for odd in odd_ones(context):
-        layer, like = layers[odd.layer], layers[odd.siblings[0]]
-        yield Finding(
-            f"{odd.key.name} is {odd.own}, but {odd.theirs} in the {len(odd.siblings)} other "
-            f"layers of type {layer.type} in the same place of repeated blocks, such as "
-            f"{like.name!r} in line {like.line}",
-            odd.location,
-            expected=odd.theirs,
-            actual=odd.own,
-        )
+    yield from odd_ones(context)
 
 
 @rule(

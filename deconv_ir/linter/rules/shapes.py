@@ -110,18 +110,20 @@ def _narrowed(context: LintContext) -> Iterator[Finding]:
     as after a Loop without iterations.
     """
     for index, layer in enumerate(context.graph.layers):
-        name = _SHAPES.get(layer.type, "")
-        exact = hasattr(layer.operation, name)
-        says = f"the attribute {name} says" if exact else "computed"
-        from_static = all(is_static(port.shape) for port in layer.inputs)
         for port, (declared, info) in enumerate(
             zip(layer.outputs, context.outputs(index), strict=False)
         ):
             stated, computed = declared.shape, info.shape
             if layer.type == "Assign" and layer.inputs:
-                exact, says, computed = True, "the input has", layer.inputs[0].shape
+                computed = layer.inputs[0].shape
             if not stated or not computed or len(stated) != len(computed) or stated == computed:
                 continue
+            name = _SHAPES.get(layer.type, "")
+            exact = hasattr(layer.operation, name)
+            says = f"the attribute {name} says" if exact else "computed"
+            if layer.type == "Assign":
+                exact, says = True, "the input has"
+            from_static = all(is_static(port.shape) for port in layer.inputs)
             for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
                 wrong = dim_text(a) != dim_text(b) and (exact or (b == 0 and from_static))
                 if wrong and intersect_dims(a, b) is not None:

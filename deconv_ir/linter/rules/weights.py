@@ -265,7 +265,7 @@ def not_finite(context: LintContext) -> Iterator[Finding]:
 
     A single one in a filter makes every output NaN.  Negative infinity is reported in weights
     only, since masks of attention contain it.  The constants with which layers calculate are
-    searched, up to 8 MiB of a file; with ``--deep``, all constants.
+    searched, up to 16 MiB of a file; with ``--deep``, all constants.
 
         <layer id="3">
             <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
