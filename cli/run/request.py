@@ -137,9 +137,11 @@ class RunRequest(Preprocessing, after="shapes"):
     semantics: str = semantics()
     accuracy: str = option(
         None,
-        "direct: sum convolutions directly, without Winograd; float64: compute all layers in f64 "
-        "(docs/numerics.md).",
-        type=click.Choice(["fast", "direct", "float64"]),
+        "direct: sum convolutions directly, without Winograd; float64: compute all layers in f64; "
+        "bf16: round data and weights to bf16 where that is faster (docs/numerics.md).",
+        "--accuracy",
+        "--precision",
+        type=click.Choice(["fast", "direct", "float64", "bf16"]),
         default="fast",
         show_default=True,
     )

@@ -52,7 +52,7 @@ class PreparedModel(NamedTuple):
     quantizers: Mapping[int, "Levels"] = {}
     """FakeQuantize -> its levels."""
     reasons: Mapping[int, str] = {}
-    """Layer whose data are quantised -> why it is computed in f32."""
+    """Layer whose data are quantised, or that may be computed in bf16 -> why it is computed in f32."""
     codes: frozenset[Source] = frozenset()
     """The tensors that are codes of 8 bits: see `execute/coded.py`."""
 
@@ -105,7 +105,7 @@ class Preparation:
         self._followers = find_followers(graph, order, constant, wanted, infos, tensors=add_tensors)
         self._added: dict[int, Source] = {}
         self._quantized: QuantizedLayers | None = None
-        if context.accuracy is Accuracy.FAST and graph.of_type("FakeQuantize"):
+        if not context.accuracy.is_direct and graph.of_type("FakeQuantize"):
             from deconv_ir.execute import quantized
 
             self._quantized = quantized.QuantizedLayers(graph, order, constant, infos, self._peek)
@@ -180,7 +180,7 @@ class Preparation:
             dropped,
             self._quantizes,
             {} if self._quantized is None else self._quantized.quantizers,
-            self._reasons,
+            {i: k.why_f32 for i, k in kernels.items() if k.why_f32 is not None} | self._reasons,
         )
         return prepared._replace(first_bytes=prepared.weight_bytes)
 

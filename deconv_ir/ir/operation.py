@@ -88,6 +88,11 @@ class Kernel(abc.ABC):
         """The types in which it computes, ``f32 (u4 weights)``; None: that of its output."""
         return None
 
+    @property
+    def why_f32(self) -> str | None:
+        """Why it computes in f32, where another precision was allowed; None: it was not."""
+        return None
+
     @abc.abstractmethod
     def __call__(
         self,

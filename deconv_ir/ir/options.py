@@ -51,7 +51,9 @@ class Accuracy(NamedOption):
     FAST includes algorithms that transform the data first (Winograd), within the
     error bounds of ``docs/numerics.md``.  DIRECT allows direct sums only.  FLOAT64 computes
     every layer of f32, f16 or bf16 in f64: constants are as they are stored, inputs as they are
-    given, and outputs f64.  FLOAT64_ROUNDED rounds the outputs once, to their types.
+    given, and outputs f64.  FLOAT64_ROUNDED rounds the outputs once, to their types.  BF16 is FAST,
+    and allows convolutions of f32, and products with constant matrices, to round data and weights to
+    bf16 where that is faster.
 
     Examples
     --------
@@ -66,11 +68,12 @@ class Accuracy(NamedOption):
     DIRECT = "direct"
     FLOAT64 = "float64"
     FLOAT64_ROUNDED = "float64-rounded"
+    BF16 = "bf16"
 
     @property
     def is_direct(self) -> bool:
         """Whether convolutions are summed directly."""
-        return self is not Accuracy.FAST
+        return self not in (Accuracy.FAST, Accuracy.BF16)
 
     @property
     def is_float64(self) -> bool:

@@ -31,6 +31,9 @@ _CODE_STEP = 32
 # Bytes that are read and reordered at once, about.
 _AT_ONCE = 1 << 18
 
+BEYOND_BF16 = 2.0**128 - 2.0**119
+"""The smallest number that bf16 rounds to infinity."""
+
 _PLAIN = {
     "u8": interface.COMPRESSED_U8,
     "i8": interface.COMPRESSED_I8,
@@ -195,6 +198,37 @@ def compressed_matrix(tensor: LazyTensor, *, transposed: bool) -> RightFactor | 
     scaling = _Scaling(scaling.groups, _strips(scaling.zeros), _strips(scaling.scales))
     factor = CompressedMatrix((terms, columns), number, packed, table, scaling, halves=rounds)
     factor.precision = f"f32 ({codes.element_type} weights)"
+    return factor
+
+
+def rounded_matrix(matrix: Array) -> CompressedMatrix | None:
+    """Round ``[K, N]`` of f32 to bf16; None if it is small, not of f32, or beyond bf16.
+
+    Data and sums of products remain f32.
+    """
+    terms, columns = matrix.shape
+    if matrix.dtype != np.float32 or not matrix.size or not can_pack(terms, columns):
+        return None
+    strips = -(-columns // STRIP)
+    out = np.zeros((strips, terms, STRIP), np.uint16)
+    step = max(1, _AT_ONCE // (4 * terms * STRIP)) * STRIP
+    for first in range(0, columns, step):
+        part = np.ascontiguousarray(matrix[:, first : first + step])
+        if not np.abs(part).max() < BEYOND_BF16:
+            return None
+        bits = part.view(np.uint32)
+        rounded = (bits + (0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+        whole = rounded.shape[1] // STRIP * STRIP
+        at = first // STRIP
+        to = out[at : at + whole // STRIP]
+        to[...] = rounded[:, :whole].reshape(terms, -1, STRIP).swapaxes(0, 1)
+        if whole < rounded.shape[1]:
+            out[-1, :, : columns % STRIP] = rounded[:, whole:]
+    scaling = _Scaling(1, None, None)
+    factor = CompressedMatrix(
+        (terms, columns), interface.COMPRESSED_BF16, out, None, scaling, halves=False
+    )
+    factor.precision = "f32 (bf16 weights)"
     return factor
 
 

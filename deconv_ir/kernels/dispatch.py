@@ -68,7 +68,8 @@ def pack_filter(
         environment variable DECONV_IR_KERNEL.  A kernel that cannot compute the problem is replaced
         by the next.
     accuracy : Accuracy
-        `Accuracy.DIRECT` excludes Winograd.
+        `Accuracy.DIRECT` excludes Winograd; `Accuracy.BF16` allows products of bf16 where they are
+        faster, in which case data and filter are rounded.
 
     Notes
     -----
@@ -93,6 +94,30 @@ def pack_filter(
         channels = problem.groups * problem.channels_out
         if bias.shape != (channels,):
             raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
+    if accuracy is Accuracy.BF16 and filter.dtype.name == "float32":
+        from deconv_ir.kernels.bf16 import pack_faster
+
+        return pack_faster(
+            problem,
+            filter,
+            bias,
+            activation,
+            adds=adds,
+            scratch_bytes=scratch_bytes,
+            pack_f32=functools.partial(
+                pack_filter,
+                filter,
+                forward=forward,
+                strides=strides,
+                dilations=dilations,
+                groups=groups,
+                bias=bias,
+                activation=activation,
+                adds=adds,
+                scratch_bytes=scratch_bytes,
+                algorithm=algorithm,
+            ),
+        )
     if accuracy.is_direct and chosen in NATIVE:
         chosen = Algorithm.DIRECT
     if chosen in NATIVE and supports(problem, filter.dtype):

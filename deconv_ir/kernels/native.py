@@ -20,6 +20,7 @@ from deconv_ir.kernels.runtime.cpu import (
     INSTRUCTION_SETS,
     Machine,
     current_machine,
+    has_pairs,
     instruction_set,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -149,6 +150,9 @@ class CompiledKernel(PlannedKernel):
     dots : bool
         Whether each element is four bytes, for four channels: unsigned in data, signed in weights,
         and their products are summed in 32 bits.
+    pairs : bool
+        Whether each element of data and weights, of f32, has the bits of two bf16, for two channels:
+        see `kernels/bf16.py`.
     """
 
     def __init__(
@@ -166,6 +170,7 @@ class CompiledKernel(PlannedKernel):
         packer: Any = None,
         channel_block: int = 0,
         dots: bool = False,
+        pairs: bool = False,
     ) -> None:
         super().__init__(problem, weights.dtype, scratch_bytes, adds=adds)
         module = compiled_module()
@@ -199,9 +204,16 @@ class CompiledKernel(PlannedKernel):
         fused = Activation() if weights.dtype.kind in "iu" else activation
         isa = instruction_set()
         self._machine = machine or current_machine()
+        element, multiply_adds = _ELEMENTS[weights.dtype.name], self._machine.multiply_adds(isa)
+        if dots:
+            element = _dots(self._machine)
+        elif pairs:
+            # The baseline emulates the instruction.
+            isa = isa if has_pairs() else INSTRUCTION_SETS[0]
+            element, multiply_adds = interface.BF16X2, self._machine.pair_products(isa)
         fields = interface.layer_fields(
             forward=int(problem.forward),
-            element=_dots(self._machine) if dots else _ELEMENTS[weights.dtype.name],
+            element=element,
             isa=INSTRUCTION_SETS.index(isa),
             groups=problem.groups,
             channels_in=problem.channels_in,
@@ -217,7 +229,7 @@ class CompiledKernel(PlannedKernel):
             level2_bytes=self._machine.level2_bytes,
             sure_level2_bytes=self._machine.sure_level2_bytes,
             level3_bytes=self._machine.level3_bytes,
-            multiply_adds=self._machine.multiply_adds(isa),
+            multiply_adds=multiply_adds,
         )
         self.layer = module.Kernel(None if bias is None else _packable(bias), fields)
         # A filter in a file can be read again, so it is not kept.

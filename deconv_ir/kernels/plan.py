@@ -57,9 +57,15 @@ class ConvolutionKernel(abc.ABC):
         Whether every run adds another tensor, before the activation.
     reads_codes : bool
         Whether the data of runs are codes of 8 bits, those of four channels in an element of u32.
+    precision : str or None
+        The type of its products, if it is not `element`.
+    why_f32 : str or None
+        Why it computes in f32, where bf16 was allowed.
     """
 
     reads_codes = False
+    precision: str | None = None
+    why_f32: str | None = None
 
     def __init__(
         self, problem: Problem, element: np.dtype[Any], scratch_bytes: int, *, adds: bool

@@ -18,8 +18,9 @@
 
 /* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits.  U8X4: four
  * unsigned bytes of data, or signed ones of weights; the sum of their products has 32 bits.  U8X4_PLAIN: the
- * same without the instruction that some processors have for it. */
-enum element { F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, ELEMENTS };
+ * same without the instruction that some processors have for it.  BF16X2: two bf16 of data, or of weights; the
+ * sum of their products is f32, and so are biases and results; ISA_AVX512 if has_pairs(), and ISA_BASELINE. */
+enum element { F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, BF16X2, ELEMENTS };
 
 /* Those of elementwise programs: computed in f32, and booleans. */
 enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
@@ -110,6 +111,10 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * pairs of f64, one or one for each channel: the numbers of the codes 0 and `highest`. */
 #define QUANTIZE_FIELDS(I, D, V) I(isa) I(highest) I(threads)
 
+/* pair_channels(data, out, fields): [N * groups, channels, positions] of f32, rounded to bf16, those of two
+ * channels in one element of [N * groups, ceil(channels / 2), positions]; a missing one is 0 */
+#define PAIR_CHANNELS_FIELDS(I, D, V) I(isa) I(threads)
+
 /* max_codes(data, out, fields): MaxPool of codes, each byte on its own; four axes */
 #define MAX_CODES_FIELDS(I, D, V) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
 
@@ -173,7 +178,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* Calls without fields: Kernel.fill(buffer, first, swapped, threads), Kernel.read(descriptor,
  * offset, threads), Kernel.release(), Kernel.unpack(buffer), Packer(threads), Packer.add(kernel,
  * descriptor, offset), Packer.finish(), Program.run(inputs, out, threads), Block(bytes),
- * keep(most_kept, most_in_all), isas(), processor() -> dict, add_in_turn(count). */
+ * keep(most_kept, most_in_all), isas(), processor() -> dict, add_in_turn(count), has_pairs(). */
 
 #define TABLES(T)                                                                       \
     T(layer, LAYER_FIELDS) T(run, RUN_FIELDS) T(predict, PREDICT_FIELDS)                \
@@ -186,7 +191,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(multiply, MULTIPLY_FIELDS) T(multiply_codes, MULTIPLY_CODES_FIELDS)               \
     T(multiply_compressed, MULTIPLY_COMPRESSED_FIELDS)                                  \
     T(quantize, QUANTIZE_FIELDS) T(dequantize, DEQUANTIZE_FIELDS)                       \
-    T(max_codes, MAX_CODES_FIELDS)                                                      \
+    T(pair_channels, PAIR_CHANNELS_FIELDS) T(max_codes, MAX_CODES_FIELDS)                                                      \
     T(add_codes, ADD_CODES_FIELDS)                                                      \
     T(attend, ATTEND_FIELDS)                                                            \
     T(copy_matrices, COPY_MATRICES_FIELDS) T(recur, RECUR_FIELDS)

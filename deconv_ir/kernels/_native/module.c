@@ -26,6 +26,12 @@ static PyObject *module_isas(PyObject *module, PyObject *unused) {
     return result;
 }
 
+static PyObject *module_has_pairs(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(has_pairs());
+}
+
 static PyObject *module_processor(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -62,6 +68,7 @@ static PyObject *module_keep(PyObject *module, PyObject *arguments) {
 /* interface.h lists the arguments. */
 static PyMethodDef module_methods[] = {
     {"quantize", module_quantize, METH_VARARGS, "Replace f32 by codes of four channels."},
+    {"pair_channels", module_pair_channels, METH_VARARGS, "Round f32 to pairs of bf16."},
     {"max_codes", module_max_codes, METH_VARARGS, "Pool codes."},
     {"add_codes", module_add_codes, METH_VARARGS, "Add numbers given and stored as codes."},
     {"dequantize", module_dequantize, METH_VARARGS, "Replace sums of products of codes by f32."},
@@ -88,6 +95,8 @@ static PyMethodDef module_methods[] = {
     {"processor", module_processor, METH_NOARGS, "processor() -> dict: what CPUID tells"},
     {"add_in_turn", module_add_in_turn, METH_O,
      "add_in_turn(count): dependent additions, one cycle each: the clock, for tools/fit_costs.py"},
+    {"has_pairs", module_has_pairs, METH_NOARGS,
+     "has_pairs() -> whether an instruction sums products of bf16"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };

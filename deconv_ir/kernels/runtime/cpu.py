@@ -32,6 +32,11 @@ class Machine(NamedTuple):
     has_dots: bool = True
     """Whether products of four bytes are summed by one instruction, if this processor has it."""
 
+    has_pairs: bool = True
+    """Whether products of two bf16 are summed by one instruction, if this processor has it."""
+    slow_pairs: bool = False
+    """Whether that instruction begins a quarter as often as a multiply-add."""
+
     @property
     def sure_level2_bytes(self) -> int:
         """The second-level cache for which direct sums are planned.
@@ -52,6 +57,18 @@ class Machine(NamedTuple):
         """
         return 1.0 if self.halved and instruction_set == self.instruction_set else 2.0
 
+    def pair_products(self, instruction_set: str) -> float:
+        """Return the number of vector products of pairs of bf16 that a core issues per cycle.
+
+        Examples
+        --------
+        >>> MACHINES["zen5"].pair_products("avx512")
+        2.0
+        >>> MACHINES["sapphire-rapids"].pair_products("avx512")
+        0.5
+        """
+        return self.multiply_adds(instruction_set) / (4 if self.slow_pairs else 1)
+
     def shared(self, threads: int) -> "Machine":
         """Return the machine if several threads run on each core.
 
@@ -68,8 +85,8 @@ MACHINES = {
     "zen3": Machine("avx2", 512 << 10, has_dots=False),
     "zen4": Machine("avx512", 1 << 20, halved=True),
     "zen5": Machine("avx512", 1 << 20),
-    "skylake-x": Machine("avx512", 1 << 20, has_dots=False),
-    "sapphire-rapids": Machine("avx512", 2 << 20),
+    "skylake-x": Machine("avx512", 1 << 20, has_dots=False, has_pairs=False, slow_pairs=True),
+    "sapphire-rapids": Machine("avx512", 2 << 20, slow_pairs=True),
     "small": Machine("avx2", 256 << 10, has_dots=False),
 }
 # Two threads of each core, which the system shows or hides.
@@ -133,6 +150,7 @@ def machine_of(processor: Processor, instruction_set: str) -> Machine:
         instruction_set,
         level2 if level2 > 0 else _SMALLEST_CACHE,
         _halved_set(processor) == instruction_set,
+        slow_pairs=processor.vendor == "GenuineIntel",
     )
     return machine._replace(level3_bytes=level3) if 0 < level3 < machine.level3_bytes else machine
 
@@ -229,3 +247,14 @@ def _choose_isa(available: tuple[str, ...], wanted: str, machine: Machine) -> st
     order = INSTRUCTION_SETS.index
     fitting = [isa for isa in available if order(isa) <= order(machine.instruction_set)]
     return max(fitting, key=order, default="")
+
+
+def has_pairs() -> bool:
+    """Whether products of two bf16 are summed by one instruction: AVX-512 BF16."""
+    module = compiled_module()
+    return (
+        module is not None
+        and instruction_set() == "avx512"
+        and current_machine().has_pairs
+        and bool(module.has_pairs())
+    )

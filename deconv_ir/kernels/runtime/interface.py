@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x7B236EA
+INTERFACE = 0x08271E6
 """The hash of the header."""
 
 AXES = 3
 
-F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, ELEMENTS = range(11)
+F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, BF16X2, ELEMENTS = range(12)
 
 PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS = range(5)
 
@@ -399,6 +399,13 @@ def dequantize_fields(
         highest,
         threads,
     )
+
+
+_pair_channels = Struct("=qq").pack
+
+
+def pair_channels_fields(*, isa: int, threads: int) -> bytes:
+    return _pair_channels(isa, threads)
 
 
 _max_codes = Struct("=qqqqqqqqqqqqq").pack

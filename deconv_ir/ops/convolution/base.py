@@ -16,7 +16,7 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, bounds
 from deconv_ir.ir.lazy_tensor import Constant, joined, whole
 from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, TensorInfo
-from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.checks import check_least_rank, product
 from deconv_ir.ops.convolution.dims import (
@@ -400,6 +400,9 @@ class AnyConvolution(Windowed, abc.ABC):
         """Pack the filter and the bias of one run."""
         from deconv_ir.ops.convolution.packed import PackedConvolution
 
+        if context.accuracy is Accuracy.BF16:
+            # Finding out whether bf16 is faster takes longer than a run.
+            context = context._replace(accuracy=Accuracy.FAST)
         packed = self.kernel(inputs[1], self.bias_of(inputs), context)
         kept = (None,) * len(inputs)
         return PackedConvolution(self, packed, inputs[1].shape, kept, context)

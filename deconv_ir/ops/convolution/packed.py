@@ -71,6 +71,14 @@ class PackedConvolution(Kernel):
     def packed_bytes(self) -> int:
         return self._packed.packed_bytes
 
+    @property
+    def precision(self) -> str | None:
+        return self._packed.precision
+
+    @property
+    def why_f32(self) -> str | None:
+        return self._packed.why_f32
+
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         data = self._data_shape(static(inputs[0].shape))
         others = inputs[2 : len(self._kept)]

@@ -22,6 +22,7 @@ from deconv_ir.ir.operation import (
     Operation,
     TensorInfo,
 )
+from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import (
     Shape,
@@ -181,7 +182,7 @@ class MatMul(Operation):
         An activation is applied while the sums are in cache.
         """
         from deconv_ir.kernels.activation import Activation
-        from deconv_ir.kernels.compressed import compressed_matrix
+        from deconv_ir.kernels.compressed import compressed_matrix, rounded_matrix
         from deconv_ir.kernels.products import pack_matrix
 
         a, b = constants
@@ -197,7 +198,11 @@ class MatMul(Operation):
             factor = compressed_matrix(b, transposed=self.transpose_b)
         if factor is None:
             matrix = whole(b)
-            factor = pack_matrix(matrix.T if self.transpose_b else matrix)
+            matrix = matrix.T if self.transpose_b else matrix
+            if context.accuracy is Accuracy.BF16:
+                factor = rounded_matrix(matrix)
+            if factor is None:
+                factor = pack_matrix(matrix)
         if factor is None:
             return None
         bias, activation = fused

@@ -10,7 +10,7 @@ int is_streamed(const struct kernel *k, const struct run *run) {
     const int64_t row = run->extent * size;
     const int64_t rows = run->batch * k->problem.groups * k->problem.channels_out / k->problem.folded *
                          run->output[0] * run->output[1];
-    return (element == F32 || element == F64) && row >= STREAMED_ROW &&
+    return (sums_are_f32(element) || element == F64) && row >= STREAMED_ROW &&
            rows * row >= STREAMED_BYTES;
 }
 

@@ -115,7 +115,7 @@ int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
     }
     if (good && addend != Py_None) {
         good = !PyObject_GetBuffer(addend, added, PyBUF_CONTIG_RO);
-        good = good && self->k.problem.element == F32 && buffer_has(added, result->len);
+        good = good && sums_are_f32(self->k.problem.element) && buffer_has(added, result->len);
     }
     if (good) return 0;
     if (!PyErr_Occurred())

@@ -53,6 +53,10 @@ static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
     const int64_t channels = bias_bytes / size;
     self->k.kernels = microkernels_for((enum isa)problem->isa, accumulator_of(element));
+    if (!self->k.kernels) {
+        PyErr_SetString(PyExc_ValueError, "no such layer");
+        return -1;
+    }
     self->finite = 1;
     self->takes_weights = -1;
     if (packing_make(problem, self->k.kernels, &self->k.packing)) goto no_memory;
@@ -199,7 +203,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     const struct problem l = problem_of(&f);
     struct epilogue epilogue = EPILOGUE_OF(f);
     if (!problem_is_sane(&l) ||
-        !epilogue_take(&epilogue, l.isa, l.element == F32, f.activation, f.function)) {
+        !epilogue_take(&epilogue, l.isa, sums_are_f32(l.element), f.activation, f.function)) {
         PyErr_SetString(PyExc_ValueError, "no such layer");
     } else {
         self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);

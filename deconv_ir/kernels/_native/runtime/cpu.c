@@ -99,6 +99,18 @@ enum dots dots_of(enum isa isa) {
 }
 
 #ifdef DECONV_X86
+/* AVX-512 BF16.  Cached like isa_available(). */
+int processor_has_pairs(void) {
+    static atomic_int known; /* 0: unknown; 1: no; 2: yes */
+    int found = atomic_load(&known);
+    if (!found) {
+        unsigned a, b, c, d;
+        found = 1 + (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1);
+        atomic_store(&known, found);
+    }
+    return found == 2;
+}
+
 /* The third-level cache that a core shares with its neighbours; the C library returns the sum over
  * all cores.  Intel and AMD use the same format under two leaf numbers. */
 static int64_t ask_level3(void) {

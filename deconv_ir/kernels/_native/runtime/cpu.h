@@ -25,6 +25,8 @@ int isa_available(int64_t isa);
 enum dots { DOTS_NONE, DOTS_SIGNED, DOTS_MIXED };
 /* Those of the processor, for vectors of this set. */
 enum dots dots_of(enum isa isa);
+/* AVX-512 BF16. */
+int processor_has_pairs(void);
 
 /* The results of CPUID; an empty vendor and zeros if it is not available. */
 struct processor {

@@ -50,7 +50,7 @@
 #endif
 #include "simd/instruction_set.inc.h"
 #ifdef DECONV_LOWER_AVX512
-const struct microkernels *const dots_avx512 = NULL;
+const struct microkernels *const dots_avx512 = NULL, *const pairs_avx512 = NULL;
 #else
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx512vnni,avx512vl"))), apply_to = function)
@@ -69,6 +69,28 @@ const struct microkernels *const dots_avx512 = &kernels_dots_vnni;
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
+#endif
+#if defined(__clang__) ? __clang_major__ < 9 : __GNUC__ < 10
+const struct microkernels *const pairs_avx512 = NULL;
+#else
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512bf16,avx512vl"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512bf16,avx512vl")
+#endif
+#define PAIRS(x) JOIN(x, pairs, avx512bf16)
+#define SUM_PAIRS(sum, data, weights) \
+    _mm512_dpbf16_ps((__m512)(sum), (__m512bh)(data), (__m512bh)(weights))
+#define SUM_ROW_PAIRS(sum, data, weights) \
+    _mm256_dpbf16_ps((__m256)(sum), (__m256bh)(data), (__m256bh)(weights))
+#include "simd/pairs.inc.h"
+const struct microkernels *const pairs_avx512 = &kernels_pairs_avx512bf16;
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
 #endif
 #endif
 #ifdef __clang__

@@ -19,6 +19,7 @@
 #define VECTOR_LANES_32 4
 #define VECTOR_LANES_64 2
 #define SUFFIX baseline
+#define EMULATES_PAIRS
 
 #ifdef __SSE2__
 #include <emmintrin.h>

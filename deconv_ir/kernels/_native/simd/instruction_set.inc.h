@@ -1,8 +1,8 @@
 /* All vector code of one instruction set, with the sizes of its micro-kernels.
  *
  * Included once by each .c file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX,
- * REGISTERS if there are 32, and if the instructions exist, HALVES, LOAD_HALVES, STORE_HALVES,
- * STREAM, HOLD and LARGER_BITS. */
+ * REGISTERS if there are 32, EMULATES_PAIRS if it has products of bf16 without an instruction, and if
+ * the instructions exist, HALVES, LOAD_HALVES, STORE_HALVES, STREAM, HOLD and LARGER_BITS. */
 #include "simd/half.h"
 
 #if REGISTERS == 32
@@ -134,6 +134,13 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #include "simd/no_vectors.inc.h"
 #include "simd/transforms.inc.h"
 
+#ifdef EMULATES_PAIRS
+#define PAIRS(x) JOIN(x, pairs, SUFFIX)
+#include "simd/pairs.inc.h"
+#define KERNELS_PAIRS(suffix) &kernels_pairs_##suffix
+#else
+#define KERNELS_PAIRS(suffix) NULL
+#endif
 #define TABLE_(suffix)                                              \
     const struct microkernels *const kernels_##suffix[ACCUMULATORS] = { \
         [ACC_F32] = &kernels_f32_##suffix,                         \
@@ -142,6 +149,7 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
         [ACC_U64] = &kernels_u64_##suffix,                         \
         [ACC_DOTS] = &kernels_dots_##suffix,                       \
         [ACC_PLAIN_DOTS] = &kernels_dots_##suffix,                 \
+        [ACC_PAIRS] = KERNELS_PAIRS(suffix),                       \
     };                                                              \
     const struct transforms *const transforms_##suffix = &transforms_wino_##suffix;
 #define TABLE(suffix) TABLE_(suffix)

@@ -11,6 +11,7 @@
  *   NAME(x)         x with a suffix of its own
  *   IS_FLOAT        whether it is a floating-point type
  *   NATIVE(element) whether elements are stored in the type of the sums
+ *   IS_PAIRS        if elements of data and weights are not numbers of the type of the sums
  *   ADD_PRODUCT     adds the product of data and weights to a vector, and ADD_ROW_PRODUCT to one of
  *                   MAX_ROWS elements; default: of one element each
  *   SHAPES          the micro-kernels: SHAPE(rows, columns) ...
@@ -563,7 +564,7 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #undef COPY_OUT
 
 #include "simd/depthwise.inc.h"
-#if IS_FLOAT && LANES == VECTOR_LANES_32
+#if IS_FLOAT && LANES == VECTOR_LANES_32 && !defined(IS_PAIRS)
 #include "simd/transpose.inc.h"
 #include "simd/channel_vectors.inc.h"
 #if LANES == 2 * ROWS
@@ -584,7 +585,7 @@ static const struct microkernels NAME(kernels) = {
     .sum_channel = NAME(sum_channel),
     .copy_lines = NAME(copy_lines),
     .split_lines = NAME(split_lines),
-#if IS_FLOAT && LANES == VECTOR_LANES_32
+#if IS_FLOAT && LANES == VECTOR_LANES_32 && !defined(IS_PAIRS)
     .gather_channels = NAME(gather_channels),
     .sum_vectors = NAME(sum_vectors),
     .scatter_channels = NAME(scatter_channels),
@@ -615,6 +616,7 @@ static const struct microkernels NAME(kernels) = {
 #undef LANES
 #undef NAME
 #undef IS_FLOAT
+#undef IS_PAIRS
 #undef NATIVE
 #undef ADD_PRODUCT
 #undef ADD_ROW_PRODUCT

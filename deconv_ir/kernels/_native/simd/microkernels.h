@@ -20,7 +20,16 @@
 _Static_assert(CACHE_LINE * MAX_ROWS <= BEYOND_WEIGHTS, "micro-kernels read beyond the weights");
 
 /* Types in which elements are multiplied and summed. */
-enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACC_DOTS, ACC_PLAIN_DOTS, ACCUMULATORS };
+enum accumulator {
+    ACC_F32,
+    ACC_F64,
+    ACC_U32,
+    ACC_U64,
+    ACC_DOTS,
+    ACC_PLAIN_DOTS,
+    ACC_PAIRS,
+    ACCUMULATORS
+};
 
 /* An operation of elementwise programs: compute `count` elements, in whole vectors, from up to
  * three operands, which may include `out`. */
@@ -175,10 +184,16 @@ extern const struct microkernels *const kernels_avx512[ACCUMULATORS];
 /* Of ACC_DOTS, with the processor's instruction for it; NULL if the compiler lacks it. */
 #if defined(DECONV_X86)
 extern const struct microkernels *const dots_avx2, *const dots_avx512;
+/* Of ACC_PAIRS, likewise. */
+extern const struct microkernels *const pairs_avx512;
 #elif defined(__aarch64__)
 extern const struct microkernels *const dots_signed, *const dots_mixed;
 #endif
 
+/* Whether an instruction sums products of two bf16, with vectors of ISA_AVX512. */
+int has_pairs(void);
+
+/* Return NULL if there are none. */
 const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator);
 
 /* Choose the next micro-kernels for `vectors` vectors: return their columns, at most `columns`, and
@@ -191,8 +206,13 @@ static inline int next_blocks(const struct microkernels *kernels, int rows, int 
 }
 enum accumulator accumulator_of(enum element element);
 static inline int element_size(enum element element) {
-    static const signed char sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8, 4, 4};
+    static const signed char sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8, 4, 4, 4};
     return sizes[element];
+}
+
+/* Whether biases, sums and results are f32. */
+static inline int sums_are_f32(int64_t element) {
+    return element == F32 || element == BF16X2;
 }
 
 #endif

@@ -55,6 +55,8 @@ struct quantized_functions {
     /* The sums of one byte of each element. */
     void (*add_numbers)(const struct code_sum *s, const uint32_t *first, const uint32_t *second,
                         int byte, int64_t count, float *out);
+    /* Two rows, rounded to bf16, in the lower and upper half of elements; `second` may be NULL. */
+    void (*pair)(const float *first, const float *second, int64_t count, uint32_t *out);
 };
 
 extern const struct quantized_functions functions_quantized_baseline;

@@ -406,9 +406,29 @@ static void NAME(add_codes)(const struct code_sum *s, const uint32_t *first,
     memcpy(out + whole, codes, (size_t)rest * sizeof *out);
 }
 
+/* bf16 in the upper half of each element, rounded to nearest even; NaN stays NaN. */
+static inline __attribute__((always_inline)) NAME(uints) NAME(bfloats)(NAME(uints) bits) {
+    const NAME(uints) is_nan = (NAME(uints))((bits & 0x7fffffff) > 0x7f800000);
+    const NAME(uints) rounded = bits + (0x7fff + (bits >> 16 & 1));
+    return ((is_nan & (bits | 0x400000)) | (~is_nan & rounded)) & 0xffff0000;
+}
+
+static void NAME(pair)(const float *first, const float *second, int64_t count, uint32_t *out) {
+    typedef uint32_t loose __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const NAME(uints) low = NAME(bfloats)((NAME(uints))*(const loose *)(first + i)) >> 16;
+        *(loose *)(out + i) =
+            second ? low | NAME(bfloats)((NAME(uints))*(const loose *)(second + i)) : low;
+    }
+    for (; i < count; i++)
+        out[i] = float_to_bfloat(first[i]) |
+                 (second ? (uint32_t)float_to_bfloat(second[i]) << 16 : 0);
+}
+
 const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {
     NAME(quantize), NAME(dequantize), NAME(requantize), NAME(add_codes),
-    NAME(add_numbers)};
+    NAME(add_numbers), NAME(pair)};
 
 #undef ROUNDING
 #undef ROUNDING_32

@@ -17,8 +17,16 @@ static const struct microkernels *dots_for(enum isa isa) {
 }
 
 const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator) {
+#ifdef DECONV_X86
+    if (accumulator == ACC_PAIRS && isa == ISA_AVX512)
+        return processor_has_pairs() ? pairs_avx512 : NULL;
+#endif
     const struct microkernels *dots = accumulator == ACC_DOTS ? dots_for(isa) : NULL;
     return dots ? dots : BY_ISA(isa, kernels)[accumulator];
+}
+
+int has_pairs(void) {
+    return isa_available(ISA_AVX512) && microkernels_for(ISA_AVX512, ACC_PAIRS) != NULL;
 }
 
 const struct transforms *transforms_for(enum isa isa) {
@@ -32,6 +40,7 @@ enum accumulator accumulator_of(enum element element) {
     case I64: return ACC_U64;
     case U8X4: return ACC_DOTS;
     case U8X4_PLAIN: return ACC_PLAIN_DOTS;
+    case BF16X2: return ACC_PAIRS;
     default: return ACC_F32;
     }
 }
