@@ -70,7 +70,8 @@ def conv_transpose(
         ``spec`` or ``openvino``; they differ only with `output_shape`.
     accuracy : Accuracy or str
         ``fast``, or ``direct``: direct sums, without Winograd.  ``float64``: computed in f64;
-        ``float64-rounded``: then rounded to the element type of `x`.
+        ``float64-rounded``: then rounded to the element type of `x`.  ``bf16`` equals ``fast``: the
+        filter of a single call is not rounded.
 
     Returns
     -------

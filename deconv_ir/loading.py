@@ -62,7 +62,8 @@ def load(
     accuracy : Accuracy or str
         ``fast``, or ``direct``: convolutions are summed directly, without
         Winograd.  ``docs/numerics.md`` states the error bounds of both.  ``float64``: all layers
-        are computed in f64, and so are outputs; ``float64-rounded`` rounds these once.
+        are computed in f64, and so are outputs; ``float64-rounded`` rounds these once.  ``bf16``:
+        what constant filters and matrices multiply may be rounded to bf16, where that is faster.
     overrides : Overrides, optional
         Changes to a oneDNN Graph file: shapes, attributes, element types.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 
-from ..shared.common import FROM_STDIN, STREAM, Mistake, as_line, read_standard_input, warn
+from ..shared.common import FROM_STDIN, STREAM, Mistake, as_line, note, read_standard_input, warn
 from ..shared.guard import Guard
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ def open_model(request: RunRequest) -> Model:
         if given is not request.model:
             error.locate(file=FROM_STDIN)
         raise
+    if request.accuracy == "bf16":
+        from deconv_ir.kernels.runtime.cpu import has_pairs
+
+        if not has_pairs():
+            note(
+                "no products of bf16 (AVX-512 BF16) are available here: convolutions are computed "
+                "in f32"
+            )
     model = model if request.layer is None else model.layer(request.layer)
     if request.changes_model:
         from ..shared.changes import changed, with_constants

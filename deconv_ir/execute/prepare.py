@@ -10,7 +10,6 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
-from deconv_ir.ir.options import Accuracy
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class PreparedModel(NamedTuple):
     quantizers: Mapping[int, "Levels"] = {}
     """FakeQuantize -> its levels."""
     reasons: Mapping[int, str] = {}
-    """Layer whose data are quantised, or that may be computed in bf16 -> why it is computed in f32."""
+    """Layer that integers or bf16 were allowed for -> why it is computed in f32."""
     codes: frozenset[Source] = frozenset()
     """The tensors that are codes of 8 bits: see `execute/coded.py`."""
 

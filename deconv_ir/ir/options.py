@@ -52,8 +52,8 @@ class Accuracy(NamedOption):
     error bounds of ``docs/numerics.md``.  DIRECT allows direct sums only.  FLOAT64 computes
     every layer of f32, f16 or bf16 in f64: constants are as they are stored, inputs as they are
     given, and outputs f64.  FLOAT64_ROUNDED rounds the outputs once, to their types.  BF16 is FAST,
-    and allows convolutions of f32, and products with constant matrices, to round data and weights to
-    bf16 where that is faster.
+    and may round what convolutions and matrix products of f32 multiply to bf16, where that is
+    faster.
 
     Examples
     --------

@@ -43,13 +43,14 @@ def pair_channels(data: Array, groups: int = 1) -> Array:
     """
     module = compiled_module()
     assert module is not None, "pairs are for compiled kernels"
-    stacks = data.shape[0] * groups
-    rows = contiguous(data).reshape(stacks, data.shape[1] // groups, -1)
-    pairs = empty((stacks, -(-rows.shape[1] // 2), rows.shape[2]), np.dtype(np.float32))
+    stacks, channels = data.shape[0] * groups, data.shape[1] // groups
+    positions, found = math.prod(data.shape[2:]), -(-channels // 2)
+    pairs = empty((stacks, found, positions), np.dtype(np.float32))
     if pairs.size:
+        rows = contiguous(data).reshape(stacks, channels, positions)
         fields = interface.pair_channels_fields(isa=isa_number(), threads=get_threads())
         module.pair_channels(rows, pairs, fields)
-    return pairs.reshape(data.shape[0], -1, *data.shape[2:])
+    return pairs.reshape(data.shape[0], groups * found, *data.shape[2:])
 
 
 def _paired_filter(problem: Problem, weights: Array) -> Array:

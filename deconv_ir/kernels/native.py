@@ -151,8 +151,8 @@ class CompiledKernel(PlannedKernel):
         Whether each element is four bytes, for four channels: unsigned in data, signed in weights,
         and their products are summed in 32 bits.
     pairs : bool
-        Whether each element of data and weights, of f32, has the bits of two bf16, for two channels:
-        see `kernels/bf16.py`.
+        Whether each element of data and weights, of f32, has the bits of two bf16, for two
+        channels: see `kernels/bf16.py`.
     """
 
     def __init__(

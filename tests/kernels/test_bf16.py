@@ -1,0 +1,239 @@
+"""Products of bf16: data and filters are rounded, sums are f32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from kernels.cases import ISAS, SCRATCH, Case, among_others, draw, draw_odd, same_bits
+
+from deconv_ir.ir.options import Accuracy
+from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.kernels import bf16, native, pack_filter
+from deconv_ir.kernels.activation import Activation, ActivationType
+from deconv_ir.kernels.bf16 import Bf16Kernel, pair_channels, round_to_bf16
+from deconv_ir.kernels.compressed import rounded_matrix
+from deconv_ir.kernels.plan import ConvolutionKernel
+from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.products import pack_matrix
+from deconv_ir.kernels.runtime.cpu import has_pairs
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
+
+needs_compiled = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+F32 = np.dtype(np.float32)
+RNG = np.random.default_rng(20)
+
+
+def rounded(values: Any) -> Any:
+    """Round to bf16 by another library."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return values.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+def of_rounded(case: Case) -> Case:
+    """Return the case whose data and filter are those that are multiplied."""
+    static = {name: value for name, value in vars(case).items() if name not in ("data", "filter")}
+    return Case(rounded(case.data), rounded(case.filter), **static)
+
+
+def packed(case: Case, activation: Activation | None = None, *, adds: bool = False) -> Bf16Kernel:
+    problem = Problem.of_filter(
+        case.filter.shape, case.strides, case.dilations, case.groups, forward=case.forward
+    )
+    return Bf16Kernel(
+        problem,
+        case.filter,
+        case.bias,
+        activation or Activation(),
+        adds=adds,
+        scratch_bytes=SCRATCH,
+    )
+
+
+@pytest.fixture(params=[True, False], ids=["emulated", "instruction"])
+def emulated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Use the emulation, or the instruction if this processor has it."""
+    emulates = bool(request.param)
+    if emulates:
+        monkeypatch.setattr(native, "has_pairs", lambda: False)
+    elif not has_pairs():
+        pytest.skip("this processor has no products of bf16")
+    return emulates
+
+
+def drawn(seed: int) -> Case:
+    case = draw_odd(seed, F32) if seed % 3 == 2 else draw(seed, F32, axes=1 + seed % 3, channels=9)
+    return case if case.data.ndim <= 5 else draw(seed, F32, axes=2)
+
+
+def draw_image(channels: int, forward: bool) -> Case:
+    sides = (5, channels) if forward else (channels, 5)
+    return Case(
+        RNG.standard_normal((2, channels, 9, 40)).astype(np.float32),
+        RNG.standard_normal((*sides, 3, 3)).astype(np.float32),
+        RNG.standard_normal(5).astype(np.float32),
+        (1, 1), (1, 1), 1, (1, 1), (9, 40), forward,
+    )  # fmt: skip
+
+
+@needs_compiled
+@pytest.mark.parametrize("seed", range(24))
+def test_sums_are_those_of_rounded_numbers(emulated: bool, seed: int) -> None:
+    """The oracle: loops in f64.  Tiles, threads, neighbours in memory change no bit."""
+    case = drawn(seed)
+    kernel, where = packed(case), (case.pads_begin, case.output)
+    set_threads(1)
+    found = kernel.run(case.data, *where)
+    of_rounded(case).check(found)
+    around = among_others(case.data)
+    for threads, scratch_bytes in ((1, 1), (3, 8 << 10)):
+        set_threads(threads)
+        same_bits(kernel.run(around, *where, budget=ScratchpadBudget(scratch_bytes)), found)
+    same_bits(kernel.run(around[-1:], *where), found[-1:])
+
+
+@needs_compiled
+@pytest.mark.parametrize("isa", ISAS)
+def test_rounding_is_to_nearest_even(monkeypatch: pytest.MonkeyPatch, isa: str) -> None:
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    bits = RNG.integers(0, 1 << 32, 4001, dtype=np.uint64).astype(np.uint32)
+    # Ties, the largest numbers, infinities, NaN, subnormal numbers.
+    bits[:8] = [0x3F808000, 0x3F818000, 0x7F7F7FFF, 0x7F7F8000, 0x7F800000, 0xFFFFFFFF, 1, 0x8000]
+    values = bits.view(np.float32)
+    expected = rounded(values)
+    found = round_to_bf16(values)
+    np.testing.assert_array_equal(found, expected)
+    pairs = pair_channels(values[:3999].reshape(1, 3, 31, 43)).view(np.uint32)
+    halves = np.stack([pairs << 16, pairs & np.uint32(0xFFFF0000)], 2).view(np.float32)
+    np.testing.assert_array_equal(halves.reshape(4, -1)[:3], expected[:3999].reshape(3, -1))
+    assert not halves.reshape(4, -1)[3].any(), "there is no fourth channel"
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    "activation",
+    [Activation(ActivationType.RELU), Activation(ActivationType.CLAMP, low=-0.5, high=0.75)],
+    ids=lambda activation: activation.type.name,
+)
+@pytest.mark.parametrize("forward", [True, False])
+def test_bias_addend_and_activation_are_f32(
+    emulated: bool, activation: Activation, forward: bool
+) -> None:
+    case = draw_image(6, forward)
+    sums = of_rounded(case).expected()
+    for shape in ((2, 5, 9, 40), (5, 1, 1)):
+        addend = RNG.standard_normal(shape).astype(np.float32)
+        kernel = packed(case, activation, adds=True)
+        plan = kernel.plan(case.data.shape, case.pads_begin, case.output)
+        (found,) = plan.run([case.data, addend])
+        expected = activation.apply(sums + addend)
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+    out = np.empty_like(sums)
+    plan = packed(case, activation).plan(case.data.shape, case.pads_begin, case.output)
+    call = plan.bind([case.data], out)
+    assert call is not None
+    call()
+    np.testing.assert_allclose(out, activation.apply(sums), atol=2e-5)
+
+
+@needs_compiled
+def test_nan_and_infinity_stay_where_their_taps_are(emulated: bool) -> None:
+    case = draw_image(6, forward=False)
+    for value in (np.nan, np.inf, 3.4e38):  # the last one is rounded to infinity
+        case.data.reshape(-1)[[0, -1]] = value
+        found = packed(case).run(case.data, case.pads_begin, case.output)
+        expected = of_rounded(case).expected()
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
+
+
+@needs_compiled
+def test_extents_beyond_the_compiled_kernel(emulated: bool) -> None:
+    case = draw(1, F32, axes=1, channels=3, pads_begin=(1 << 62,), output=(3,))
+    of_rounded(case).check(packed(case).run(case.data, case.pads_begin, case.output))
+
+
+@needs_compiled
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize(("terms", "columns"), [(64, 48), (33, 130), (1, 1024), (700, 96)])
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_products_with_a_rounded_matrix(
+    transposed: bool, terms: int, columns: int, rows: int
+) -> None:
+    weights = RNG.standard_normal((columns, terms) if transposed else (terms, columns))
+    weights = weights.astype(np.float32)
+    matrix = weights.T if transposed else weights
+    data = RNG.standard_normal((rows, terms)).astype(np.float32)
+    factor = rounded_matrix(matrix)
+    assert factor is not None
+    plain = pack_matrix(matrix)
+    assert plain is not None
+    assert 2 * factor.nbytes <= plain.nbytes
+    expected = data.astype(np.float64) @ rounded(matrix).astype(np.float64)
+    magnitude = np.abs(data).astype(np.float64) @ np.abs(rounded(matrix)).astype(np.float64)
+    assert (np.abs(factor.multiply(data) - expected) <= 2e-6 * magnitude).all()
+
+
+@needs_compiled
+@pytest.mark.parametrize("value", [np.nan, np.inf, -3.4e38])
+def test_a_matrix_beyond_bf16_is_not_rounded(value: float) -> None:
+    matrix = np.ones((64, 64), np.float32)
+    matrix[5, 60] = value
+    assert rounded_matrix(matrix) is None
+
+
+def chosen(case: Case) -> ConvolutionKernel:
+    return pack_filter(case.filter, forward=case.forward, accuracy=Accuracy.BF16, **case.static)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"has_pairs": False}, "has no products of bf16 (AVX-512 BF16)"),
+        ({"is_faster": False}, "sums of f32 are predicted to be as fast"),
+        ({"channels": 1}, "a group has one"),
+        ({"weight": 3.4e38}, "a weight is beyond the numbers of bf16"),
+        ({"weight": np.inf}, "not finite, or NumPy computes the layer"),
+        ({}, None),
+    ],
+    ids=str,
+)
+def test_a_layer_that_stays_in_f32_says_why(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], reason: str | None
+) -> None:
+    """Its bits are those of f32."""
+    if compiled_module() is None and change != {"has_pairs": False}:
+        pytest.skip("the compiled kernel was not built")
+    monkeypatch.setattr(bf16, "has_pairs", lambda: change.get("has_pairs", True))
+    monkeypatch.setattr(bf16, "is_faster", lambda *kernels: change.get("is_faster", True))
+    channels = change.get("channels", 2)
+    weights = RNG.standard_normal((3 * channels, 1 if channels == 1 else 4, 3, 3))
+    case = Case(
+        RNG.standard_normal((1, 3 * channels, 5, 6)).astype(np.float32),
+        weights.astype(np.float32), None, (1, 1), (1, 1), 3, (1, 1), (5, 6),
+    )  # fmt: skip
+    case.filter[0, 0, 1, 1] = change.get("weight", 0.5)
+    kernel = chosen(case)
+    found = kernel.run(case.data, case.pads_begin, case.output)
+    in_f32 = case.actual()
+    if reason is None:
+        assert (kernel.precision, kernel.why_f32) == ("bf16", None)
+        of_rounded(case).check(found)
+        assert not np.array_equal(found, in_f32)
+    else:
+        assert kernel.precision is None
+        assert reason in str(kernel.why_f32)
+        same_bits(found, in_f32)
+
+
+def test_other_types_are_not_rounded() -> None:
+    for name in ("float64", "float16", "int32"):
+        case = draw(4, np.dtype(name), axes=2)
+        kernel = chosen(case)
+        assert (kernel.precision, kernel.why_f32) == (None, None)
+        same_bits(kernel.run(case.data, case.pads_begin, case.output), case.actual())
