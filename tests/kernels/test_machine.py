@@ -49,7 +49,11 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
         (Processor(AMD, 0x1A, 0x60, 1 << 20), "avx512", Machine("avx512", 1 << 20, True)),
         (Processor(INTEL, 6, 0x55, 1 << 20), "avx512", MACHINES["skylake-x"]),
         (Processor(INTEL, 6, 0x8F, 2 << 20), "avx512", MACHINES["sapphire-rapids"]),
-        (Processor(INTEL, 6, 0x8C, 1280 << 10), "avx512", Machine("avx512", 1280 << 10, True)),
+        (
+            Processor(INTEL, 6, 0x8C, 1280 << 10),
+            "avx512",
+            Machine("avx512", 1280 << 10, True, slow_pairs=True),
+        ),
         (Processor(INTEL, 6, 0x3C, 256 << 10), "avx2", MACHINES["small"]),
         # Restricted to AVX2, a Zen 4 does not use long vectors: nothing is halved.
         (Processor(AMD, 0x19, 0x61, 1 << 20), "avx2", Machine("avx2", 1 << 20)),
@@ -57,7 +61,7 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
         (
             Processor(INTEL, 6, 0x55, 1 << 20, lowered=True),
             "avx512",
-            Machine("avx512", 1 << 20, True),
+            Machine("avx512", 1 << 20, True, slow_pairs=True),
         ),
         # Unknown processors: full-width vectors, and a small cache where none is reported.
         (Processor("HygonGenuine", 0x18, 1, 512 << 10), "avx2", Machine("avx2", 512 << 10)),
@@ -71,8 +75,8 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
     ids=str,
 )
 def test_which_machine_a_processor_is(processor: Processor, isa: str, expected: Machine) -> None:
-    # Whether it has the instruction for products of bytes is asked where it is used.
-    assert machine_of(processor, isa) == expected._replace(has_dots=True)
+    # Whether it has the instructions for products of bytes and of bf16 is asked where they are used.
+    assert machine_of(processor, isa) == expected._replace(has_dots=True, has_pairs=True)
 
 
 @needs_extension

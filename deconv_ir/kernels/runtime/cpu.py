@@ -150,7 +150,7 @@ def machine_of(processor: Processor, instruction_set: str) -> Machine:
         instruction_set,
         level2 if level2 > 0 else _SMALLEST_CACHE,
         _halved_set(processor) == instruction_set,
-        slow_pairs=processor.vendor == "GenuineIntel",
+        slow_pairs=instruction_set == "avx512" and processor.vendor == "GenuineIntel",
     )
     return machine._replace(level3_bytes=level3) if 0 < level3 < machine.level3_bytes else machine
 
