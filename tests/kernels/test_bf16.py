@@ -153,6 +153,23 @@ def test_nan_and_infinity_stay_where_their_taps_are(emulated: bool) -> None:
 
 
 @needs_compiled
+def test_subnormal_numbers_may_be_zero(emulated: bool) -> None:
+    """The bound of docs/numerics.md."""
+    case = draw_image(6, forward=True)
+    case.bias, case.data = None, case.data * np.float32(2.0**-128)
+    for size in (1.0, 2.0**100):
+        case.filter = case.filter * np.float32(size)
+        found = packed(case).run(case.data, case.pads_begin, case.output)
+        multiplied = of_rounded(case)
+        terms, largest = 6 * 9, max(1.0, float(np.abs(case.filter).max()))
+        exact = multiplied.by_loops(
+            *(a.astype(float) for a in (multiplied.data, multiplied.filter)), None
+        )
+        bound = 64 * 2.0**-23 * np.abs(exact).max() + terms * 2.0**-126 * largest
+        assert np.abs(found - exact).max() <= bound
+
+
+@needs_compiled
 def test_extents_beyond_the_compiled_kernel(emulated: bool) -> None:
     case = draw(1, F32, axes=1, channels=3, pads_begin=(1 << 62,), output=(3,))
     of_rounded(case).check(packed(case).run(case.data, case.pads_begin, case.output))
