@@ -75,7 +75,7 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
     ids=str,
 )
 def test_which_machine_a_processor_is(processor: Processor, isa: str, expected: Machine) -> None:
-    # Whether it has the instructions for products of bytes and of bf16 is asked where they are used.
+    # Whether it has the instructions for bytes and for bf16 is asked where they are used.
     assert machine_of(processor, isa) == expected._replace(has_dots=True, has_pairs=True)
 
 
